@@ -1,1 +1,1 @@
-"""A run of an archive: planning, putting, checking, retention."""
+"""Runs of an archive: planning, putting objects, checking them, retention."""

@@ -1,7 +1,7 @@
-"""One run of an archive: carries out the steps that `core.archive.archiving` decides.
+"""Carry out one run of an archive: the steps that `core.archive.archiving` decides.
 
-Steps that move bytes become slices for tasks; all others are short calls, made here. What is known
-of the run lies in its notes, in the archive; nothing is remembered that they do not say.
+Steps that move bytes become slices for tasks. All other steps are short calls, made here. The state
+of the run lies in its notes, in the archive. A driver remembers nothing that the notes do not say.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class ArchiveCopy:
     """A run of an archive; see `engine.rounds.work.Work`.
 
     Args:
-        plan: what to archive; the noted plan takes its place if there is another.
+        plan: what to archive. A plan that is already noted in the archive replaces it.
         sources: the stores to read from.
-        archive: where to.
-        number: the run's place among those that are made together.
+        archive: the archive to add the run to.
+        number: the run's place among the runs that are made together.
 
     Attributes:
         plan: what is archived.
@@ -81,12 +81,12 @@ class ArchiveCopy:
         self._added: int | None = None
 
     def begin(self, *, late: bool, permit: Callable[[], None] | None) -> ArchiveReport | None:
-        """Take up the run: keep others from sweeping, and make sure of the plan.
+        """Start or resume the run: take the lease against sweeps, and note the plan.
 
         Returns:
-            The report of a run that is recorded already.
+            The report, if the run is already recorded; otherwise None.
         """
-        del late  # whoever comes finds all in the notes, and is never too late
+        del late  # the notes tell a late driver all, so an old plan needs no extra check
         with ExitStack() as failing:
             failing.callback(self.let_go)
             self._hold()
@@ -102,9 +102,9 @@ class ArchiveCopy:
         return None
 
     def look(self) -> Step:
-        """Observe, and decide the next step. Raises what `next_step` does."""
+        """Observe the archive and the source, and decide the next step. Raise as `next_step`."""
         self._hold()
-        # The notes before the head: they are deleted when it lists the run.
+        # Read the notes before the head: a driver deletes them once the head lists the run.
         notes = self._notes.read()
         plan = noted_plan(notes)
         self._head = head = self.archive.head()
@@ -138,7 +138,7 @@ class ArchiveCopy:
                 assert_never(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
-        """The slices of a step that moves bytes, for one round."""
+        """Return the slices of a step that moves bytes, for one round."""
         if isinstance(step, Transfer):
             return self._put_slices([index for index, _, _ in step.parts], limits, slots)
         groups = [
@@ -154,7 +154,7 @@ class ArchiveCopy:
         ]
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
-        """Write down what a round has brought."""
+        """Note the results of a round in the archive."""
         put, checked = [], []
         for result in results:
             done = result.archived if isinstance(result, ArchiveResult) else None
@@ -183,7 +183,7 @@ class ArchiveCopy:
             self._notes.add(Note(of=self.plan.hash, put=tuple(put), checked=tuple(checked)))
 
     def finished(self, digest: str) -> ArchiveReport:
-        """The report of a run that is recorded, whose manifest has that SHA-256."""
+        """Return the report of a recorded run, given the SHA-256 of its manifest."""
         head = self._head
         entry = recorded(self.plan, head)
         if head is None or entry is None:
@@ -198,26 +198,26 @@ class ArchiveCopy:
         )
 
     def give_up(self) -> None:
-        """Forget what the run has got so far; its objects are swept some time."""
+        """Delete the run's notes and release its leases. A later sweep deletes its objects."""
         self._notes.forget()
         self._end()
 
     def failed(self, error: SluiceError, *, cleaned: bool) -> ArchiveReport:
-        """The report of a run that failed for good."""
+        """Return the report of a run that failed for good."""
         return ArchiveReport.failed(self.plan, error, cleaned=cleaned)
 
     def let_go(self) -> None:
-        """Let others sweep while nobody goes on with the run."""
+        """Release the lease, so that others may sweep while no driver works on the run."""
         self._lease = None
         self._held.close()
 
     # -- what is known
 
     def _hold(self, *, now: bool = False) -> None:
-        """Hold the lease: what is put is not swept before it is recorded.
+        """Take or renew the lease, which keeps unrecorded objects from being swept.
 
         Args:
-            now: whether it is written, and others are looked for, though it is not time to.
+            now: write the lease and look for other leases even if a renewal is not due yet.
         """
         if self._lease is not None and not self._lease.is_held:
             self.let_go()
@@ -229,25 +229,24 @@ class ArchiveCopy:
         self._lease.renew(now=now)
 
     def _record(self) -> None:
-        """Record the run, if nothing of it was swept; where something was, looking again says so.
-
-        A driver may have been held up so long that its lease was over. Nobody sweeps from here on,
-        and whoever did has deleted the first note before anything else of the run.
-        """
+        """Record the run, unless some of it was swept. The next look finds out about a sweep."""
         manifest = self._there.manifest(place(self._head)[0])
+        # This driver may have been held up until its lease expired. The renewed lease keeps out new
+        # sweeps. An earlier sweep deleted the first note before anything else of the run.
         self._hold(now=True)
         if self._notes.stand():
             self.archive.record(manifest, self._head, verified=self.plan.verify)
             self._added = self._there.added
 
     def _end(self) -> None:
-        """Let others sweep, since the run is over: drivers before us were killed, or see it too."""
+        """Release this driver's lease and those of the run's earlier drivers: the run is over."""
+        # An earlier driver was killed, or finds the run recorded as well.
         if self._lease is not None:
             self.archive.objects.delete(self._lease.earlier)
         self.let_go()
 
     def _stand(self, plan: ArchivePlan, notes: Sequence[Note]) -> Standing:
-        """How far the run is, by its notes. Only those that are new are taken in."""
+        """Return how far the run is, by its notes. Add only notes that are new to it."""
         standing = self._standing
         anew, count = self._taken
         if standing is None or standing.plan is not plan or anew != self._notes.anew:
@@ -261,16 +260,16 @@ class ArchiveCopy:
 
     @property
     def _there(self) -> Standing:
-        """How far the run was when it was looked at."""
+        """How far the run was at the last look."""
         if self._standing is None:
             raise StoreUnavailable(f"the run of {self.plan.path} was not looked at")
         return self._standing
 
     def _with_source(self, seen: SeenArchive) -> SeenArchive:
-        """The same, with what the source has of the segments by now."""
+        """Return the observation with the present state of the source's segments added."""
         plan, source = self.plan, self._source
         names = [self._source_name(segment.id) for segment in plan.segments]
-        # One that goes in between was the right one, and is gone.
+        # A segment that is deleted between the two calls counts as gone.
         created = source.attributes([(name, source.creation_time) for name in names])
         infos = source.infos(names)
         sources = tuple(
@@ -288,7 +287,10 @@ class ArchiveCopy:
         return replace(seen, sources=sources, there=there, had=had)
 
     def _gap(self, index: int, to: int) -> GapNote:
-        """What is noted of bytes that are lost."""
+        """Return the note of lost bytes, from the segment's present position up to `to`.
+
+        The chunk before the gap ends early. Its digest is computed from the archive's objects.
+        """
         segment = self._there.segments[index]
         at = segment.at
         begin, before = segment.beginning(at)
@@ -305,7 +307,7 @@ class ArchiveCopy:
     # -- slices
 
     def _put_slices(self, places: Sequence[int], limits: Limits, slots: int) -> list[Slice]:
-        """The slices of segments: the first one of each, then the second ones, and so on."""
+        """Return slices of the segments: the first of each, then the second of each, and so on."""
         segments = [self._there.segments[index] for index in places]
         rows = [
             [self._put_slice(index, at, until) for at, until in row]
@@ -364,7 +366,7 @@ class ArchiveCopy:
 
 
 def _batches(objects: Sequence[StoredObject], most: int) -> Iterator[tuple[StoredObject, ...]]:
-    """Objects that follow one another, by as many as have at most so many bytes, at least one."""
+    """Split adjacent objects into batches of at most `most` bytes, at least one object each."""
     batch: list[StoredObject] = []
     for one in objects:
         if batch and one.end - batch[0].start > most:

@@ -1,4 +1,4 @@
-"""Taking bounds of a run: which bytes of which segments are new since the run before."""
+"""Take the bounds of a run: which bytes of which segments are new since the previous run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source
 
 TRIES: Final = 5
-"""How often the bounds of a first run are taken anew because the source was truncated meanwhile."""
+"""Attempts to take the bounds of a first run, each of which a truncation may spoil."""
 
 
 class Bounds(NamedTuple):
-    """What a run is of; as the fields of ArchivePlan."""
+    """The bounds of a run, as the fields of ArchivePlan of the same names."""
 
     begin: RecordedCut
     end: RecordedCut
@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A segment as it is now; None where it is gone."""
+    """The present state of a segment. `info` is None if the segment is gone."""
 
     info: SegmentInfo | None
     created: int
@@ -42,18 +42,19 @@ class _Seen(NamedTuple):
 def take_bounds(
     name: StreamName, store: Source, parent: Manifest | None, *, now: int, field: str
 ) -> Bounds:
-    """The bounds of the run that follows on one, or of the first one.
+    """Return the bounds of the run after `parent`, or of the first run.
 
     Args:
         name: the stream.
-        store: where it is.
-        parent: the manifest of the run before.
+        store: the store that holds it.
+        parent: the manifest of the previous run; None for the first run.
         now: the time in ms.
-        field: of the spec that names the stream, for errors.
+        field: the field of the spec that names the stream, for errors.
 
     Raises:
-        SourceNotFound: there is no such stream.
-        SourceReplaced: it is another one than was archived, or was deleted meanwhile.
+        SourceNotFound: the stream does not exist.
+        SourceReplaced: the stream is not the archived one, was deleted meanwhile, or was truncated
+            each time its bounds were taken.
     """
     for _ in range(TRIES):
         found = _look(name, store, parent, now=now, field=field)
@@ -65,7 +66,10 @@ def take_bounds(
 def _look(
     name: StreamName, store: Source, parent: Manifest | None, *, now: int, field: str
 ) -> Bounds | None:
-    """One look; None where the stream was truncated meanwhile, and nothing of it is archived."""
+    """Take the bounds once. Return None if the first run has to look again.
+
+    That is so if a truncation deleted a segment meanwhile.
+    """
     stream = store.describe(name)
     if stream is None:
         raise SourceNotFound(f"stream {name} does not exist in the source store", field=field)
@@ -89,7 +93,7 @@ def _look(
         for segment in segments
     }
     segments = [segment for generation in generations for segment in generation]
-    # Segments that the run before has not to their end, though others took their keys already.
+    # Add segments that the previous run has not to their end, though others took their keys since.
     asked = {one.id: one for one in segments}
     asked |= {
         one.id: Segment(id=one.id, keys=one.keys)
@@ -115,7 +119,7 @@ def _look(
         number = before.epoch if before else epochs[segment.id]
         runs.append(_run_of(segment, before, seen[segment.id], number, first=parent is None))
     if since and any(one.lost for one in runs):
-        _check_same(name, store, since)  # else it was deleted since it was described
+        _check_same(name, store, since)  # it may have been deleted since it was described
     runs.sort(key=lambda one: (one.epoch, one.id))
     ends = {one.id: one.end for one in known.values()} | {one.id: one.end for one in runs}
     tail = _tail(generations)
@@ -137,7 +141,7 @@ def _look(
 
 
 def _check_same(name: StreamName, store: Source, since: Sequence[Segment]) -> None:
-    """Refuse a stream that never had the segments that are archived. SourceReplaced."""
+    """Raise SourceReplaced if the stream never had the archived segments."""
     if not all(store.had(name, segment.id) for segment in since):
         raise SourceReplaced(
             f"{name} is another stream than the one that is archived: that was deleted",
@@ -146,12 +150,13 @@ def _check_same(name: StreamName, store: Source, since: Sequence[Segment]) -> No
 
 
 def _check_sealed(name: StreamName, store: Source, archived: Sequence[ArchivedSegment]) -> None:
-    """Refuse a stream whose segments are not these, which are archived to their end.
+    """Compare the creation times of segments that are archived to their end.
 
-    Nothing else is asked of them. In a scope that was made again their numbers begin anew.
+    No other check looks at these segments. Their ids alone prove nothing: in a scope that was
+    deleted and made again, the numbers of segments start over.
 
     Raises:
-        SourceReplaced: one was made at another time.
+        SourceReplaced: a segment was made at another time.
     """
     names = [store.segment_name(name, one.id) for one in archived]
     created = store.attributes([(one, store.creation_time) for one in names])
@@ -161,10 +166,10 @@ def _check_sealed(name: StreamName, store: Source, archived: Sequence[ArchivedSe
 
 
 def _check_length(name: StreamName, archived: ArchivedSegment, info: SegmentInfo | None) -> None:
-    """Refuse a segment that has lost its end: what is written there now is not archived.
+    """Refuse a segment that lost its end: new bytes at these offsets would never be archived.
 
     Raises:
-        SourceReplaced: it ends before what is archived of it.
+        SourceReplaced: the segment ends before its archived end.
     """
     if info is not None and info.length < archived.end:
         raise SourceReplaced(
@@ -175,7 +180,7 @@ def _check_length(name: StreamName, archived: ArchivedSegment, info: SegmentInfo
 
 
 def _replaced(name: StreamName, segment: int) -> SourceReplaced:
-    """The error that a segment of the name is another one than is archived."""
+    """Return the error for a segment that has the archived one's id and is another segment."""
     return SourceReplaced(
         f"{name} was deleted and made again: segment {segment} is not the one that is archived",
         remedy="Archive the new stream at another path.",
@@ -183,10 +188,10 @@ def _replaced(name: StreamName, segment: int) -> SourceReplaced:
 
 
 def _measure(name: StreamName, segments: Sequence[Segment], store: Source) -> dict[int, _Seen]:
-    """Segments as they are now, by id.
+    """Return the present state of segments, by id.
 
-    A count of events belongs to a length only if that is the same before and after; it is only for
-    people, so it is not asked for again.
+    The count of events and the length come from separate calls, so the count may be of another
+    length. Nothing relies on an exact count, so it is not read again.
     """
     names = [store.segment_name(name, segment.id) for segment in segments]
     created = store.attributes([(one, store.creation_time) for one in names])
@@ -202,9 +207,10 @@ def _measure(name: StreamName, segments: Sequence[Segment], store: Source) -> di
 def _run_of(
     segment: Segment, before: ArchivedSegment | None, seen: _Seen, epoch: int, *, first: bool
 ) -> SegmentRun:
-    """What is archived of a segment that the run before has not got to its end.
+    """Return what this run archives of a segment that is not archived to its end yet.
 
-    A first run begins with what there is; a later one lacks what was truncated since.
+    The first run begins at the segment's present start. In a later run, bytes that were truncated
+    since the previous run are lost: those from `done` to `begin`.
     """
     info = seen.info
     start = before.start if before else info.start if info and first else 0
@@ -243,7 +249,7 @@ def _run_of(
 
 
 def _tail(generations: Sequence[Sequence[Segment]]) -> list[Segment]:
-    """The segments that take events once all of them are made."""
+    """Return the segments that take events after the last of these generations is made."""
     now: list[Segment] = []
     for made in generations:
         now = [one for one in now if not any(one.keys.overlaps(other.keys) for other in made)]
@@ -258,7 +264,7 @@ def _begin(
     store: Source,
     now: int,
 ) -> RecordedCut:
-    """Where the archive begins: with what the stream's head has now."""
+    """Return the cut at which the archive begins: the present start of the stream's head."""
     starts = {one.id: one.start for one in runs}
     offsets = tuple(
         CutOffset(segment=one, offset=starts[one]) for one in sorted(segment.id for segment in head)

@@ -1,9 +1,9 @@
-"""Deleting an archive: what its resource has made, by name, and nothing of anybody else's.
+"""Delete an archive: only objects that its resource has made.
 
-What lies at a path is not all of an archive: somebody may keep other things there, in folders of
-the same names even. So an object is deleted only if its name is one that an archive gives, and only
-where nothing says that somebody else has made runs there. The lease of the deletion stays until all
-is done, and keeps everybody from writing meanwhile.
+Other objects may lie at the archive's path, even in folders of the same names. So an object is
+deleted only if its name has the form of an archive's names. Nothing is deleted if another resource
+may have made runs there. The lease of the deletion stays until all is deleted, and keeps drivers
+from writing meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.request import ArchiveRequest
 
 ERASE_SECONDS: Final = 20.0
-"""For which an archive is deleted at a time: whoever has it done looks at other things as well."""
+"""Seconds that one call spends on each folder at most, since the operator has other work to do."""
 
 _BATCH: Final = 500
 _NAMES: Final = 3
@@ -40,13 +40,13 @@ _NAMES: Final = 3
 
 @dataclass(slots=True)
 class Erased:
-    """What became of an archive that was to be deleted.
+    """The result of deleting an archive.
 
     Attributes:
-        kept: why nothing was deleted, for people; empty where it was.
-        strangers: how many objects in the archive's folders are none of this archive, and stay.
-        names: of the first of them.
-        more: whether there may be more, which nobody waited for.
+        kept: why nothing was deleted, for people; empty if the archive was deleted.
+        strangers: how many objects in the archive's folders do not belong to it, and stay.
+        names: the names of the first such objects.
+        more: whether there may be more such objects, since the time ran out.
     """
 
     kept: str = ""
@@ -56,7 +56,7 @@ class Erased:
 
     @property
     def said(self) -> str:
-        """What stays, to stand behind "The archive ..."; empty where nothing does."""
+        """What stays, as the rest of a sentence "The archive ..."; empty if nothing stays."""
         if self.kept:
             return f"stays: {self.kept}"
         if not self.strangers:
@@ -75,23 +75,23 @@ class Erased:
 def erase_archive(
     request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERASE_SECONDS
 ) -> Erased:
-    """Delete an archive with all its runs, if whoever asks for it has made all of them.
+    """Delete an archive with all its runs, if the requesting resource has made all of them.
 
-    None of its drivers may be at work any more; what those that were killed have left is in
-    nobody's way. Neither is whoever is killed here: who goes on has the same lease. The heads go
-    before what they list, so that nobody reads what is deleted.
+    None of the archive's drivers may still be at work. The leases that killed drivers left behind
+    are deleted. A deletion that was killed can be repeated, since it takes the same lease. Heads
+    are deleted before the objects that they list, so that no reader is led to deleted objects.
 
     Args:
         request: a run of the archive.
         shelf: the place that holds it.
-        seconds: after which no more of a folder is deleted, or looked at, in this call.
+        seconds: limit for each folder, after which this call lists and deletes no more of it.
 
     Returns:
         What stays.
 
     Raises:
-        StoreBusy: there is more to delete, or somebody is at work in it.
-        ArchiveDamaged: somebody may be at work in it: a lease of the last day cannot be read.
+        StoreBusy: more is left to delete, or another client is at work in the archive.
+        ArchiveDamaged: another client may be at work in it: a lease of the last day cannot be read.
     """
     archive = shelf.archive(request.path, field=PATH_FIELD)
     try:
@@ -115,13 +115,13 @@ def erase_archive(
 
 
 class _Eraser:
-    """Deletes what is an archive's, and counts what is not.
+    """Deletion of an archive's objects, with a count of the objects that do not belong to it.
 
     Args:
-        archive: where.
-        lease: renewed meanwhile.
-        seconds: for each folder. Where nothing is deleted by then, all that was seen is somebody
-            else's, and nobody waits for the rest of the folder.
+        archive: the archive.
+        lease: the lease to renew meanwhile.
+        seconds: limit for each folder. If only foreign objects were seen by then, the rest of the
+            folder is skipped.
     """
 
     def __init__(self, archive: Archive, lease: Lease, seconds: float) -> None:
@@ -132,16 +132,16 @@ class _Eraser:
         self._over = False
 
     def erase(self) -> Erased:
-        """Delete what is an archive's; what stays. StoreBusy: there is more."""
+        """Delete the archive's objects and return what stays. Raise StoreBusy if more is left."""
         self._notes()
         for folder in (HEADS, RUNS, DATA, EVENTS):
             self._folder(folder)
-        # While ours is there nobody begins to write, so none of these is one that counts.
+        # Our lease keeps drivers from beginning to write, so none of these leases counts.
         self._delete([name for name in self._known(LEASES) if name != self._lease.name])
         return self._told
 
     def _folder(self, folder: str) -> None:
-        """Delete what is an archive's in a folder. StoreBusy: there is more."""
+        """Delete the archive's objects in a folder. Raise StoreBusy if more is left."""
         names: list[str] = []
         count = 0
         for name in self._known(folder):
@@ -150,13 +150,13 @@ class _Eraser:
             if len(names) == _BATCH:
                 self._delete(names)
                 names = []
-        # The last head after the others: one before it may list what was swept since.
+        # Delete the last head after the others: an older head may list objects swept since.
         self._delete(names[:-1])
         self._delete(names[-1:])
         self._check(folder, count)
 
     def _notes(self) -> None:
-        """Delete all notes, of each run the plan last. StoreBusy: there is more."""
+        """Delete all notes, each run's plan last. Raise StoreBusy if more is left."""
         notes = (read_note(name) for name in self._known(WORK))
         owners = {note.owner for note in notes if note is not None}
         for owner in owners:
@@ -165,7 +165,7 @@ class _Eraser:
         self._check(WORK, len(owners))
 
     def _known(self, folder: str) -> Iterator[str]:
-        """The names of an archive's objects in a folder, until the time is over."""
+        """Yield the names of the archive's objects in a folder until the time is over."""
         end = time.monotonic() + self._seconds
         self._over = False
         for found in _objects(self._archive, folder):
@@ -178,7 +178,10 @@ class _Eraser:
                 return
 
     def _check(self, folder: str, count: int) -> None:
-        """What follows where the time was over before all of a folder was seen."""
+        """Raise StoreBusy if the time ran out in a folder where objects were deleted.
+
+        If none were deleted there, only note that the folder may hold more foreign objects.
+        """
         if self._over and count:
             raise StoreBusy(
                 f"{count} objects of {folder} in the archive are deleted, and more are left"
@@ -192,15 +195,15 @@ class _Eraser:
 
 
 def _objects(archive: Archive, folder: str) -> Iterator[ObjectInfo]:
-    """What is in a folder, but for the mark by which some tools make an empty one."""
+    """List a folder's objects, without the marker object that some tools make for the folder."""
     return (one for one in archive.objects.list(folder) if len(one.name) > len(folder))
 
 
 def _is_ours(request: ArchiveRequest, archive: Archive, head: Head | None) -> bool:
-    """Whether all runs are this one's.
+    """Tell whether the requesting resource has made all runs.
 
-    Those of the head tell. Without one, those that are noted, and the last manifest: somebody may
-    be about to bring an archive there, or has lost its head.
+    The head's runs tell their maker. Without a head, the noted plans and the last manifest do:
+    another client may be writing an archive there, or the archive's head may be lost.
     """
     maker = request.maker
     if head is not None:
@@ -217,5 +220,5 @@ def _is_ours(request: ArchiveRequest, archive: Archive, head: Head | None) -> bo
 
 
 def _eraser(request: ArchiveRequest) -> str:
-    """The owner of the lease under which an archive is deleted for a resource."""
+    """Return the owner of the lease under which an archive is deleted for a resource."""
     return hashlib.sha256(f"erase {request.archive_id}".encode()).hexdigest()[:32]

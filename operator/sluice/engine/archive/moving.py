@@ -1,10 +1,11 @@
-"""Moving a stream into an archive: archived, sealed, archived to its end, and then deleted.
+"""Move a stream into an archive: archive it, seal it, archive the rest, and delete it.
 
-What is there is archived first, while writers still write, so that the stream is sealed for as
-short as possible. What came until then is another run, and be it nothing: a run of the sealed
-stream is what tells everybody, once the stream is gone, that its archive has all of it. One that
-was sealed when its first run began needs no other. A store seals and deletes streams by name, so it
-is looked directly before whether the stream is the one that was archived.
+The first run is made while writers still write, so that the stream is sealed for a short time only.
+A last run archives what came until the sealing, even if that is nothing. Once the stream is gone,
+this run of the sealed stream tells that the archive is complete. A stream that was sealed when its
+first run began needs no last run.
+
+A store seals and deletes streams by name. So the identity of the stream is checked directly before.
 """
 
 from __future__ import annotations
@@ -31,26 +32,26 @@ if TYPE_CHECKING:
     from sluice.errors import SluiceError
 
 _REST: Final = "rest"
-"""The key of the run that follows on a move's first one: what came until the stream was sealed."""
+"""The key of a move's last run, which archives what came until the stream was sealed."""
 
 
 def rest_of(copy_id: str) -> str:
-    """The identity of the last run of a move, by that of its first one."""
+    """Return the identity of a move's last run, given the identity of its first run."""
     return run_id(copy_id, _REST)
 
 
 def last_of(archive: Archive, head: Head | None, copy_id: str) -> RunEntry | None:
-    """The run of a move that holds all that the stream will ever have, if it is recorded.
+    """Return a move's run that holds all bytes of the sealed stream; None if it is not recorded.
 
-    That is the one of what came until it was sealed, or the first one of one that was sealed then.
+    This is the move's last run, or its first run if the stream was already sealed then.
 
     Args:
-        archive: where.
-        head: of that, as it is now.
+        archive: the archive.
+        head: the archive's present head.
         copy_id: the identity of the move's first run.
 
     Raises:
-        ArchiveDamaged: the first run is there, and its manifest is not what was recorded.
+        ArchiveDamaged: the first run's manifest is missing, or is not the recorded manifest.
     """
     for one in reversed(head.runs if head else ()):
         if one.work == rest_of(copy_id):
@@ -61,7 +62,7 @@ def last_of(archive: Archive, head: Head | None, copy_id: str) -> RunEntry | Non
 
 
 def _is_sealed(manifest: Manifest) -> bool:
-    """Whether nothing can have come behind what a run has of the stream."""
+    """Tell whether the stream and all its segments were sealed when the run took its bounds."""
     return manifest.sealed and all(one.sealed for one in manifest.segments)
 
 
@@ -69,10 +70,10 @@ class ArchiveMove:
     """A stream that is moved into an archive; see `engine.rounds.work.Work`.
 
     Args:
-        first: its first run.
+        first: the move's first run.
 
     Attributes:
-        plan: what is archived now.
+        plan: the plan of the present run, the first or the last.
         number, sources: see ArchiveCopy.
     """
 
@@ -89,10 +90,10 @@ class ArchiveMove:
         self._last: ArchiveReport | None = None
 
     def begin(self, *, late: bool, permit: Callable[[], None] | None) -> ArchiveReport | None:
-        """Take up the move where it is.
+        """Start or resume the move.
 
         Returns:
-            The report of a stream that is moved already.
+            The report, if the stream is already moved; otherwise None.
         """
         if self._source.configuration(self.plan.source) is None:
             entry = self._entry()
@@ -102,7 +103,7 @@ class ArchiveMove:
         return None
 
     def look(self) -> Step:
-        """Observe, and decide the next step."""
+        """Observe the archive and the source, and decide the next step."""
         if self._last is None and (self._draining or self._first is None):
             step = self._run.look()
             self.plan = self._run.plan
@@ -130,15 +131,19 @@ class ArchiveMove:
                 self._run.perform(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
-        """The slices of a step that moves bytes, for one round."""
+        """Return the slices of a step that moves bytes, for one round."""
         return self._run.slices(step, limits, slots)
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
-        """Write down what a round has brought."""
+        """Note the results of a round in the archive."""
         self._run.absorb(step, results)
 
     def finished(self, digest: str) -> ArchiveReport:
-        """The report of a stream that is moved, whose last run has that digest: of all runs."""
+        """Return the report of a moved stream, over all of the move's runs.
+
+        Args:
+            digest: SHA-256 of the last run's manifest.
+        """
         first, last, head = self._first, self._last, self._archive.head()
         runs = head.runs if head else ()
         entry = next((one for one in runs if one.sha256 == digest), None)
@@ -149,22 +154,23 @@ class ArchiveMove:
         return last.model_copy(update=changes | {"outcome": first.outcome})
 
     def give_up(self) -> None:
-        """Forget what the run has got so far that is made now."""
+        """Delete the notes of the present run."""
         self._run.give_up()
 
     def failed(self, error: SluiceError, *, cleaned: bool) -> ArchiveReport:
-        """The report of what failed for good."""
+        """Return the report of a move that failed for good."""
         return self._run.failed(error, cleaned=cleaned)
 
     def let_go(self) -> None:
-        """Let others sweep while nobody goes on with it."""
+        """Release the lease, so that others may sweep while no driver works on the move."""
         self._run.let_go()
 
     def _drain(self) -> None:
-        """Seal the stream, and begin with what came until then. Safe to repeat.
+        """Seal the stream, and begin the run of what came until then. Safe to repeat.
 
         Raises:
-            SourceNotFound, SourceReplaced: it is not there, or another one. It was not sealed then.
+            SourceNotFound: the stream is gone.
+            SourceReplaced: the stream is not the archived one. It was not sealed.
         """
         name = self.plan.source
         if self._source.describe(name) is None:
@@ -185,11 +191,12 @@ class ArchiveMove:
         self._run, self._draining = run, True
 
     def _leave(self) -> None:
-        """Delete the stream. What the stores hold decides, and nothing that a driver remembers.
+        """Delete the stream. The decision rests on what the stores hold now, not on memory.
 
         Raises:
-            SourceKept: the archive lacks something, or the stream has more; it is not deleted.
-            SourceReplaced: it is another one by now.
+            SourceKept: the archive lacks the last run, or the stream has more bytes than that has.
+                The stream is not deleted.
+            SourceReplaced: the stream is not the archived one any more.
         """
         name, source = self.plan.source, self._source
         entry = self._entry()
@@ -212,7 +219,7 @@ class ArchiveMove:
         source.delete_stream(name)
 
     def _check_same(self, manifest: Manifest) -> None:
-        """Refuse a stream that is not the one of a run. SourceReplaced."""
+        """Raise SourceReplaced if the stream is not the one that the run archived."""
         name, source = self.plan.source, self._source
         known = {segment.id: segment.created for segment in manifest.segments}
         last = [one.segment for one in manifest.end.offsets]
@@ -226,7 +233,7 @@ class ArchiveMove:
             raise SourceReplaced(f"{name} was deleted and made again, and is left as it is")
 
     def _entry(self) -> RunEntry | None:
-        """The last run, if it is recorded and was read back."""
+        """Return the move's last run, if it is recorded and was read back."""
         entry = last_of(self._archive, self._archive.head(), self._request.archive_id)
         return entry if entry is not None and entry.verified else None
 

@@ -1,9 +1,8 @@
-"""How the bytes of segments are divided among tasks that put them side by side.
+"""Divide the bytes of segments among tasks that put objects side by side.
 
-Of the format Segments an object begins wherever the one before it ends, and that is at a multiple
-of its size. So parts of one segment are put at the same time, each from such a place on. In the
-other formats an object begins with an event, and nobody knows where one does before all that is in
-front of it was read.
+In the format Segments, objects end at multiples of a fixed size. So tasks can put parts of one
+segment at the same time, each from such an offset on. In the other formats an object begins with an
+event, and events can only be found by reading all bytes in front of them.
 """
 
 from __future__ import annotations
@@ -23,20 +22,23 @@ if TYPE_CHECKING:
 
 
 def share(size: int, slots: int, limits: Limits) -> int:
-    """The most bytes of a part: few enough that each slot gets one, of so many bytes in all."""
+    """Return the most bytes of a part, so that `size` bytes give each slot a part."""
     return max(1, min(limits.slice_bytes, -(-size // slots)))
 
 
 def parts(
     segments: Sequence[SegmentStanding], form: Format, limits: Limits, slots: int
 ) -> list[list[tuple[int, int]]]:
-    """The next parts of each segment, at most as many as fill a round: where each begins and ends.
+    """Return the next parts of each segment, at most as many as fill a round.
 
     Args:
-        segments: how far they are.
-        form: how they are archived.
+        segments: how far each segment is.
+        form: the archive's format.
         limits: what a round may use.
-        slots: tasks at once.
+        slots: how many tasks run at once.
+
+    Returns:
+        For each segment, the offsets (start, end) of its parts.
     """
     if form is not Format.SEGMENTS:
         most = limits.slice_bytes
@@ -48,7 +50,7 @@ def parts(
 
 
 def _cut(segment: SegmentStanding, size: int) -> Iterator[tuple[int, int]]:
-    """What is missing, in parts of about so many bytes, at least an object each."""
+    """Yield the missing bytes in parts of about `size` bytes, which end where objects do."""
     for start, end in segment.missing:
         at = start
         while at < end:

@@ -1,4 +1,4 @@
-"""From a request to the plan of a run, by looking at the archive and at the stream."""
+"""Make the plan of a run from a request, by looking at the archive and at the stream."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 PATH_FIELD: Final = "spec.destination.path"
 
 _LOOKED_AT: Final = 1000
-"""Objects of each folder that are looked at before a first run: what a listing gives at once."""
+"""Objects of each folder that are checked before a first run: one page of a bucket's listing."""
 
 
 class ResolvedArchive(NamedTuple):
-    """A request, held against the archive.
+    """What the archive holds of a requested run.
 
     Attributes:
-        plan: what is to be archived; None when that is recorded and nothing is left to tidy.
-        noted: whether a driver has begun to carry out the plan.
+        plan: what is to be archived; None if the run is recorded and its notes are deleted, or if
+            there is no plan yet.
+        noted: whether the plan is noted in the archive, so that a driver has begun the run.
         entry: the run, if it is recorded.
     """
 
@@ -54,7 +55,7 @@ def resolve_archive(
     *,
     now: Callable[[], float] = time.time,
 ) -> ResolvedArchive:
-    """The plan of a run: the noted one if it was begun, or a new one. Nothing is changed.
+    """Return the plan of a run: the noted plan if the run was begun, or a new one. Change nothing.
 
     Raises:
         TargetExists, InvalidSpec, SourceNotFound, SourceReplaced, SourceTruncated, TooManyEvents:
@@ -67,8 +68,8 @@ def resolve_archive(
 
 
 def begun(request: ArchiveRequest, archive: Archive) -> ResolvedArchive:
-    """What there is of a run in the archive. Nothing is changed."""
-    # The notes before the head: they are deleted when it lists the run.
+    """Return what the archive holds of a run, without making a plan. Change nothing."""
+    # Read the notes before the head: a driver deletes them once the head lists the run.
     plan = noted_plan(Notes(archive.objects, request.copy_id).read_on())
     if plan is not None:
         return ResolvedArchive(plan, noted=True)
@@ -81,7 +82,7 @@ def begun(request: ArchiveRequest, archive: Archive) -> ResolvedArchive:
 
 
 def noted_plan(notes: Iterable[Note]) -> ArchivePlan | None:
-    """The plan that counts, of notes in order; None where there are none."""
+    """Return the plan that counts, the last one in the notes; None if there are no notes."""
     found = None
     for note in notes:
         found = note.plan or found
@@ -96,23 +97,24 @@ def make_archive_plan(
     store: int = 0,
     now: Callable[[], float] = time.time,
 ) -> ArchivePlan:
-    """The plan for what the stream has got since the last run. Nothing is changed.
+    """Make the plan for the bytes that came to the stream since the last run. Change nothing.
 
     Args:
-        request: what is wanted.
-        source: where the stream is.
-        archive: where it is archived.
-        store: the place of the stream's store among those that the plan reads from.
-        now: gives the time, in seconds.
+        request: the run to plan.
+        source: the store of the stream.
+        archive: the archive to add to.
+        store: the place of the stream's store among the stores that the plan reads from.
+        now: gives the time in seconds.
 
     Raises:
-        TargetExists: there is an archive, and it is somebody else's.
-        InvalidSpec: it is of another stream, or has another format; or there is none, and its
-            folders hold what is no archive's.
-        SourceNotFound: there is no such stream.
-        SourceReplaced: it was deleted since the last run, and made again.
-        SourceTruncated: it has lost bytes that are not archived, and that is not wanted.
-        TooManyEvents: the store says that it has more events than may become objects.
+        TargetExists: the archive is another owner's, and the request allows only its own.
+        InvalidSpec: the archive is of another stream or has another format; or there is no archive
+            yet, and its folders hold foreign objects.
+        SourceNotFound: the stream does not exist.
+        SourceReplaced: the stream was deleted since the last run, and made again.
+        SourceTruncated: the stream lost bytes that are not archived, and the request does not
+            accept that.
+        TooManyEvents: the store says that the stream has more events than may become objects.
     """
     head = archive.head()
     _check_whose(request, head)
@@ -137,7 +139,7 @@ def make_archive_plan(
 
 
 def request_of(plan: ArchivePlan) -> ArchiveRequest:
-    """What a plan was made for, but for the identity, which the plan keeps."""
+    """Return the request that a plan was made for, with the run's identity as the archive's."""
     return ArchiveRequest(
         archive_id=plan.copy_id,
         source=plan.source,
@@ -153,7 +155,7 @@ def request_of(plan: ArchivePlan) -> ArchiveRequest:
 
 
 def replanned(plan: ArchivePlan, source: Source, archive: Archive) -> ArchivePlan:
-    """The plan of the same run on top of what was recorded meanwhile. Raises as the first one."""
+    """Plan the same run on top of runs recorded meanwhile. Raise as `make_archive_plan`."""
     made = make_archive_plan(request_of(plan), source, archive, store=plan.store)
     return made.model_copy(update={"copy_id": plan.copy_id})
 
@@ -179,7 +181,7 @@ def _plan_of(request: ArchiveRequest, head: Head | None, store: int, bounds: Bou
 
 
 def _check_whose(request: ArchiveRequest, head: Head | None) -> None:
-    """Refuse to add to somebody else's archive where it may only be our own. TargetExists."""
+    """Raise TargetExists if only the request's own archive may be added to and this is not it."""
     if request.sole is None or head is None:
         return
     if all(one.work != request.sole for one in head.runs):
@@ -191,9 +193,9 @@ def _check_whose(request: ArchiveRequest, head: Head | None) -> None:
 
 
 def _refuse_strangers(request: ArchiveRequest, archive: Archive) -> None:
-    """Refuse to make an archive where somebody keeps other things in its folders. InvalidSpec."""
+    """Raise InvalidSpec if foreign objects lie in the folders that a new archive would use."""
     if next(archive.objects.list(), None) is None:
-        return  # as it mostly is
+        return  # one call suffices in the usual case
     for folder in ARCHIVED:
         for found in islice(archive.objects.list(folder), _LOOKED_AT):
             if len(found.name) > len(folder) and not is_known(found.name):
@@ -206,7 +208,7 @@ def _refuse_strangers(request: ArchiveRequest, archive: Archive) -> None:
 
 
 def _check_parent(request: ArchiveRequest, parent: Manifest) -> None:
-    """Refuse to add to an archive of another stream, or in another format. InvalidSpec."""
+    """Raise InvalidSpec if the archive is of another stream, or has another format."""
     if parent.source.stream != request.source:
         raise InvalidSpec(
             f"the archive at {request.path or 'this place'} is one of {parent.source.stream}",
@@ -222,7 +224,7 @@ def _check_parent(request: ArchiveRequest, parent: Manifest) -> None:
 
 
 def _check_events(plan: ArchivePlan, parent: Manifest | None) -> None:
-    """Refuse at once what would be too many objects, as far as the store can tell."""
+    """Raise TooManyEvents if the run would make too many objects, by the store's event counts."""
     known = sum(segment.events or 0 for segment in plan.segments)
     total = known + (parent.events or 0 if parent else 0)
     if plan.format.is_of_events and total > plan.max_events:

@@ -1,4 +1,4 @@
-"""What the operator asks of an archive, and has done there while nobody writes to it."""
+"""Answer the operator's questions on an archive, and abandon runs while no driver writes to it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ def ask_archive(
     source: tuple[StoreAddress, Store],
     target: tuple[StoreAddress, Shelf],
 ) -> Recorded | Planned:
-    """Whether a run is recorded, and otherwise what there is to do. Nothing is changed.
+    """Tell whether a run is recorded, and otherwise its plan. Change nothing.
 
     Args:
         request: the run.
-        source: the store of the stream.
-        target: the place that holds the archive.
+        source: the store of the stream, with its address.
+        target: the place that holds the archive, with its address.
 
     Raises:
+        ArchiveNotFound: the run was let go meanwhile.
         SpecError, BackendError, IntegrityError: as `resolve_archive`.
     """
     archive = _archive(request, target[1])
@@ -54,11 +55,11 @@ def ask_archive(
 
 
 class ArchiveWatch:
-    """Measures the progress of a run.
+    """A meter of a run's progress.
 
     Args:
-        plan: the run's.
-        shelf: the place that holds the archive, on connections of the watcher's own.
+        plan: the run's plan.
+        shelf: the place that holds the archive, on connections of its own.
     """
 
     def __init__(self, plan: ArchivePlan, shelf: Shelf) -> None:
@@ -68,7 +69,7 @@ class ArchiveWatch:
         self._reached: Reached | None = None
 
     def measure(self) -> Progress:
-        """The progress now. The plan may be another one by now: another run was recorded."""
+        """Return the present progress. Follow a new plan, made since another run was recorded."""
         for note in self._notes.read_on():
             if note.plan is not None:
                 self._reached = Reached(note.plan)
@@ -86,19 +87,19 @@ class ArchiveWatch:
 
 
 def abandon_archive(request: ArchiveRequest, shelf: Shelf) -> str:
-    """Let go of a run that will not be gone on with; nobody may be at work on it.
+    """Abandon an unfinished run. None of its drivers may be at work any more.
 
-    What it has put is swept after the grace time, unless another run puts the same.
+    Its objects are swept after the grace time, unless another run puts the same objects.
 
     Returns:
-        What was done, for people.
+        What was deleted, for people.
     """
     there = forget_run(_archive(request, shelf).objects, request.copy_id)
     return f"the notes of a run of {request.path}" if there else "nothing"
 
 
 def forget_run(objects: Objects, copy_id: str) -> bool:
-    """Delete the notes of a run, and the leases of its drivers; whether there were notes."""
+    """Delete a run's notes and the leases of its drivers. Tell whether there were notes."""
     there = Notes(objects, copy_id).delete()
     forget(objects, copy_id)
     return there
@@ -109,15 +110,15 @@ def _archive(request: ArchiveRequest, shelf: Shelf) -> Archive:
 
 
 def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) -> Recorded:
-    """What there is to say of an archive and of a run that is recorded there.
+    """Return the facts of an archive and of one of its recorded runs.
 
     Args:
-        archive: where.
+        archive: the archive.
         entry: the run.
-        most_gaps: gaps that are told of one by one.
+        most_gaps: how many gaps to list one by one.
 
     Raises:
-        ArchiveNotFound: the run is not there any more.
+        ArchiveNotFound: the archive's head does not list the run any more.
     """
     signed = archive.signed_head()
     if signed is None or entry not in signed[0].runs:

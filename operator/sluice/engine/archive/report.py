@@ -1,4 +1,4 @@
-"""What came of a run of an archive, for people and programs."""
+"""Reports of an archive's runs, for people and programs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ if TYPE_CHECKING:
 
 
 class ArchiveReport(Frozen):
-    """One run of an archive.
+    """The result of one run of an archive.
 
     Attributes:
         copy_id: the run's identity.
         source: the stream.
-        path: of the archive in its store.
-        format: how it holds events.
-        outcome: how it ended.
-        run: its number.
-        digest: SHA-256 of its manifest, which stands for all that it holds.
-        bytes: of the source that it holds.
-        events: that it holds; None where some bytes are none.
-        added: bytes that it has besides those of the run before; None where it was recorded before.
-        new_events: that it has besides those of the run before; None likewise, and as `events`.
-        lost: bytes that it found lost.
-        error: why it failed.
-        cleaned: after a failure, whether its notes were deleted; what is kept lets it go on.
+        path: the archive's path in its store.
+        format: the archive's format.
+        outcome: how the run ended.
+        run: the run's number.
+        digest: SHA-256 of the run's manifest, which stands for all that the run holds.
+        bytes: bytes of the source that the run holds, with those of the runs before.
+        events: events that the run holds; None if some of its bytes are no events.
+        added: bytes that the run adds to the previous run; None if it was recorded earlier.
+        new_events: events that the run adds to the previous run; None as `added` or `events`.
+        lost: bytes that the run found lost.
+        error: why the run failed.
+        cleaned: after a failure, whether the run's notes were deleted. With its notes kept the run
+            can be resumed.
     """
 
     copy_id: str
@@ -61,7 +62,7 @@ class ArchiveReport(Frozen):
         new_events: int | None = None,
         lost: int = 0,
     ) -> ArchiveReport:
-        """The report of a run that is recorded; without `added` if it was when somebody came."""
+        """Return the report of a recorded run. Without `added` it was recorded earlier."""
         return cls(
             copy_id=plan.copy_id,
             source=plan.origin,
@@ -81,7 +82,7 @@ class ArchiveReport(Frozen):
     def failed(
         cls, plan: ArchivePlan | ArchiveRequest, error: SluiceError, *, cleaned: bool = False
     ) -> ArchiveReport:
-        """The report of a run that failed for good."""
+        """Return the report of a run that failed for good."""
         return cls(
             copy_id=plan.copy_id,
             source=plan.origin,

@@ -1,4 +1,4 @@
-"""Letting go of runs that need not be kept, and deleting what only they had."""
+"""Apply a retention policy: let go of runs, and delete objects that only they listed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """What became of an archive.
+    """The result of applying a retention policy.
 
     Attributes:
-        let_go: the numbers of runs that can be restored no more, or would be.
-        swept: what was deleted, or would be; None where nothing was old enough to look for.
+        let_go: the numbers of the runs that were, or would be, let go. They cannot be restored.
+        swept: what was deleted, or would be; None if no sweep was due.
     """
 
     let_go: tuple[int, ...]
@@ -45,29 +45,28 @@ def retain(
     maker: str | None = None,
     told: Callable[[ObjectInfo], None] | None = None,
 ) -> Retained:
-    """Let go of runs, and sweep what they alone had once that is older than the grace time.
+    """Let go of runs, and sweep their unlisted objects once these are older than the grace time.
 
-    How old a run is goes by the store's clock: one of ours that is wrong must not cost a run.
-
-    Whoever sweeps lists the whole archive, which has its price. So without `thorough` it is done
-    only if there is a manifest or a note that nobody needs.
+    A sweep lists the whole archive, which is slow and costs requests. So without `thorough` it
+    runs only if there is a manifest or a note that no run needs.
 
     Args:
-        archive: where.
-        retention: which runs are kept.
-        grace: seconds that an object stays at least; the same for everybody.
-        dry: change nothing, only tell.
+        archive: the archive.
+        retention: which runs to keep.
+        grace: seconds that an object stays at least; the same for all clients of the archive.
+        dry: change nothing, only tell what would be done.
         thorough: sweep in any case.
         maker: the identity of the resource that it is done for.
-        told: of each object that is, or would be, deleted.
+        told: called with each object that is, or would be, deleted.
 
     Raises:
         ArchiveNotFound: there is no archive.
         ArchiveMoved: a run was recorded meanwhile; nothing was let go.
-        StoreBusy: somebody writes, so nothing was swept.
+        StoreBusy: a driver writes, so nothing was swept.
     """
     with Lease(archive.objects, uuid4().hex, LeaseWork.READ, maker=maker, grace=grace) as lease:
-        # The leases before the head: whoever reads a run has its lease before it looks at the head.
+        # Look at the leases before the head: a reader takes its lease before it looks at the head.
+        # The age of runs goes by the store's clock, so that a wrong local clock costs no run.
         leases = lease.look()
         head = archive.head()
         if head is None:
@@ -84,7 +83,13 @@ def retain(
 
 
 def _is_due(archive: Archive, head: Head, before: int) -> bool:
-    """Whether there is a manifest that no head lists, or a note, from before this time."""
+    """Tell whether there is a note, or a manifest that the head does not list, from before a time.
+
+    Args:
+        archive: the archive.
+        head: its head.
+        before: the time in ms of the store's clock.
+    """
     listed = {one.name for one in head.runs}
     return any(
         found.modified < before and found.name not in listed

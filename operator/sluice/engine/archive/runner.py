@@ -1,4 +1,4 @@
-"""Runs the plan of an archive's run to its end."""
+"""Run the plan of an archive's run to its end."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class ArchiveRunner(Runner[ArchivePlan, ArchiveReport]):
-    """Runs one run of an archive.
+    """A runner for one run of an archive.
 
     Args:
         plan: what to archive.
         sources: the stores to read from, as the plan numbers them.
-        shelf: where the archive is.
+        shelf: the place that holds the archive.
         executor, limits, listener, clock, patience, slow: see Runner.
     """
 

@@ -1,6 +1,6 @@
-"""The work that tasks do for a run: putting bytes of a segment into objects, and reading them back.
+"""Do the work of tasks for a run: put bytes of a segment into objects, and read them back.
 
-Doing one again makes the same objects again.
+A slice that is done again makes the same objects again.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Block
 
 _SEARCHED: Final = 2 * CHUNK
-"""Bytes in which the first event is looked for."""
+"""Bytes in which a slice that has to guess looks for the first event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveSlice(Slice):
-    """Bytes of a segment to put into objects. It ends where an object does.
+    """Bytes of a segment to put into objects. The slice ends where an object does.
 
     Attributes:
         source: full name of the segment to read.
-        path: of the archive.
-        form: how it holds events.
+        path: the archive's path.
+        form: the archive's format.
         whose: the segment as the archive knows it.
-        at: the first byte to put.
-        end: where the segment's bytes of this run end.
-        until: the slice ends with the first object that ends there, or behind it.
-        following: where the next event begins; None where the bytes are no events, or where that is
+        at: offset of the first byte to put.
+        end: offset at which the segment's bytes of this run end.
+        until: the slice ends with the first object that ends at this offset, or behind it.
+        following: where the next event begins; None if the bytes are no events, or if the place is
             to be guessed.
-        guess: whether it is, since what is before `at` is not there yet.
-        begin: where the chunk begins that `at` lies in; what is before `at` is only hashed.
-        before: the objects that hold it, for the case that the source has it no more.
-        most_events: events that may become objects of their own.
+        guess: whether to guess it, since the bytes before `at` are not archived yet.
+        begin: offset at which the chunk of `at` begins. Bytes before `at` are only hashed.
+        before: the objects that hold the bytes before `at`, in case the source has lost them.
+        most_events: how many events may become objects of their own; None for no limit.
     """
 
     source: str
@@ -78,7 +78,7 @@ class ArchiveSlice(Slice):
 
     @property
     def reach(self) -> int:
-        """Where what has to be read ends: an object that is of whole events may end anywhere."""
+        """Offset at which reading ends. An object of whole events may end behind `until`."""
         return self.until if self.form is Format.SEGMENTS else self.end
 
     def run(self, source: Source, target: Place, task: Task) -> ArchiveResult:
@@ -91,15 +91,15 @@ class ArchiveSlice(Slice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSlice(Slice):
-    """Objects to read back: compared with what was put, and with what the source had.
+    """Objects to read back and compare with their notes and with the source's digests.
 
     Attributes:
-        path, form, whose: as those of ArchiveSlice.
-        objects: they, one after the other.
-        begin: where the chunk begins that the first one begins in.
-        before: the objects that hold that.
-        end: where the row of objects ends that these are a part of.
-        known: SHA-256 of the source's chunks that end in them.
+        path, form, whose: as in ArchiveSlice.
+        objects: the objects, one after the other.
+        begin: offset at which the chunk of the first object's start begins.
+        before: the objects that hold the bytes from `begin` to the first object.
+        end: offset at which the row of objects ends that these are a part of.
+        known: SHA-256 of the source's chunks that end in the objects, by chunk.
     """
 
     path: str
@@ -119,8 +119,8 @@ class CheckSlice(Slice):
     def run(self, source: Source, target: Place, task: Task) -> ArchiveResult:  # noqa: ARG002 - it reads the archive alone
         """Read the objects back and compare them.
 
-        An object that is not as it was put is ArchiveDamaged; one that is, and holds other bytes
-        than the source, is a DigestMismatch.
+        The result has the error ArchiveDamaged if an object is not as it was put. It has
+        DigestMismatch if an object is as it was put, but holds other bytes than the source.
         """
         result = ArchiveResult(slice=self, archived=Archived(objects=[]))
         with result.caught():
@@ -130,12 +130,12 @@ class CheckSlice(Slice):
 
 @dataclass(slots=True, kw_only=True)
 class Archived:
-    """What came of a slice.
+    """The objects that a slice put or read back.
 
     Attributes:
-        objects: that are there, or were read back.
+        objects: the objects, one after the other.
         following: where the next event begins.
-        guess: where the first one was taken to begin, if that was not known.
+        guess: where the first event was guessed to begin; None if that was known.
     """
 
     objects: list[StoredObject]
@@ -144,13 +144,13 @@ class Archived:
 
     @property
     def end(self) -> int | None:
-        """Offset after the last one."""
+        """Offset after the last object; None without objects."""
         return self.objects[-1].end if self.objects else None
 
 
 @dataclass(slots=True, kw_only=True)
 class ArchiveResult(SliceResult):
-    """What came of a slice of an archive.
+    """The result of a slice of an archive.
 
     Attributes:
         archived: the objects that were put or read back.
@@ -192,7 +192,7 @@ def _put(
             done.objects.append(entry)
             done.following = following
             result.moved = entry.end - work.at
-            # What was read ahead belongs to the next object.
+            # The digester may have read ahead of this object: later digests belong to the next.
             result.digests = {
                 chunk: digest
                 for chunk, digest in digester.done.items()
@@ -229,7 +229,7 @@ def _check(work: CheckSlice, objects: Objects, result: ArchiveResult, task: Task
 
 
 def _guessed(work: ArchiveSlice, data: Iterator[memoryview]) -> tuple[Guess, Iterator[memoryview]]:
-    """Where the first event of a slice may begin; and its bytes, from the first one on again."""
+    """Guess where a slice's first event begins. Return the guess, and all the slice's bytes."""
     taken: list[memoryview] = []
 
     def some() -> Iterator[memoryview]:
@@ -249,7 +249,7 @@ def _guessed(work: ArchiveSlice, data: Iterator[memoryview]) -> tuple[Guess, Ite
 
 @contextmanager
 def _closed(read: Iterator[Block]) -> Iterator[Iterator[Block]]:
-    """Close what is read at the end of the block: an error would keep its connection otherwise."""
+    """Close a read at the end of the block, or an error in the block would keep its connection."""
     try:
         yield read
     finally:
@@ -266,7 +266,7 @@ def read_objects(
     start: int,
     end: int,
 ) -> Iterator[memoryview]:
-    """The bytes [start, end) of a segment out of objects, each compared with its SHA-256."""
+    """Yield the bytes [start, end) of a segment from objects, each compared with its SHA-256."""
     for entry in entries:
         content = Checked(objects, entry)
         yield from formats.read(form, objects, whose, content, start=start, end=end)
@@ -275,12 +275,12 @@ def read_objects(
 def _read(
     work: ArchiveSlice | CheckSlice, objects: Objects, entries: Iterable[StoredObject], end: int
 ) -> Iterator[memoryview]:
-    """The bytes of objects from where a slice's chunk begins up to `end`."""
+    """Yield the bytes of objects from the start of the slice's chunk up to `end`."""
     return read_objects(objects, entries, work.form, work.whose, start=work.begin, end=end)
 
 
 def _beginning(work: ArchiveSlice, source: Source, objects: Objects, task: Task) -> list[bytes]:
-    """The bytes of the chunk before those to put: from the archive, if the source has them not."""
+    """Read the chunk's bytes before `at`: from the archive if the source has lost them."""
     try:
         read = source.read(work.source, work.begin, work.at, flow=task.pace)
         return [bytes(block.data) for block in read]

@@ -1,1 +1,1 @@
-"""Streams that live as long as a resource: who owns them, making and deleting them."""
+"""Streams that live as long as a resource: who owns them, and how they are made and deleted."""

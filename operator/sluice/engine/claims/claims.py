@@ -1,17 +1,17 @@
-"""What an EphemeralStream does in a store: looks, makes, adopts, configures and lets go.
+"""Do an EphemeralStream's work in a store: look at, make, adopt, configure and release streams.
 
-Nothing is remembered between two calls but what the store holds, so each may be repeated at any
-point, by this process or another. Whose a stream is, is looked at in the same call and directly
-before it is touched. Some gaps a store leaves open, since it changes and deletes streams by name:
+Between two calls only the store remembers anything. So each call may be repeated at any point, by
+this process or another. Each call checks the owner of a stream directly before it changes the
+stream. A store changes and deletes streams by name, which leaves some gaps:
 
-- A stream that is deleted and made again by somebody else between our look and our call, a few
-  milliseconds, is taken for ours.
-- Two who change a stream's tags at once: the later wins. A store has no compare-and-set for them.
-- A change of tags is a change of the whole configuration. A stream with a fixed number of segments
-  that has another number of them, since somebody scaled it by hand, would be scaled by that to
-  uniform key ranges. Adopting and retaining therefore write down the number that is there: the
-  segments stay, and the configured number is the true one from then on. `configure` gives what the
-  resource asks for, which may scale.
+- If another client deletes a stream and makes it again between the check and the change, within a
+  few milliseconds, the new stream is taken for ours.
+- If two clients change a stream's tags at once, the later change wins. A store has no
+  compare-and-set for tags.
+- A change of tags is a change of the whole configuration. If a user scaled a stream with a fixed
+  number of segments by hand, that change would scale it back to uniform key ranges. So adopting and
+  retaining configure the present number of segments, and the segments stay. `configure` sets what
+  the resource asks for, which may scale the stream.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Stream
 
 RELEASE_SECONDS: Final = 60.0
-"""For which streams are deleted in one call; thousands take longer, and the next call goes on."""
+"""Seconds that one call deletes streams. Thousands take longer, and the next call goes on."""
 
 _ROUNDS: Final = 4
-"""How often it is looked for streams that come while those under a prefix are deleted."""
+"""How often streams under a prefix are listed and deleted, since new ones may come meanwhile."""
 
 _UNMARKED: Final = "the tags of Sluice are missing"
 _SEALED: Final = "it is sealed"
 
 
 def look(claim: Claim, store: Store) -> Holding:
-    """What a store says about a claim.
+    """Return what a store says about a claim.
 
-    Streams that are new under a prefix are noted in its marker, so that they stay known as ours
-    when nobody can tell any more when they were made. Nothing else is changed.
+    New streams under a prefix are noted in the prefix's marker. So they stay known as ours even
+    when the store cannot tell their creation time any more. Nothing else is changed.
     """
     return _look_at_one(claim, store) if claim.prefix is None else _look_under(claim, store)
 
@@ -104,7 +104,7 @@ def _look_under(claim: Claim, store: Store) -> Holding:
         try:
             store.set_attribute(found.marker.segment, note)
         except (NoSuchSegment, SegmentSealed):
-            break  # the claim is being given up
+            break  # another call is releasing the claim
     return Holding(
         scope=True,
         marked=True,
@@ -115,19 +115,19 @@ def _look_under(claim: Claim, store: Store) -> Holding:
 
 
 def make(claim: Claim, store: Store, now: int) -> bool:
-    """Make the stream, or the marker of a prefix, and the scope if that is wanted.
+    """Make the stream, or the marker of a prefix, and the scope if the claim says so.
 
     Args:
-        claim: what is claimed.
-        store: where.
+        claim: the claim.
+        store: the store.
         now: milliseconds since 1970, by the API server's clock, before this call.
 
     Returns:
-        Whether it was made; False when it was there and is ours.
+        Whether it was made; False if it exists and is ours.
 
     Raises:
-        StreamExists: it is there and not ours; it was not touched.
-        ScopeNotFound: there is no such scope, and it is not to be made.
+        StreamExists: it exists and is not ours; it was not changed.
+        ScopeNotFound: the scope does not exist, and is not to be made.
     """
     cluster = claim.claimant.cluster
     with scope_lifecycle.used(claim.scope, store, cluster=cluster, make=claim.make_scope):
@@ -147,7 +147,7 @@ def _make_one(claim: Claim, store: Store) -> bool:
 
 
 def _mark(claim: Claim, store: Store, now: int) -> bool:
-    """Remember the claim to a prefix."""
+    """Make the marker that records a claim to a prefix. Tell whether it was made or completed."""
     _refuse_overlap(claim, store)
     config = StreamConfig(tags=claim.marker_tags(now))
     made = store.create_stream(claim.marker, config)
@@ -159,7 +159,7 @@ def _mark(claim: Claim, store: Store, now: int) -> bool:
             remedy="Delete that stream, if nobody needs it.",
         )
     if found.sealed:
-        # Giving the claim up was cut off, and now it is wanted again.
+        # A release of the claim was cut off, and now the claim is wanted again.
         store.delete_stream(claim.marker)
         made = store.create_stream(claim.marker, config)
         found = ownership.marker(claim, store)
@@ -177,9 +177,9 @@ def _mark(claim: Claim, store: Store, now: int) -> bool:
 
 
 def _refuse_overlap(claim: Claim, store: Store) -> None:
-    """Claim no prefix that another cluster's Sluice has claimed, a part of it or more.
+    """Raise StreamExists if another cluster's Sluice has claimed an overlapping prefix.
 
-    Within a cluster the resources themselves tell who was first.
+    Claims of the same cluster are not checked here: their resources tell which came first.
     """
     prefix, ours = claim.prefix or "", marks.cluster_tag(claim.claimant.cluster)
     for stream in ownership.markers(store, claim.scope):
@@ -197,18 +197,19 @@ def _refuse_overlap(claim: Claim, store: Store) -> None:
 
 
 def adopt(claim: Claim, store: Store, predecessor: str | None) -> None:
-    """Make a stream ours that is there; but for its tags it stays as it is configured.
+    """Make an existing stream ours. Only its tags change.
 
-    Its own tags stay, those of the claim are added, and another resource's are taken off.
+    The stream's own tags stay, those of the claim are added, and another resource's are removed.
 
     Args:
         claim: the claim to one stream.
-        store: where.
-        predecessor: uid of this cluster's EphemeralStream that may have it now; None for nobody.
+        store: the store.
+        predecessor: uid of this cluster's EphemeralStream that may have the stream now; None if no
+            resource may have it.
 
     Raises:
-        StreamNotFound: it is not there.
-        StreamExists: another resource has it, or it is sealed; it was not touched.
+        StreamNotFound: the stream does not exist.
+        StreamExists: another resource has the stream, or it is sealed; it was not changed.
     """
     stream, owner, _ = ownership.one(claim, store)
     tags = () if stream is None else stream.config.tags
@@ -232,12 +233,12 @@ def adopt(claim: Claim, store: Store, predecessor: str | None) -> None:
 def configure(claim: Claim, store: Store) -> None:
     """Give the stream the configuration of the claim, and our tags.
 
-    A stream with a fixed number of segments is scaled to it, if need be.
+    If the claim has a fixed number of segments, the store scales the stream to that number.
 
     Raises:
-        StreamNotFound: it is not there.
-        StreamExists: it is not ours; it was not touched.
-        StoreRejected: it is sealed, or the store refuses otherwise.
+        StreamNotFound: the stream does not exist.
+        StreamExists: the stream is not ours; it was not changed.
+        StoreRejected: the stream is sealed, or the store refuses the change.
     """
     stream, owner, _ = ownership.one(claim, store)
     if stream is None:
@@ -263,21 +264,24 @@ def release(
     watch: bool = False,
     seconds: float = RELEASE_SECONDS,
 ) -> int:
-    """Let the streams go, then what remembers them, then the scope if it is ours and empty.
+    """Release the streams, then a prefix's marker, then the scope if it is ours and empty.
+
+    Streams and scopes that are not ours any more are left alone. Missing streams are no error.
 
     Args:
-        claim: what is claimed.
-        store: where.
-        delete: whether they are sealed and deleted; otherwise they only lose our tags. A sealed
-            stream keeps even those, since a store changes nothing of it.
-        watch: whether a prefix stays claimed, for streams that come late. Then this is repeated.
-        seconds: after which no more of the streams under a prefix are deleted in this call.
+        claim: the claim.
+        store: the store.
+        delete: whether to seal and delete the streams; otherwise they only lose our tags. A sealed
+            stream keeps even its tags, since a store cannot change it.
+        watch: whether to keep a prefix claimed, so that a later call deletes streams that come
+            late.
+        seconds: after which this call deletes no more streams under a prefix.
 
     Returns:
-        How many streams were let go.
+        How many streams were released.
 
     Raises:
-        StoreBusy: there are more to delete, or some are being made while others are deleted.
+        StoreBusy: more streams are left, or new ones were made while others were deleted.
     """
     with scope_lifecycle.left(claim.scope, store, cluster=claim.claimant.cluster):
         if claim.prefix is None:
@@ -286,10 +290,11 @@ def release(
 
 
 def _release_one(claim: Claim, store: Store, *, delete: bool) -> int:
-    """Few questions where our tags are on it, as they mostly are."""
+    """Release the one stream, if it is ours. Return how many streams were released."""
     config = store.configuration(ownership.name_of(claim))
     if config is None:
         return 0
+    # Usually our tags are on the stream, and deleting it needs no further question to the store.
     if delete and claim.claimant.owns(config.tags):
         _drop(store, ownership.name_of(claim))
         return 1
@@ -304,7 +309,8 @@ def _release_one(claim: Claim, store: Store, *, delete: bool) -> int:
 
 
 def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool, seconds: float) -> int:
-    """Streams first: while one is left, the marker says whose it is."""
+    """Release the streams under a prefix, then the marker. Return how many streams there were."""
+    # The marker goes last: while a stream is left, only the marker says whose it is.
     if not delete:
         found = ownership.under(claim, store)
         count = len(found.claimed)
@@ -324,10 +330,10 @@ def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool, sec
 
 
 def _drop_under(claim: Claim, store: Store, seconds: float) -> tuple[ownership.Under, int]:
-    """Delete what is under a prefix, a part at a time, until nothing comes any more.
+    """Delete our streams under a prefix, a part at a time, until no new ones come.
 
     Returns:
-        What was there at the last look, all of it deleted since; and how many were deleted.
+        The streams of the last look, which are deleted by now; and how many were deleted in all.
     """
     end, count = time.monotonic() + seconds, 0
     for _ in range(_ROUNDS):
@@ -347,12 +353,14 @@ def _drop_under(claim: Claim, store: Store, seconds: float) -> tuple[ownership.U
 
 
 def _drop_seen(claim: Claim, store: Store, seen: tuple[str, int | None]) -> bool:
-    """Drop a stream under a prefix if it is the one that was seen: others went before it.
+    """Delete a stream under a prefix if it is still the stream that was seen.
+
+    Time has passed since, while other streams were deleted. Tell whether it was deleted.
 
     Args:
         claim: the claim.
-        store: where.
-        seen: its name, and when it was made.
+        store: the store.
+        seen: the stream's name, and when it was made.
     """
     name = StreamName(scope=claim.scope, stream=seen[0])
     stream = store.describe(name)
@@ -365,7 +373,7 @@ def _drop_seen(claim: Claim, store: Store, seen: tuple[str, int | None]) -> bool
 
 
 def _drop(store: Store, name: StreamName) -> None:
-    """Seal and delete a stream. One that is gone already, or made again meanwhile, is no error."""
+    """Seal and delete a stream. A stream that is gone, or was made again meanwhile, is no error."""
     try:
         store.seal_stream(name)
         store.delete_stream(name)
@@ -374,7 +382,7 @@ def _drop(store: Store, name: StreamName) -> None:
 
 
 def _retag(claim: Claim, store: Store, stream: Stream, tags: Iterable[str]) -> None:
-    """Change a stream's tags and not one of its segments: see the top of this module."""
+    """Change a stream's tags and none of its segments; see the top of this module."""
     scaling = stream.config.scaling
     if scaling.type is ScaleType.FIXED:
         scaling = scaling.model_copy(update={"min_segments": len(stream.tail)})
@@ -383,7 +391,7 @@ def _retag(claim: Claim, store: Store, stream: Stream, tags: Iterable[str]) -> N
 
 
 def _with_tags(config: StreamConfig, tags: Iterable[str], claim: Claim) -> StreamConfig:
-    """A configuration with these tags and our own in place of any other of Sluice's."""
+    """Return a configuration with these tags, and the claim's in place of other tags of Sluice."""
     ours = {*without_ours(tags), *claim.claimant.tags()}
     return config.model_copy(update={"tags": tuple(sorted(ours))})
 

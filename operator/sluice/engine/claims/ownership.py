@@ -1,4 +1,4 @@
-"""Whose streams are: what a store says about a claim. Nothing is changed here."""
+"""Find out whose streams are, by what a store says about a claim. Nothing is changed here."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Stream
 
 AT_ONCE: Final = 8
-"""Streams under a prefix that are looked at, or let go, at a time."""
+"""How many streams under a prefix are looked at, or released, at the same time."""
 
 _PART: Final = 256
-"""Streams under a prefix that are looked at before those that are to go are let go."""
+"""How many streams under a prefix form a part, which is looked at and released as a whole."""
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")
 
 
 class One(NamedTuple):
-    """The one stream of a claim; None where there is none of its name.
+    """The one stream of a claim; None if it does not exist.
 
-    `created` is in the store's milliseconds, None where nobody knows.
+    `created` is in the store's milliseconds, None if it is not known.
     """
 
     stream: Stream | None
@@ -54,15 +54,15 @@ class One(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """What remembers a claim to a prefix.
+    """The stream that records a claim to a prefix.
 
     Attributes:
-        tags: of it.
-        sealed: whether the claim is being given up.
+        tags: its tags.
+        sealed: whether it is sealed, since the claim is being released.
         segment: the full name of its segment.
-        created: when that was made, in the store's milliseconds.
-        whole: whether it counts: its list of what was there before the claim, if it is to have one,
-            is complete.
+        created: when it was made, in the store's milliseconds; None if that is not known.
+        whole: whether the claim counts. It does once the list of older streams is complete, if the
+            marker is to have one.
     """
 
     tags: tuple[str, ...]
@@ -73,15 +73,15 @@ class Marker(NamedTuple):
 
 
 class Under(NamedTuple):
-    """What is under a prefix.
+    """The streams under a prefix.
 
     Attributes:
-        marker: what remembers the claim, if it is remembered.
-        claimed: the streams that are ours, sorted.
-        news: those of them that the marker does not know yet, and when they were made.
-        left_alone: how many others there are.
-        created: when each of those that are ours was made, in the store's milliseconds; None where
-            nobody knows, or asked.
+        marker: the marker that records the claim, if there is one.
+        claimed: the names of our streams, sorted.
+        news: our streams that the marker does not know yet, and when they were made.
+        left_alone: how many streams are not ours.
+        created: when each of our streams was made, in the store's milliseconds; None if that is not
+            known, or was not asked.
     """
 
     marker: Marker | None
@@ -92,12 +92,12 @@ class Under(NamedTuple):
 
 
 def name_of(claim: Claim) -> StreamName:
-    """The one stream that is claimed."""
+    """Return the name of the one stream that is claimed."""
     return StreamName(scope=claim.scope, stream=claim.stream or "")
 
 
 def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
-    """Call for several at a time. Each is tried, also where another one raises."""
+    """Call for several items at the same time. Each is tried, even if another raises an error."""
     if not these:
         return []
     with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="streams") as pool:
@@ -105,7 +105,7 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
 
 
 def one(claim: Claim, store: Source) -> One:
-    """The one stream of a claim, and whose it is."""
+    """Look at the one stream of a claim, and find out whose it is."""
     name = name_of(claim)
     stream = store.describe(name)
     if stream is None:
@@ -117,7 +117,7 @@ def one(claim: Claim, store: Source) -> One:
 def _ownership(claim: Claim, tags: tuple[str, ...], created: int | None) -> Ownership:
     if claim.claimant.owns(tags):
         return Ownership.OURS
-    # Tags of ours may have been taken away, all or some; those of another resource speak for it.
+    # A user may have removed some or all of our tags. Tags of another resource make it the owner.
     others = {tag for tag in tags if tag.startswith(OURS)} - set(claim.claimant.tags())
     if not others and created is not None and created == claim.known:
         return Ownership.OURS
@@ -125,7 +125,7 @@ def _ownership(claim: Claim, tags: tuple[str, ...], created: int | None) -> Owne
 
 
 def marker(claim: Claim, store: Source) -> Marker | None:
-    """What remembers a claim to a prefix; None where nothing of ours does."""
+    """Return the marker that records a claim to a prefix; None if there is none of ours."""
     stream = store.describe(claim.marker)
     if stream is None or not claim.claimant.owns(stream.config.tags):
         return None
@@ -141,10 +141,10 @@ def marker(claim: Claim, store: Source) -> Marker | None:
 
 
 def older_than(claim: Claim, store: Source, found: Marker) -> Iterator[tuple[str, int]]:
-    """The streams under a prefix that may be older than the resource, and when they were made.
+    """Yield the streams under a prefix that may be older than the resource, and their age.
 
-    To be asked before the claim counts: what comes afterwards is certainly younger, whatever the
-    clocks say. When nobody knows when one was made, that is 0.
+    The age is the creation time in the store's milliseconds, 0 if it is not known. Call this before
+    the claim counts: later streams are certainly younger, whatever the clocks say.
     """
     names = [name for name in store.list_streams(claim.scope) if _is_under(name, claim)]
     for part in batches(names, _PART):
@@ -154,9 +154,9 @@ def older_than(claim: Claim, store: Source, found: Marker) -> Iterator[tuple[str
 
 
 def under(claim: Claim, store: Source) -> Under:
-    """What is under the prefix of a claim. Without a marker, nothing is ours.
+    """Look at the streams under a prefix. Without a marker, none of them is ours.
 
-    A stream with a tag of any Sluice has an owner of its own, whatever its name is.
+    A stream with a tag of any Sluice belongs to the resource of that tag, whatever its name is.
     """
     found, *parts = parts_of(claim, store)
     return Under(
@@ -168,12 +168,14 @@ def under(claim: Claim, store: Source) -> Under:
 
 
 def parts_of(claim: Claim, store: Source, *, ages: bool = False) -> Iterator[Under]:
-    """The same in parts, each looked at when it is asked for; the first one has the marker only.
+    """Yield the streams under a prefix in parts, of which the first has only the marker.
+
+    Each part is looked at when it is taken.
 
     Args:
         claim: the claim.
-        store: where.
-        ages: whether it is asked when streams were made that are known as ours already.
+        store: the store.
+        ages: whether to ask for the creation time also of streams that are known as ours.
     """
     found = marker(claim, store)
     try:
@@ -187,7 +189,7 @@ def parts_of(claim: Claim, store: Source, *, ages: bool = False) -> Iterator[Und
 
 
 def _part(claim: Claim, store: Source, found: Marker, names: Sequence[str], *, ages: bool) -> Under:
-    """What some of the streams under a prefix are."""
+    """Tell which of some streams under a prefix are ours."""
     marks = store.attributes([(found.segment, claim.mark(name)) for name in names])
     known = {name for name, mark in zip(names, marks, strict=True) if mark is not None}
     rest = [name for name in names if name not in known] if has_list(found.tags) else []
@@ -195,7 +197,7 @@ def _part(claim: Claim, store: Source, found: Marker, names: Sequence[str], *, a
     older = dict(zip(rest, listed, strict=True))
 
     def is_younger(name: str, created: int | None) -> bool:
-        if not has_list(found.tags):  # a marker of before
+        if not has_list(found.tags):  # without a list only its age tells
             return _is_new(created, claim, found)
         return found.whole and came_later(created, older[name])
 
@@ -218,9 +220,12 @@ def _part(claim: Claim, store: Source, found: Marker, names: Sequence[str], *, a
 
 
 def markers(store: Source, scope: str) -> list[str]:
-    """Names of the streams in a scope that may remember claims to prefixes. ScopeNotFound.
+    """List the streams of a scope that may be markers of prefixes, by their names.
 
-    Internal streams are in no index of tags, so what they say is yet to be looked at.
+    A store has no index of the tags of internal streams, so the caller has to read their tags.
+
+    Raises:
+        ScopeNotFound: the scope does not exist.
     """
     return [
         name
@@ -230,17 +235,17 @@ def markers(store: Source, scope: str) -> list[str]:
 
 
 def claimed_prefixes(store: Source, scope: str) -> tuple[str, ...]:
-    """How the names of streams begin that EphemeralStreams claim, of whatever cluster; sorted.
+    """Return the prefixes that EphemeralStreams of all clusters claim in a scope, sorted.
 
     Raises:
-        ScopeNotFound: there is no such scope.
+        ScopeNotFound: the scope does not exist.
     """
     found = each(partial(_claimed_by, store, scope), markers(store, scope))
     return tuple(sorted({prefix for prefix in found if prefix is not None}))
 
 
 def _claimed_by(store: Source, scope: str, marker: str) -> str | None:
-    """The prefix that a marker remembers. A copy of its tags under another name claims nothing."""
+    """Return the prefix that a marker claims. A stream with copied tags claims nothing."""
     config = store.configuration(StreamName(scope=scope, stream=marker))
     tags = () if config is None else config.tags
     resource = resource_of(tags)
@@ -265,7 +270,7 @@ class _Seen(NamedTuple):
 
 
 def _look(claim: Claim, store: Source, known: set[str], stream: str) -> _Seen | None:
-    """A stream under a prefix, and when it was made, if it is not among those that are known."""
+    """Look at a stream under a prefix. Its creation time is read only if it is not in `known`."""
     name = StreamName(scope=claim.scope, stream=stream)
     found = store.describe(name)
     if found is None:

@@ -1,19 +1,21 @@
-"""Scopes that Sluice makes, and removes when nothing is in them any more.
+"""Make scopes, and remove the scopes that Sluice made once they are empty.
 
-A scope has no tags. One that we made has a stream of ours in it, the scope marker, and only such a
-scope is removed. Three things cannot be had from a store, and each is decided for the safe side:
+A scope has no tags. So a scope that Sluice made holds a stream of ours, the scope marker, and only
+such a scope is removed. A store leaves three problems, and each is decided for the safe side:
 
 - A scope and its marker are not made, nor deleted, in one step. A process that dies in between
-  leaves an empty scope that nobody knows to be ours: it stays.
+  leaves an empty scope without a marker. It stays.
 - A store may refuse to delete a scope that is in use, and damage it all the same: Pravega 0.13
-  drops the scope's index of tags, after which no tagged stream can be made there. So it is looked
-  for streams and key-value tables directly before, and within a process nobody makes a stream of
-  ours there meanwhile. One store may have several addresses, and none tells which are the same: so
-  whoever uses or removes a scope lets those at other addresses go first who do so with a scope of
-  that name, for a while. That may be another store, which keeps nobody longer. What remains is a
-  stream that another process makes in the few milliseconds between the store's listing and its
-  deletion, in a scope that was empty until then.
-- A refusal means that the scope is in use again: its marker is put back.
+  drops the scope's index of tags, after which no tagged stream can be made there. So streams and
+  key-value tables are listed directly before, and this process makes no stream of ours there
+  meanwhile.
+- A refusal means that the scope is in use again. Its marker is put back.
+
+One store may have several addresses, and Sluice cannot tell which addresses are of the same store.
+So a call that uses or removes a scope waits a while for calls at other addresses with a scope of
+that name. If these are of another store, nothing but that wait is lost. One gap is left: another
+process may make a stream in the few milliseconds between the listing and the deletion, in a scope
+that was empty until then.
 """
 
 from __future__ import annotations
@@ -35,22 +37,23 @@ if TYPE_CHECKING:
 
 
 MAKERS: Final = 16
-"""Who make streams in one scope at once. Of more that have a tag in common, Pravega 0.13 keeps some
-waiting, since each changes the scope's list of that tag: beyond 15 s when 64 made 200."""
+"""How many threads make streams in one scope at once. Each stream changes the scope's list of each
+of its tags. So with more threads and a common tag, Pravega 0.13 keeps some waiting: longer than
+15 s when 64 threads made 200 streams."""
 
 
 ELSEWHERE: Final = 2.0
-"""Seconds for which a scope of the same name at another address is waited for: longer than a store
-takes for the few calls, and short enough where that is another store, which may say nothing."""
+"""Seconds to wait for calls with a scope of the same name at another address. A store needs less
+for its few calls, and the wait is short enough if the address is of another store that hangs."""
 
 
 class _Name:
-    """Scopes of one name at all addresses, which may be one scope.
+    """The scopes of one name at all addresses, which may be one scope.
 
     Attributes:
-        changed: what follows is read and changed under it.
-        users: how many use the scope, by address.
-        removing: the addresses at which it is being removed.
+        changed: the condition that guards the other attributes.
+        users: how many calls use the scope, by address.
+        removing: the addresses at which the scope is being removed.
     """
 
     def __init__(self) -> None:
@@ -60,7 +63,7 @@ class _Name:
 
     @contextmanager
     def using(self, address: str) -> Iterator[None]:
-        """Nobody removes it at another address meanwhile."""
+        """Wait a while for removals at other addresses; those that follow wait for the block."""
         with self.changed:
             self._wait(lambda: not self.removing - {address})
             self.users[address] += 1
@@ -73,7 +76,7 @@ class _Name:
 
     @contextmanager
     def removed(self, address: str) -> Iterator[None]:
-        """Nobody uses it at another address meanwhile."""
+        """Wait a while for users at other addresses; those that follow wait for the block."""
         try:
             with self.changed:
                 self.removing.add(address)
@@ -89,17 +92,17 @@ class _Name:
 
 
 class _Gate:
-    """Many may use a scope at a time, or one may remove it.
+    """A lock on a scope: many threads may use the scope at a time, or one may remove it.
 
     Args:
-        address: of the store.
+        address: the store's address.
         name: the scopes of that name at all addresses.
 
     Attributes:
-        unmarked: whether the scope is ours though its marker is not there: the process was kept
-            from making it, or from deleting the scope after it.
-        making: held by the one user who makes the scope.
-        few: held by each who makes a stream.
+        unmarked: whether the scope is ours though it has no marker. So it is if making the marker
+            failed, or if deleting the scope failed after the marker was deleted.
+        making: held by the thread that makes the scope.
+        few: held by each thread that makes a stream.
     """
 
     def __init__(self, address: str, name: _Name) -> None:
@@ -115,7 +118,7 @@ class _Gate:
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Nobody removes the scope meanwhile."""
+        """Keep the scope from being removed while the block runs."""
         with self._changed:
             self._wait(lambda: not self._removing)
             self._users += 1
@@ -128,19 +131,19 @@ class _Gate:
                 self._changed.notify_all()
 
     def enter(self) -> None:
-        """Somebody deletes streams in the scope."""
+        """Note that a thread begins to delete streams in the scope."""
         with self._changed:
             self._leaving += 1
 
     def leave(self) -> bool:
-        """He does not any more; whether he is the last."""
+        """Note that a thread has ended deleting streams. Tell whether it was the last."""
         with self._changed:
             self._leaving -= 1
             return self._leaving == 0
 
     @contextmanager
     def removing(self) -> Iterator[None]:
-        """Nobody uses the scope meanwhile."""
+        """Keep the scope from being used while the block runs. Wait for its users first."""
         with self._changed:
             self._wait(lambda: not self._removing)
             self._removing = True
@@ -155,7 +158,7 @@ class _Gate:
                 self._changed.notify_all()
 
     def _wait(self, over: Callable[[], bool]) -> None:
-        """Wait until something is over, for as long as whoever asks has time."""
+        """Wait until a condition holds. Raise StoreTimeout at the calling thread's deadline."""
         if not self._changed.wait_for(over, deadline.left(threading.TIMEOUT_MAX)):
             raise StoreTimeout("others took too long to make or delete streams in the scope")
 
@@ -166,8 +169,8 @@ _lock: Final = threading.Lock()
 
 
 def _gate(store: Store, scope: str) -> _Gate:
-    """The gate of a scope. Two connections to one address, which their text has, share it."""
-    address = repr(store)
+    """Return the gate of a scope. Connections to the same address share it."""
+    address = repr(store)  # a connection's text has its address
     with _lock:
         name = _names.setdefault(scope, _Name())
         return _gates.setdefault((address, scope), _Gate(address, name))
@@ -179,13 +182,13 @@ def _marker(scope: str) -> StreamName:
 
 @contextmanager
 def used(scope: str, store: Store, *, cluster: str, make: bool) -> Iterator[None]:
-    """A scope in which a stream is about to be made: it is not removed meanwhile.
+    """Keep a scope from being removed while the block makes a stream in it.
 
     Args:
         scope: the scope.
-        store: where it is.
+        store: the store that holds it.
         cluster: tells clusters apart that share the store.
-        make: whether it is made if there is none.
+        make: whether to make the scope if it does not exist.
     """
     gate = _gate(store, scope)
     with deadline.held(gate.few), gate.using():
@@ -195,12 +198,11 @@ def used(scope: str, store: Store, *, cluster: str, make: bool) -> Iterator[None
 
 
 def _make(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
-    """Make a scope and its marker, unless it is there."""
+    """Make a scope and its marker, unless the scope exists."""
     if not gate.unmarked and store.scope_exists(scope):
         return
-    with deadline.held(
-        gate.making
-    ):  # several who make the same stream at once keep a store busy for seconds
+    # One thread at a time: several that make the same stream keep a store busy for seconds.
+    with deadline.held(gate.making):
         if store.create_scope(scope):
             gate.unmarked = True
         if gate.unmarked:
@@ -208,20 +210,18 @@ def _make(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
 
 
 def _mark(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
-    """Say in a scope that it is ours."""
+    """Make the marker that says that a scope is ours."""
     store.create_stream(_marker(scope), StreamConfig(tags=scope_tags(cluster)))
     gate.unmarked = False
 
 
 @contextmanager
 def left(scope: str, store: Store, *, cluster: str) -> Iterator[None]:
-    """A scope in which streams are about to be deleted: the last who does that removes it.
-
-    Several hundred at once need not all look what is in it. Who fails comes again, and looks then.
+    """Remove a scope after the block, which deletes streams in it, if it is ours and empty.
 
     Args:
         scope: the scope.
-        store: where it is.
+        store: the store that holds it.
         cluster: tells clusters apart that share the store.
     """
     gate = _gate(store, scope)
@@ -229,37 +229,40 @@ def left(scope: str, store: Store, *, cluster: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        gate.leave()
+        gate.leave()  # a failed call is repeated, and looks at the scope then
         raise
+    # Only the last of many concurrent calls looks at the scope: hundreds of looks would be costly.
     if gate.leave():
         remove(scope, store, cluster=cluster)
 
 
 @contextmanager
 def unused(scope: str, store: Store) -> Iterator[None]:
-    """A scope that is about to be deleted, whoever made it: nobody makes a stream of ours there.
+    """Keep this process from making streams of ours in a scope while the block deletes the scope.
+
+    The scope need not be one that Sluice made.
 
     Args:
         scope: the scope.
-        store: where it is.
+        store: the store that holds it.
     """
     with _gate(store, scope).removing():
         yield
 
 
 def remove(scope: str, store: Store, *, cluster: str) -> bool:
-    """Delete a scope if this cluster's Sluice made it and nothing is in it.
+    """Delete a scope if this cluster's Sluice made it and it is empty.
 
-    Internal streams count as something: a reader group's, for example, is in use. So do key-value
-    tables.
+    A scope with internal streams, as of a reader group, is not empty. Neither is a scope with
+    key-value tables.
 
     Returns:
-        Whether it was deleted.
+        Whether the scope was deleted.
     """
     gate = _gate(store, scope)
     try:
         if not gate.unmarked and not _only_ours(scope, store, cluster):
-            return False  # as it mostly is; nobody had to wait for this look
+            return False  # the usual case, in which no other thread has to wait
         with gate.removing():
             return _remove(scope, store, cluster, gate)
     except ScopeNotFound:
@@ -286,7 +289,7 @@ def _remove(scope: str, store: Store, cluster: str, gate: _Gate) -> bool:
 
 
 def _only_ours(scope: str, store: Store, cluster: str) -> bool:
-    """Whether a scope has our marker and nothing else. ScopeNotFound."""
+    """Tell whether a scope holds our marker and nothing else. Raise ScopeNotFound if it is gone."""
     marker = store.configuration(_marker(scope))
     if marker is None or not set(scope_tags(cluster)) <= set(marker.tags):
         return False

@@ -1,8 +1,8 @@
-"""Streams in a store whose EphemeralStream is gone: found by the tags, and released.
+"""Find and release streams in a store whose EphemeralStream is gone, by their tags.
 
-Ask for `tagged` first and list the resources afterwards: a resource that comes in between is then
-seen, and its stream is not taken for stale. Streams under a prefix count as far as the marker has
-them noted, or as they are newer than the marker; older ones belong to somebody else.
+Call `tagged` first and list the resources afterwards. Then a resource that is made in between is
+seen, and its stream is not taken for stale. Of the streams under a prefix, those count that the
+marker has noted, or that are newer than the marker. Older streams belong to other owners.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Tagged(NamedTuple):
     """A stream, or a prefix, that has the tags of an EphemeralStream.
 
     Attributes:
-        scope: where it is.
-        stream: the stream; of a prefix, its marker.
-        prefix: the prefix, if it is one.
+        scope: the scope.
+        stream: the stream; for a prefix, its marker.
+        prefix: the prefix; None for a single stream.
         resource: `namespace/name` of the EphemeralStream.
-        uid: its uid.
-        streams: the streams that it is about.
+        uid: the EphemeralStream's uid.
+        streams: the names of the stream, or of all claimed streams under the prefix.
     """
 
     scope: str
@@ -42,12 +42,15 @@ class Tagged(NamedTuple):
 
 
 def stale(store: Store, cluster: str, live: Collection[str]) -> list[Tagged]:
-    """What has the tags of this cluster's EphemeralStreams, but of none of the uids in `live`."""
+    """Return the tagged streams of this cluster whose EphemeralStream's uid is not in `live`."""
     return [found for found in tagged(store, cluster) if found.uid not in live]
 
 
 def tagged(store: Store, cluster: str) -> list[Tagged]:
-    """What has the tags of this cluster's EphemeralStreams, by scope and name."""
+    """Return all streams and prefixes with tags of this cluster's EphemeralStreams.
+
+    They are ordered by scope and name.
+    """
     return [found for scope in store.list_scopes() for found in _tagged_in(scope, store, cluster)]
 
 
@@ -64,7 +67,8 @@ def _tagged_in(scope: str, store: Store, cluster: str) -> Iterator[Tagged]:
 
 
 def _look(scope: str, name: str, store: Store, cluster: str) -> Tagged | None:
-    """What the stream itself says: an index may be behind."""
+    """Return what a stream's own tags say; None if they are none of this cluster's."""
+    # The store's index of tags may be behind the stream's configuration.
     stream = store.describe(StreamName(scope=scope, stream=name))
     tags = () if stream is None else stream.config.tags
     resource = marks.resource_of(tags)
@@ -81,9 +85,9 @@ def _look(scope: str, name: str, store: Store, cluster: str) -> Tagged | None:
 
 
 def drop(found: Tagged, store: Store, cluster: str) -> int:
-    """Seal and delete one of them, as its EphemeralStream would have done.
+    """Seal and delete a stale stream or prefix, as its EphemeralStream would have done.
 
-    Its tags are looked at anew: what has another owner by now is left alone.
+    The tags are read again. A stream that has another owner by now is left alone.
 
     Returns:
         How many streams were deleted.
@@ -96,7 +100,10 @@ def drop(found: Tagged, store: Store, cluster: str) -> int:
 
 
 def _claim(found: Tagged, cluster: str, created: int) -> Claim:
-    """The claim that the tags stand for. The resource is older than its marker, at least."""
+    """Return the claim that the tags stand for, with `created` as the time of the resource.
+
+    The real time is not known; the marker's is safe, since a resource is older than its marker.
+    """
     namespace, _, name = found.resource.partition("/")
     return Claim(
         claimant=Claimant(

@@ -1,1 +1,1 @@
-"""Records beside a target, of which the first one that is written counts."""
+"""Records beside a target, in which the first recorded plan holds."""

@@ -1,4 +1,4 @@
-"""The journal of a copy, kept in a segment of the target store."""
+"""Read and write the journal of a copy in a segment of the target store."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 _RUN: Final = 200
-"""Bytes of memory that a run of digests takes beside these."""
+"""Bytes of memory that a record of digests takes besides the digests."""
 
 
 class Ledger(Log):
-    """Reads and writes one copy's journal; remembers what it has read.
+    """The journal of one copy, for reading and writing. It remembers what it has read.
 
     Args:
         store: the target store.
-        copy_id: the copy.
+        copy_id: the copy's identity.
         target: the copy's target stream, next to which the journal lies.
     """
 
@@ -41,27 +41,27 @@ class Ledger(Log):
 
     @property
     def loaded(self) -> Journal | None:
-        """What was read and written so far, without asking the store."""
+        """The journal as read and written so far, without a call to the store."""
         return self._folding.journal
 
     def load(self) -> Journal | None:
-        """What the store holds now; None when nothing was written down or it was deleted."""
+        """Return the journal as the store holds it now; None if it is empty or was deleted."""
         self._held.add()
         self._read_on()
         return self.loaded
 
     def is_same(self) -> bool:
-        """Read on, and tell whether it is the journal still that was read before.
+        """Read on, and tell whether this is still the journal that was read before.
 
-        A run that began meanwhile, after an abort, has the same plan if its bounds are the same;
-        its journal has another name.
+        The plan alone does not tell. After an abort, a new run with the same bounds has the same
+        plan. Its journal has another name.
         """
         known, name = self.loaded, self.name
         now = self.load()
         return (self.name, now and now.plan) == (name, known and known.plan)
 
     def begin(self, plan: StreamPlan) -> StreamPlan:
-        """Write down the plan, unless another driver has: the plan that holds is returned.
+        """Record the plan, unless another driver has recorded one. Return the plan that holds.
 
         Raises:
             PlanTooLarge: the plan is longer than a record can be.
@@ -79,15 +79,15 @@ class Ledger(Log):
         self._store.append_at(self.name, 0, record)
         recorded = self.load()
         self._drop_rivals()
-        # Gone again: the copy was finished or aborted meanwhile, which the next look tells apart.
+        # If the journal is gone again, the copy was finished or aborted: the next look tells which.
         return plan if recorded is None else recorded.plan
 
     def write(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Append records. Where another driver writes too, each goes on behind the other.
+        """Append records, behind those that another driver may write at the same time.
 
         Raises:
             NoSuchSegment: the journal was deleted.
-            CopyAborted: it was deleted and begun anew.
+            CopyAborted: the journal was deleted, and another one was begun.
         """
         while not self._append(records):
             self._follow()
@@ -102,7 +102,7 @@ class Ledger(Log):
 
 
 def _weight(record: Mapping[str, Any]) -> int:
-    """Bytes of memory that a record takes at most, once it is taken in."""
+    """Return the most bytes of memory that a record takes once it is folded in."""
     match record:
         case {"record": "digests", "sha256": str(text)}:
             return len(text) // 2 + _RUN

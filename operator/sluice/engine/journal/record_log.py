@@ -1,7 +1,7 @@
-"""A log in a segment of our own: what drivers write down, and any of them reads.
+"""Keep a log in a segment of its own, which all drivers append to and read.
 
-Records are appended by compare-and-set on the log's length, so that of two who write at once each
-knows what stands before its own record.
+Records are appended by compare-and-set on the log's length. So of two drivers that write at once,
+each knows what stands before its own record.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 GENERATIONS = 16
-"""Names a log can have. A store keeps a deleted name for minutes, so a copy that is aborted and run
-again takes another one. Where several are there, see `Log._chosen`."""
+"""How many names a log can have. A store blocks a deleted name for minutes, so a copy that is run
+again after an abort takes another name. If segments of several names exist, see `Log._chosen`."""
 
 MAX_RECORD = 7 << 20
 """Bytes of the longest record: stores take appends of up to 8 MiB."""
 
 
 MOST_LOG: Final = 64 << 20
-"""Bytes of the longest log: the digests of 8 TiB. Its length is for somebody else's server to tell,
-and it is read into the memory of a process that others need as well."""
+"""Bytes of the longest log, which holds the digests of 8 TiB. The store tells a log's length, and
+is not trusted with it: logs are read into the memory of processes that serve other copies too."""
 
 _AHEAD: Final = 1 << 20
-"""Bytes that are asked for and not read yet."""
+"""Bytes to read ahead."""
 
 
 class Trail(ABC):
-    """Records that any of several drivers appends to, and all read in one order.
+    """A row of records that several drivers append to, and that all read in the same order.
 
-    Where they lie is for one subclass, what they say for another.
+    One subclass says where the records lie, another what they mean.
     """
 
     name: str
 
     def delete(self) -> bool:
-        """Delete the log if it is as it was last read; False when it is gone or is not."""
+        """Delete the log if it is as it was last read. Return False if it is gone or changed."""
         return self._delete()
 
     @abstractmethod
@@ -63,15 +63,15 @@ class Trail(ABC):
 
     @abstractmethod
     def _delete(self) -> bool:
-        """See `delete`."""
+        """Delete the log as `delete` does."""
 
     @abstractmethod
     def _read_on(self) -> None:
-        """Take in what was written since."""
+        """Take in the records that were written since the last call."""
 
     @abstractmethod
     def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
-        """Write records behind what was read; False when there is more by now, or less.
+        """Write records behind those that were read. Return False if the log has changed since.
 
         Raises:
             NoSuchSegment: the log was deleted.
@@ -79,28 +79,28 @@ class Trail(ABC):
 
     @abstractmethod
     def _follow(self) -> None:
-        """Read what somebody has written who was faster.
+        """Read the records that another driver was faster to write.
 
         Raises:
             NoSuchSegment: the log was deleted.
-            CopyAborted: it was deleted and begun anew.
+            CopyAborted: the log was deleted, and another one was begun.
         """
 
     @abstractmethod
     def _make(self) -> None:
-        """Make place for a log, where there is none.
+        """Make an empty log if there is none.
 
         Raises:
-            StoreBusy: there cannot be one for now.
+            StoreBusy: a log cannot be made for now.
         """
 
     def _drop_rivals(self) -> None:
-        """Delete other logs that were begun at the same time, where that is possible."""
+        """Delete other logs that were begun at the same time, if there can be any."""
         return
 
     @abstractmethod
     def _take(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Take in records that follow on those that were taken in before."""
+        """Take in the next records."""
 
     @abstractmethod
     def _forget(self) -> None:
@@ -108,12 +108,14 @@ class Trail(ABC):
 
 
 class Log(Trail):
-    """Reads and writes one log; remembers how far it has read. What it says is for a subclass.
+    """One log in a segment, for reading and writing. It remembers how far it has read.
+
+    A subclass says what the records mean.
 
     Args:
-        store: where it is.
-        beside: the stream next to which it lies; there need be none of that name.
-        key: of the log's segment, by its generation.
+        store: the store that holds the log.
+        beside: the stream next to which the log lies. It need not exist.
+        key: gives the key of the log's segment for a number from 0 to GENERATIONS - 1.
     """
 
     def __init__(self, store: Store, beside: StreamName, key: Callable[[int], str]) -> None:
@@ -126,11 +128,11 @@ class Log(Trail):
         self._length = 0
 
     def is_there(self) -> bool:
-        """Whether there is a log, though nothing may be in it yet."""
+        """Tell whether there is a log, maybe an empty one."""
         return any(self._store.infos(self._names))
 
     def discard(self) -> None:
-        """See Trail."""
+        """Delete the log, whatever is in it."""
         self._store.delete(self.name)
 
     def _delete(self) -> bool:
@@ -150,15 +152,15 @@ class Log(Trail):
                 self._add(self._read(name, self._length, info.length), info.length)
             except NoSuchSegment:  # deleted meanwhile
                 self._reset()
-            except BaseException:  # what was taken in of these would be taken in again
+            except BaseException:  # some of these were taken in, and must not be taken in twice
                 self._reset()
                 raise
 
     def _there(self) -> dict[str, SegmentInfo]:
-        """Look which of the names there are, the first one first.
+        """Return the segments that exist under the log's names, in the order of the names.
 
         Raises:
-            JournalDamaged: one is longer than we make them; it is not read.
+            JournalDamaged: a segment is longer than a log gets; it is not read.
         """
         infos = zip(self._names, self._store.infos(self._names), strict=True)
         there = {name: info for name, info in infos if info is not None}
@@ -171,15 +173,16 @@ class Log(Trail):
         return there
 
     def _chosen(self, there: Mapping[str, SegmentInfo]) -> str:
-        """Say which of the names has the log: all who look at one time say the same.
+        """Choose the name that has the log. All drivers that look at the same time choose the same.
 
-        A driver that was held up at "make the log" may do so minutes later, when others have begun
-        under another name; and two may begin at once. So what is empty counts for nothing beside
-        what is not. A log with its first record only has led to nothing yet, since whoever writes
-        that looks again before the next one (`_drop_rivals`).
+        Two drivers may begin a log at once. And a driver that was held up before making the log may
+        make one minutes later, when others use another name. So an empty segment does not count
+        beside one with records. A segment with only its first record gives way to one with more: no
+        driver has acted on it, since its writer looks again before the next record
+        (`_drop_rivals`).
 
         Raises:
-            JournalDamaged: two of them have led to something.
+            JournalDamaged: two segments have more than their first record.
         """
         full = [name for name, info in there.items() if info.length]
         if len(full) > 1:
@@ -196,16 +199,16 @@ class Log(Trail):
             return 0
 
     def _read(self, name: str, start: int, end: int) -> Iterator[Mapping[str, Any]]:
-        """The records between two offsets. One is in memory at a time, as long as it is used."""
+        """Yield the records between two offsets, with one in memory at a time."""
         blocks = self._store.read(name, start, end, ahead=_AHEAD)
         for at, body in journal.bodies(block.data for block in blocks):
             with held(len(body) + weight_of_json(body)):
                 yield journal.parsed(body, start + at)
 
     def _drop_rivals(self) -> None:
-        """Delete other logs of a first record each, once that of our own is written.
+        """Delete other logs that have only their first record, once ours has its own.
 
-        Who has begun one finds out by its next record, and has done nothing before.
+        The driver that began such a log finds out by its next record, and has done nothing before.
         """
         there = self._there()
         for name, info in there.items():
@@ -228,7 +231,7 @@ class Log(Trail):
     def _follow(self) -> None:
         before, first, name = self._length, self._first, self.name
         self._read_on()
-        if self._first is None:  # deleted: whether the copy was finished or aborted is seen next
+        if self._first is None:  # deleted: the next look tells if the copy was finished or aborted
             raise NoSuchSegment("the copy's journal is gone", segment=self.name)
         if self.name != name or self._length < before or self._first != first:
             raise CopyAborted(f"the copy that {self.name} belongs to was aborted")
@@ -236,7 +239,7 @@ class Log(Trail):
             raise StoreUnavailable(f"{self.name} is {before} bytes long, and yet it is not")
 
     def _make(self) -> None:
-        """Make the log's segment under the first name that the store gives, unless there is one."""
+        """Make the log's segment under the first name that the store accepts, if there is none."""
         if there := self._there():
             self.name = self._chosen(there)
             return
@@ -251,7 +254,7 @@ class Log(Trail):
         self._length = length
 
     def _seen(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """The same; remembers by which one the log begins."""
+        """Yield the records, and remember the digest of the log's first record."""
         for record in records:
             if self._first is None:
                 self._first = hashlib.sha256(journal.frame(record)).digest()

@@ -1,1 +1,1 @@
-"""Positions of readers, moved from sources to targets."""
+"""Positions of readers, translated from sources to targets."""

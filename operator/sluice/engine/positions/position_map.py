@@ -1,8 +1,8 @@
-"""Positions: which one of a copy's target is which one of its source.
+"""Map positions of a copy's source to positions of its target.
 
-The target itself tells: each of its segments has attributes that name the source's segment, where
-the copy of it begins, and how many bytes came. So positions are translated also long after the
-copy, as long as the target's segments are readable.
+Each segment of the target has attributes that name the source's segment, the offset at which the
+copy of it begins, and the number of bytes. So positions can be translated long after the copy, as
+long as the target's segments are readable.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Mapped(NamedTuple):
     """Bytes of a source segment, and where they are in the target.
 
     Attributes:
-        stream: the place of its stream among the sources.
+        stream: the place of the segment's stream among the sources.
         source: the source segment's id.
         start: first offset copied.
         end: offset after the last byte copied.
-        target: id of the segment in which they are, from its beginning.
-        keys: that the target segment takes.
-        lost: bytes before `start` that the source had lost before they were read.
+        target: id of the target segment that holds the bytes, from its beginning.
+        keys: the keys that the target segment takes.
+        lost: how many bytes before `start` the source had lost before they were read.
     """
 
     stream: int
@@ -44,16 +44,16 @@ class Mapped(NamedTuple):
 
     @property
     def shift(self) -> int:
-        """What has to be added to an offset of the source."""
+        """What to add to an offset of the source to get the target's."""
         return -self.start
 
 
 def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]:
-    """The map of a finished copy, in the order in which the target was scaled.
+    """Return the map of a finished copy, in the order in which the target was scaled.
 
     Raises:
-        StreamNotFound: there is no target.
-        InvalidSpec: the target is not whole, or another copy's.
+        StreamNotFound: the target does not exist.
+        InvalidSpec: the target is incomplete, is another copy's, or was appended to.
     """
     there = store.describe(target)
     if there is None:
@@ -91,16 +91,19 @@ def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]
 
 
 def translate(cut: Mapping[int, int], mapped: Sequence[Mapped]) -> dict[int, int]:
-    """A position of the source as one of the target.
+    """Translate a position of the source into a position of the target.
 
-    Where a copy has the same bytes twice, as its ranges may ask for, the first place counts.
+    If a copy has the same bytes twice, since its ranges overlap, the first place counts.
 
     Args:
         cut: offsets by segment id of the source.
         mapped: the map.
 
+    Returns:
+        Offsets by segment id of the target.
+
     Raises:
-        InvalidSpec: the copy has not got the position; the message says which segment lacks.
+        InvalidSpec: the copy does not hold the position; the message says why.
     """
     found: dict[int, int] = {}
     keys = []

@@ -1,4 +1,4 @@
-"""Reader groups: from where one stands in a source to one that goes on in the copy's target."""
+"""Move reader groups: read a group's position in a source, and make a group in the target there."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FIELD = "--reader-group"
 
 
 class Move(NamedTuple):
-    """A group's position in a source, and the same in the target.
+    """A group's position in a source, and the same position in the target.
 
     Attributes:
-        settings: of the group.
+        settings: the group's settings.
         source: offsets by segment id of the source.
         target: offsets by segment id of the target.
-        left: streams that the group reads as well, and which are not the copy's.
+        left: other streams that the group reads, and that are not the copy's.
     """
 
     settings: GroupSettings
@@ -47,20 +47,21 @@ def look(
     cut: Mapping[int, int] | None = None,
     alone: bool = False,
 ) -> Move:
-    """Where a group is that reads a source.
+    """Find the position of a group that reads a source, and translate it to the target.
 
     Args:
-        group: its name.
+        group: the group's name.
         stream: the source.
         mapped: the copy's map.
-        store: the source's.
-        cut: offsets by segment id of the source, to be taken for the group's position.
-        alone: whether the group may read other streams as well, which stay behind.
+        store: the source's store.
+        cut: a position to take in place of the group's: offsets by segment id of the source.
+        alone: whether the group may read other streams as well, which are left out.
 
     Raises:
-        ReaderGroupNotFound: there is none, or it does not read the source.
-        ReaderGroupBusy: readers of it are online.
-        InvalidSpec: it reads more, or not to the end, or the copy has not got its position.
+        ReaderGroupNotFound: the group does not exist, or does not read the source.
+        ReaderGroupBusy: readers of the group are online, or its positions are being set.
+        InvalidSpec: the group reads other streams or only up to a cut, its position is not known,
+            or the copy does not hold the position.
     """
     config = store.reader_group(group)
     if config is None and cut is None:
@@ -80,10 +81,10 @@ def make(
     copy_id: str,
     store: Store,
 ) -> bool:
-    """Make a group that begins at a cut of the target; False when it is there and began there.
+    """Make a group that begins at a cut of the target. Return False if this group exists already.
 
     Raises:
-        ReaderGroupExists: there is one of that name that began somewhere else.
+        ReaderGroupExists: a group of that name began at another position.
     """
     identity = group_identity(copy_id, group.scope, group.name, secrets.randbits(64))
     return store.create_reader_group(
@@ -118,7 +119,11 @@ def _left(
 def _position(
     group: GroupName, stream: StreamName, mapped: Sequence[Mapped], store: Store
 ) -> dict[int, int]:
-    """The cut of the source that a group has read up to."""
+    """Return the cut of the source that a group has read up to.
+
+    While the group passes a scale event, it reads nothing for some keys. The segments that it has
+    finished are then put at their end, so that the position is a cut.
+    """
     state = store.group_state(group)
     if state.readers:
         readers = ", ".join(state.readers)

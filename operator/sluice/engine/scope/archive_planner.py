@@ -1,4 +1,4 @@
-"""Planning how a scope is archived: each stream into an archive of its own, all in one folder."""
+"""Plan how a scope is archived: each stream into an archive of its own, all in one folder."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ FOLDER_FIELD: Final = "spec.target.archive.path"
 
 
 class ArchivePlanner(LivePlanner):
-    """Plans how the streams of a scope are archived.
+    """A planner for the archives of a scope's streams.
 
     Args:
-        request: what is wanted.
+        request: the copy to plan.
         source: the store to read from.
         target: the place that holds the folder.
         uri: the address of the source's store, for people.
@@ -44,7 +44,11 @@ class ArchivePlanner(LivePlanner):
         self._uri = uri
 
     def there(self) -> list[str]:
-        """See ScopePlanner. A folder that is not there yet holds nothing."""
+        """List the names in the folder. A folder that does not exist yet holds none.
+
+        Raises:
+            InvalidSpec: the folder is an archive itself.
+        """
         folder = self.request.target
         if self._shelf.archive(folder, field=FOLDER_FIELD).head() is not None:
             raise InvalidSpec(
@@ -55,7 +59,7 @@ class ArchivePlanner(LivePlanner):
         return self._shelf.names(folder)
 
     def bind(self, fresh: Sequence[Fresh]) -> None:
-        """See ScopePlanner."""
+        """Plan a run of each stream's archive."""
         for found in parallel.each(self._plan, [one for one, _ in self._ready(fresh)]):
             if isinstance(found, StreamResult):
                 self.settled.append(found)
@@ -63,7 +67,7 @@ class ArchivePlanner(LivePlanner):
                 self.plans.append(found)
 
     def exist(self, exists: Sequence[Chosen]) -> SluiceError:
-        """See ScopePlanner."""
+        """Return the error that these archives exist, and this copy did not make them."""
         what = "archive is" if len(exists) == 1 else "archives are"
         names = few([one.target for one in exists])
         return TargetExists(
@@ -78,7 +82,7 @@ class ArchivePlanner(LivePlanner):
         wanted = self._wanted(one)
         try:
             archive = archive_of(wanted, self._shelf)
-            # The notes before the head: they are deleted when it lists the run.
+            # Read the notes before the head: a driver deletes them once the head lists the run.
             plan = noted_plan(Notes(archive.objects, wanted.copy_id).read_on())
             head = archive.head()
             if plan is not None:
@@ -102,7 +106,7 @@ class ArchivePlanner(LivePlanner):
         return last_of(archive, archive.head(), wanted.copy_id) is not None
 
     def _plan(self, one: Fresh) -> ArchivePlan | StreamResult:
-        """The plan of a stream's run, or its result if it cannot be archived."""
+        """Return the plan of a stream's run, or the failed result if it cannot be archived."""
         wanted = self._wanted(one.chosen)
         self._take()
         try:
@@ -119,12 +123,12 @@ class ArchivePlanner(LivePlanner):
 
 
 def archive_of(wanted: ArchiveRequest, shelf: Shelf) -> Archive:
-    """The archive of one stream of a scope."""
+    """Return the archive of one stream of a scope."""
     return shelf.archive(wanted.path, field="spec.rename")
 
 
 def entry_of(head: Head | None, work: str) -> RunEntry | None:
-    """The last run that some work has recorded."""
+    """Return the last run in the head that the work of this identity has recorded, if any."""
     runs = head.runs if head else ()
     return next((one for one in reversed(runs) if one.work == work), None)
 
@@ -132,19 +136,19 @@ def entry_of(head: Head | None, work: str) -> RunEntry | None:
 def done(
     request: ScopeRequest, one: Chosen, archive: Archive, head: Head | None, source: Source | None
 ) -> StreamResult | None:
-    """The result of a stream whose run is recorded; None where it is not.
+    """Return the result of a stream that is archived; None if it is not done.
 
-    A move is done when its source is gone, and not before.
+    A copy is done when its run is recorded. A move is done when its source is gone as well.
 
     Args:
         request: the scope's copy.
         one: the stream.
-        archive: its archive.
-        head: of that, as it is now.
+        archive: the stream's archive.
+        head: the archive's present head.
         source: the store of the stream, if it can be reached.
 
     Raises:
-        ArchiveDamaged: the run is there, and its manifest is not what was recorded.
+        ArchiveDamaged: a run's manifest is missing, or is not the recorded manifest.
     """
     wanted = request.run_of(*one)
     first = entry_of(head, wanted.copy_id)

@@ -1,4 +1,4 @@
-"""What becomes of each stream that is copied to a scope: which are done, and the others' bounds."""
+"""Plan the copies of streams to a scope: find which are done, and take the others' bounds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Stream
 
 _TOGETHER: Final = 64
-"""Streams whose bounds are asked for in one go."""
+"""How many streams' bounds are taken together."""
 
 
 class _Bound(NamedTuple):
@@ -50,7 +50,7 @@ class _Bound(NamedTuple):
 
 
 def copied(stream: str, target: str, complete: Complete) -> StreamResult:
-    """The result of a stream whose target is whole."""
+    """Return the result of a stream whose target is complete."""
     return StreamResult(
         stream=stream,
         target=target,
@@ -63,19 +63,19 @@ def copied(stream: str, target: str, complete: Complete) -> StreamResult:
 
 
 class ToScope(ScopePlanner):
-    """Plans copies to a scope of a live store. Where they are read is for subclasses to say."""
+    """A planner for copies to a scope of a live store. Subclasses say where streams are read."""
 
     target: Store
 
     def there(self) -> list[str] | None:
-        """See ScopePlanner."""
+        """List all streams of the target's scope; None if the scope does not exist."""
         try:
             return self.target.list_streams(self.request.target, internal=True)
         except ScopeNotFound:
             return None
 
     def exist(self, exists: Sequence[Chosen]) -> SluiceError:
-        """See ScopePlanner."""
+        """Return the error that these streams exist, and this copy did not make them."""
         what = "stream is" if len(exists) == 1 else "streams are"
         names = few([one.target for one in exists])
         return TargetExists(
@@ -116,10 +116,10 @@ class ToScope(ScopePlanner):
 
 
 class CopyPlanner(ToScope, LivePlanner):
-    """Plans the copy of a scope to another one.
+    """A planner for the copy of a scope to another scope.
 
     Args:
-        request: what is wanted.
+        request: the copy to plan.
         source: the store to read from.
         target: the store to write to.
     """
@@ -129,7 +129,7 @@ class CopyPlanner(ToScope, LivePlanner):
         self.target = target
 
     def bind(self, fresh: Sequence[Fresh]) -> None:
-        """See ScopePlanner."""
+        """Take the bounds of streams, cut them into parts, and plan the copies."""
         bound: list[_Bound] = []
         for group in parallel.each(self._bound, [*parallel.batches(self._ready(fresh), _TOGETHER)]):
             for found in group:
@@ -137,7 +137,7 @@ class CopyPlanner(ToScope, LivePlanner):
                     self.settled.append(found)
                 else:
                     bound.append(found)
-        # Parts are for tasks that would have nothing to do, so all streams count together.
+        # Parts only serve to keep all tasks busy, so their size follows from all streams together.
         total = sum(segment.end - segment.start for one in bound for segment in one.segments)
         size = part_size(total, self.request.tasks, self.request.part_bytes)
         for each in bound:
@@ -156,7 +156,7 @@ class CopyPlanner(ToScope, LivePlanner):
             self.plans.append(plan)
 
     def _bound(self, streams: Sequence[tuple[Fresh, Stream]]) -> list[_Bound | StreamResult]:
-        """The bounds of some streams; the result of one that cannot be bound."""
+        """Take the bounds of some streams. A stream without bounds gets a failed result instead."""
         self._take()
         named = [(self._name(one.chosen.stream), stream) for one, stream in streams]
         found: list[_Bound | StreamResult] = []
@@ -177,7 +177,7 @@ class CopyPlanner(ToScope, LivePlanner):
         return found
 
     def _alone(self, one: Fresh) -> _Bound:
-        """A stream that was changed since it was seen, with its bounds as it is now."""
+        """Describe a stream that changed since it was seen once more, and take its bounds."""
         stream = self._describe(one.chosen.stream)
         if isinstance(stream, SluiceError):
             raise stream

@@ -1,4 +1,4 @@
-"""Who hears what becomes of the streams of a scope."""
+"""Listeners to the results of a scope's streams."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class ScopeListener(Listener, Protocol):
-    """Hears what becomes of the streams of a scope. Called from many threads at once."""
+    """A listener to the streams of a scope. Called from many threads at once."""
 
     def ended(self, result: StreamResult) -> None:
-        """A stream is whole, or failed; also if it is given up only for now."""
+        """Hear that a stream is complete, has failed, or is given up for this attempt."""
 
 
 class SilentScope(Silent):
-    """A listener to a scope's copy that does not care."""
+    """A listener to a scope's copy that does nothing."""
 
     def ended(self, result: StreamResult) -> None:
-        """See ScopeListener."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""The log of a scope's copy, and how it is kept in a segment of the target store."""
+"""Read and write the log of a scope's copy, and keep it in a segment of the target store."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 BESIDE: Final = f"{MARKER}copies"
-"""The stream next to which logs lie. There is none of that name: it gives them a place."""
+"""The stream next to which logs lie. It does not exist: its name only gives the logs a place."""
 
 
 class ScopeRecords(Trail):
-    """Reads and writes the log of one scope's copy. May be used by several threads."""
+    """The log of one scope's copy, for reading and writing. Several threads may use it."""
 
     def __init__(self) -> None:
         self._state: ScopeState | None = None
@@ -39,25 +39,25 @@ class ScopeRecords(Trail):
 
     @property
     def loaded(self) -> ScopeState | None:
-        """What was read and written so far, without asking the store."""
+        """The log as read and written so far, without a call to the store."""
         return self._state
 
     def load(self) -> ScopeState | None:
-        """What the store holds now; None when nothing was written down or it was deleted."""
+        """Return the log as the store holds it now; None if it is empty or was deleted."""
         with self._lock:
             self._held.add()
             self._read_on()
             return self._state
 
     def begin(self, plan: ScopeCopyPlan) -> ScopeCopyPlan:
-        """Write down the plan, unless another one holds: the plan that holds is returned.
+        """Record the plan, unless another plan holds. Return the plan that holds.
 
-        That is the first one, or that of a later run once the one before is over.
+        The first recorded plan holds. A plan of a later run holds if the run before is over.
 
         Raises:
             PlanTooLarge: the plan is longer than a record can be.
             StoreBusy: the copy was aborted too often within minutes.
-            CopyAborted: it was aborted in this moment.
+            CopyAborted: the copy was aborted during this call.
         """
         record = scope_log.plan_record(plan)
         if len(journal.frame(record)) > MAX_RECORD:
@@ -83,13 +83,13 @@ class ScopeRecords(Trail):
             return held
 
     def ended(self, results: Mapping[int, StreamResult]) -> None:
-        """Write down what came of streams, by their places in the plan that `begin` has returned.
+        """Record results of streams, by the streams' places in the plan that `begin` returned.
 
-        The first result of a stream counts, and those of a run that is not the latest do not.
+        The first result of a stream counts. Results of a run that is not the latest are dropped.
 
         Raises:
             NoSuchSegment: the log was deleted.
-            CopyAborted: it was deleted and begun anew.
+            CopyAborted: the log was deleted, and another one was begun.
         """
         with self._lock:
             while new := self._without(results):
@@ -98,17 +98,17 @@ class ScopeRecords(Trail):
                 self._follow()
 
     def stopped(self) -> None:
-        """Write down that no other stream is begun in the run of `begin`. Raises as `ended`."""
+        """Record that no other stream is begun in the run of `begin`. Raise as `ended`."""
         with self._lock:
             self._stop(self._run)
 
     def call_off(self) -> None:
-        """Write down that no other stream is begun, whichever run it is. Raises as `ended`."""
+        """Record that no other stream is begun in the latest run. Raise as `ended`."""
         with self._lock:
             self._stop(self._known().run)
 
     def delete(self) -> bool:
-        """See Trail."""
+        """Delete the log if it is as it was last read. Return False if it is gone or changed."""
         with self._lock:
             return super().delete()
 
@@ -119,7 +119,7 @@ class ScopeRecords(Trail):
             self._follow()
 
     def _without(self, results: Mapping[int, StreamResult]) -> dict[int, StreamResult]:
-        """Those of the results that are to be written down still."""
+        """Return the results that are not recorded yet; none if a later run has begun."""
         state = self._known()
         if state.run != self._run:
             return {}
@@ -134,14 +134,14 @@ class ScopeRecords(Trail):
         self._state = scope_log.fold(self._counted(records), self._state, read=self._plan)
 
     def _counted(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """The same; the memory of those that are kept is counted."""
+        """Yield the records, and count the memory of those that are kept."""
         for record in records:
             if record.get("record") != "plan":
                 self._held.add(weight_of_json(journal.frame(record)))
             yield record
 
     def _plan(self, data: bytes) -> ScopeCopyPlan:
-        """The plan that was compressed to these bytes."""
+        """Return the plan that was compressed to these bytes, and count its memory."""
         whole = unpacked(data)
         self._held.add(weight_of_json(whole))
         return ScopeCopyPlan.model_validate_json(whole)
@@ -156,7 +156,7 @@ class ScopeLog(ScopeRecords, Log):
     Args:
         store: the target store.
         scope_id: the identity of the whole copy.
-        scope: the target's, which need not be there yet.
+        scope: the target's scope, which need not exist yet.
     """
 
     def __init__(self, store: Store, scope_id: str, scope: str) -> None:

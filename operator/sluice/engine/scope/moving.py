@@ -1,4 +1,4 @@
-"""Moving a scope: once all its streams are moved, it is deleted if nothing else is in it."""
+"""Delete the source's scope after a move, if all its streams were moved and it is empty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sluice.engine.access.source_runs import Place
 
 _FEW: Final = 5
-"""Names in a sentence."""
+"""How many names a sentence lists."""
 
 _EMPTY: Final = "nothing was left to move out of it; it is empty, so delete it if nobody needs it"
 
@@ -23,11 +23,11 @@ def delete_source_scope(plan: ScopeCopyPlan, source: Place) -> str | None:
     """Delete the source's scope after a move if it is empty. Safe to repeat.
 
     Args:
-        plan: of the last run; each of its streams is moved by now.
-        source: where the source is.
+        plan: the plan of the last run, all streams of which are moved.
+        source: the store of the source.
 
     Returns:
-        Why it is there still; None where it is gone, or was not to be moved.
+        Why the scope still exists; None if it is gone, or if the copy is no move.
     """
     if not plan.scope.move:
         return None
@@ -43,12 +43,13 @@ def delete_source_scope(plan: ScopeCopyPlan, source: Place) -> str | None:
 
 
 def why_kept(plan: ScopeCopyPlan, source: Place, *, coming: bool = True) -> str | None:
-    """Why the source's scope is not deleted after a move; None where it is, or is to stay.
+    """Tell why the source's scope is kept after a move; None if it is not, or is no move's.
 
     Args:
-        plan: of the last run.
-        source: where the source is.
-        coming: whether somebody comes to it who deletes it if it is empty.
+        plan: the plan of the last run.
+        source: the store of the source.
+        coming: whether a driver deletes the scope if it is empty. If not, an empty scope is kept
+            as well.
     """
     if not plan.scope.move:
         return None
@@ -71,6 +72,6 @@ def why_kept(plan: ScopeCopyPlan, source: Place, *, coming: bool = True) -> str 
 
 
 def _named(names: list[str], what: str) -> str:
-    """Some things with their number, and the names of the first ones."""
+    """Return the number of things, and the names of the first of them."""
     more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
     return f"{len(names)} {what}{'s' * (len(names) > 1)} ({', '.join(names[:_FEW])}{more})"

@@ -1,7 +1,7 @@
-"""The log of a scope's copy where that makes archives: notes in the folder that they lie in.
+"""Keep the log of a scope's copy to archives as notes in the archives' folder.
 
-A note is made under the number that follows on the last one, by a put that fails if there is one of
-it. So of two who write at once each knows what stands before its own record, as in a segment.
+A note is made under the number after the last note, by a put that fails if that note exists. So of
+two drivers that write at once, each knows what stands before its own record, as in a segment.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 class NoteTrail(Trail):
-    """A log in objects; remembers how far it has read.
+    """A log in objects, which remembers how far it has read.
 
-    Notes of a log that was deleted may be left over, or be made by whoever comes late. They have
-    another mark than the first one, so they count for nothing, but for their numbers.
+    Notes of a deleted log may be left over, or be made by a late driver. Their mark differs from
+    that of the first note. So their records are ignored, and only their numbers are taken.
 
     Args:
-        objects: of the folder.
+        objects: the objects of the folder.
         scope_id: the identity of the whole copy.
     """
 
@@ -57,16 +57,16 @@ class NoteTrail(Trail):
         self._last = -1
 
     def discard(self) -> None:
-        """See Trail."""
+        """Delete the log, whatever is in it."""
         self._clear()
 
     def _delete(self) -> bool:
-        """Close the log, so that nobody writes behind what was read, and then delete it."""
+        """Close the log, so that no driver adds to what was read, and then delete it."""
         if self._first is None:
             return False
         last = self._last
         closed = self._closed or self._put(ScopeNote(begun=self._begun, closed=True))
-        if not closed:  # or it is, and the answer was lost
+        if not closed:  # the note may be there all the same, if the answer was lost
             self._read_on()
             closed = self._closed and self._last == last + 1
         if closed:
@@ -99,7 +99,7 @@ class NoteTrail(Trail):
         name = self._name(self._last + 1)
         first = self._objects.look(self._name(0))
         if self._first is not None and first != self._first:
-            # Deleted before ours was made, which nobody would read.
+            # The log was deleted before this note was made, so no driver would read it.
             self._objects.delete([name])
             raise NoSuchSegment("the log of the scope's copy is gone", segment=self.name)
         self._first, self._begun = first, begun
@@ -118,17 +118,17 @@ class NoteTrail(Trail):
             raise StoreUnavailable(f"{self._name(last + 1)} is there, and yet it is not")
 
     def _make(self) -> None:
-        """Delete what is left of a log that was closed by somebody who was killed then."""
+        """Delete the rest of a closed log, whose deletion was killed."""
         if self._closed:
             self._clear()
         self._reset()
 
     def _put(self, note: ScopeNote) -> bool:
-        """Make the next note; False if there is one."""
+        """Make the next note. Return False if it already exists."""
         return self._objects.put_new(self._name(self._last + 1), encode(note))
 
     def _note(self, number: int) -> ScopeNote | None:
-        """A note; None where there is none."""
+        """Return a note; None if it does not exist."""
         name = self._name(number)
         data = self._objects.get(name, 0, MOST_SHORT + 1)
         if data is None:
@@ -142,11 +142,11 @@ class NoteTrail(Trail):
             raise JournalDamaged(f"the log of a scope is damaged: {error.message}") from error
 
     def _clear(self) -> None:
-        """Delete all notes, the first one before the others: without it they count for nothing."""
+        """Delete all notes, the first note before the others: without it they do not count."""
         found = (one.name for one in self._objects.list(self.name))
         names = [name for name in found if is_scope_note(name)]
         if self._objects.look(self._name(0)) not in {None, self._first}:
-            return  # somebody else has deleted it, and it was begun anew
+            return  # another client deleted this log, and a new one was begun
         for batch in (names[:1], names[1:]):
             if batch:
                 self._objects.delete(batch)
@@ -163,9 +163,9 @@ class ScopeNotes(ScopeRecords, NoteTrail):
     """The log of one scope's copy in a folder of archives.
 
     Args:
-        shelf: where the folder is.
+        shelf: the place that holds the folder.
         scope_id: the identity of the whole copy.
-        folder: its path.
+        folder: the folder's path.
     """
 
     def __init__(self, shelf: Shelf, scope_id: str, folder: str) -> None:
@@ -175,7 +175,7 @@ class ScopeNotes(ScopeRecords, NoteTrail):
 
 
 def log_of(target: Place, scope_id: str, goal: str) -> ScopeRecords:
-    """The log of a scope's copy.
+    """Return the log of a scope's copy.
 
     Args:
         target: the place that is written to.

@@ -1,7 +1,7 @@
-"""Planning the streams of a scope: what each planner does, whatever streams are copied to.
+"""Plan the streams of a scope: what all planners do, wherever streams are copied to.
 
-A planner looks at what is chosen of the source, and which of it is done already; of all else it
-takes the bounds.
+A planner looks at the chosen streams of the source, and finds which are done already. It takes the
+bounds of all others.
 """
 
 from __future__ import annotations
@@ -37,29 +37,30 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source
 
 Item = StreamPlan | ArchivePlan
-"""What is done for one stream."""
+"""The plan for one stream: a copy, or a run of its archive."""
 
 _FEW: Final = 5
-"""Names in a message; the plan and the status have more."""
+"""How many names a message lists; the plan and the status have more."""
 
 
 class Fresh(NamedTuple):
-    """A stream that is to be bound, and whether its target is there and is added to."""
+    """A stream whose bounds are to be taken, and whether its target may exist and be added to."""
 
     chosen: Chosen
     append: bool
 
 
 class ScopePlanner(ABC):
-    """Looks at the streams of a scope and plans them. Nothing is changed.
+    """A planner for the streams of a scope. It changes nothing in the stores.
 
     Args:
-        request: what is wanted.
+        request: the copy to plan.
 
     Attributes:
-        plans: of the streams that are to be copied.
-        settled: what came of those that are not: their targets are whole, or it cannot be done.
-        known: plans of a run before by their copy ids, to hold whole targets against.
+        plans: the plans of the streams that are to be copied.
+        settled: the results of the other streams: their targets are complete, or they cannot be
+            copied.
+        known: plans of a previous run by copy id, to check complete targets against.
     """
 
     def __init__(self, request: ScopeRequest) -> None:
@@ -69,79 +70,85 @@ class ScopePlanner(ABC):
         self.known: Mapping[str, StreamPlan] = {}
         self._taken: list[int] = []
 
-    # -- what there is, for subclasses to say
+    # -- what differs by source and target, for subclasses
 
     @abstractmethod
     def choose(self, *, one_store: bool) -> Choice:
-        """What is chosen of the source.
+        """Choose the streams of the source that the request selects, and look at them.
 
         Args:
-            one_store: whether the target is in the store that the source is in.
+            one_store: whether the target is in the source's store.
 
         Raises:
-            ScopeNotFound: there is no source.
-            InvalidSpec, PlanTooLarge: what is selected cannot be copied in this way.
+            ScopeNotFound: the source's scope does not exist.
+            InvalidSpec, PlanTooLarge: the selected streams cannot be copied in this way.
         """
 
     @abstractmethod
     def look_at(self, streams: Sequence[str]) -> None:
-        """Look at these streams of the source, to bind them."""
+        """Look at these streams of the source, so that their bounds can be taken."""
 
     @abstractmethod
     def tables(self) -> list[str]:
-        """The key-value tables of the source."""
+        """List the key-value tables of the source."""
 
     @abstractmethod
     def there(self) -> list[str] | None:
-        """What may be a target: all that is where targets are; None where there is no such scope.
+        """List all streams or archives that exist in the target; None if its scope does not exist.
 
-        Targets that are to be made are not among them.
+        Streams of the copy that are not made yet are not among them.
         """
 
     @abstractmethod
     def bind(self, fresh: Sequence[Fresh]) -> None:
-        """Take the bounds of streams that were looked at, and plan them."""
+        """Take the bounds of streams that were looked at, and plan their copies."""
 
     @abstractmethod
     def exist(self, exists: Sequence[Chosen]) -> SluiceError:
-        """The error that these targets are there, and this copy did not make them."""
+        """Return the error that these targets exist, and this copy did not make them."""
 
     @abstractmethod
     def _stand(self, one: Chosen) -> Item | StreamResult | Fresh | None:
-        """What there is of a stream's copy; None where its target is there and not ours."""
+        """Find how far a stream's copy is.
+
+        Returns:
+            The plan of a copy that was begun; the result of one that is done or cannot be done; the
+            stream if its bounds are to be taken; None if a target exists that this copy did not
+            make and may not add to.
+        """
 
     @abstractmethod
     def _ours(self, there: Sequence[str]) -> list[str]:
-        """Those of what is there that some copy may have made."""
+        """Return the names among these that a copy of Sluice may have made."""
 
     @abstractmethod
     def _has_made(self, target: str, stream: str) -> bool:
-        """Whether this copy has made a target of a stream, and it is whole."""
+        """Tell whether this copy made a target from a stream, and the target is complete."""
 
-    # -- what follows from that
+    # -- what all planners have in common
 
     @property
     def taken(self) -> tuple[int, int]:
-        """When the first and the last bounds were taken; now, where none were."""
+        """When the first and the last bounds were taken, in ms; the present time if none were."""
         moments = self._taken or [_now()]
         return min(moments), max(moments)
 
     def fail(self, one: Chosen, error: SluiceError) -> None:
-        """A stream cannot be copied."""
+        """Note that a stream cannot be copied."""
         self.settled.append(failed(*one, error))
 
     def stand(
         self, chosen: Sequence[Chosen], asked: Collection[Chosen]
     ) -> tuple[list[Fresh], list[Chosen]]:
-        """Look what there is of some streams' copies.
+        """Find how far the copies of streams are, and note plans and results of those begun.
 
         Args:
             chosen: the streams.
-            asked: those of them of which there may be something where targets are.
+            asked: the streams whose copies may have left something in the target.
 
         Returns:
-            Those that are to be bound, and those whose target is there, is somebody's, and is not
-            to be added to.
+            The streams whose bounds are to be taken, and the streams whose target exists, was not
+            made by this copy, and may not be added to.
         """
         found = dict(
             zip(asked, parallel.each_once("stand", self._stand, [*asked], key=tuple), strict=True)
@@ -161,14 +168,14 @@ class ScopePlanner(ABC):
         return fresh, exists
 
     def moved(self, chosen: Sequence[Chosen], there: Sequence[str]) -> bool:
-        """Look for streams that this copy has moved, so that the source has them no more.
+        """Find streams that this copy has moved already, which the source has no more.
 
         Args:
-            chosen: those that the source has.
-            there: what there is where targets are.
+            chosen: the chosen streams that the source has.
+            there: the names that exist in the target.
 
         Returns:
-            Whether there are any.
+            Whether there are any such streams.
         """
         known = {one.target for one in chosen}
         ours = [name for name in self._ours(there) if name not in known] if there else []
@@ -181,7 +188,7 @@ class ScopePlanner(ABC):
         return bool(gone)
 
     def _origin(self, target: str) -> Chosen | None:
-        """The stream of which a target is whole, if this copy has made it."""
+        """Return the stream from which this copy made a complete target, if it did."""
         return next(
             (
                 selection.Chosen(stream, target)
@@ -192,15 +199,15 @@ class ScopePlanner(ABC):
         )
 
     def _take(self) -> None:
-        """Note that bounds are taken now."""
+        """Note the present time as one at which bounds are taken."""
         self._taken.append(_now())
 
 
 class LivePlanner(ScopePlanner):
-    """Plans what is done with the streams of a scope of a live store.
+    """A planner for the streams of a scope in a live store.
 
     Args:
-        request: what is wanted.
+        request: the copy to plan.
         source: the store to read from.
     """
 
@@ -210,7 +217,7 @@ class LivePlanner(ScopePlanner):
         self._seen: dict[str, Stream | SluiceError] = {}
 
     def choose(self, *, one_store: bool) -> Choice:
-        """See ScopePlanner."""
+        """Choose the streams of the source's scope that the request selects, and describe them."""
         request, store = self.request, self.source
         names = store.list_streams(request.source, internal=True)
         tags = selection.tags_of(request)
@@ -234,16 +241,16 @@ class LivePlanner(ScopePlanner):
         )
 
     def look_at(self, streams: Sequence[str]) -> None:
-        """See ScopePlanner."""
+        """Describe these streams of the source."""
         found = parallel.each_once("describe", self._describe, streams, key=str)
         self._seen |= zip(streams, found, strict=True)
 
     def tables(self) -> list[str]:
-        """See ScopePlanner."""
+        """List the key-value tables of the source's scope."""
         return self.source.list_key_value_tables(self.request.source)
 
     def _ready(self, fresh: Iterable[Fresh]) -> list[tuple[Fresh, Stream]]:
-        """Those of the streams that can be bound, as they were seen; the others fail."""
+        """Return the streams whose bounds can be taken, as they were seen; the others fail."""
         ready = []
         for one in fresh:
             stream = self._seen[one.chosen.stream]
@@ -271,18 +278,19 @@ class LivePlanner(ScopePlanner):
 
 
 def failed(stream: str, target: str, error: SluiceError) -> StreamResult:
-    """The result of a stream that cannot be copied. No field of a scope's copy is about it."""
+    """Return the result of a stream that cannot be copied."""
+    # The error's field is dropped, since no field of a ScopeCopy is about a single stream.
     trouble = Trouble.of(error).model_copy(update={"field": None})
     return StreamResult(stream=stream, target=target, state=StreamState.FAILED, trouble=trouble)
 
 
 def is_for_all(error: SluiceError) -> bool:
-    """Whether an error is about a whole store, rather than one of its streams."""
+    """Tell whether an error concerns a whole store, not only one of its streams."""
     return error.retryable or isinstance(error, AuthenticationFailed)
 
 
 def refuse_too_many(count: int) -> None:
-    """Refuse more streams than a plan can have. PlanTooLarge."""
+    """Raise PlanTooLarge if these are more streams than a plan can have."""
     if count > MOST_STREAMS:
         raise PlanTooLarge(
             f"{count} streams are selected, and a plan has at most {MOST_STREAMS}",
@@ -292,7 +300,7 @@ def refuse_too_many(count: int) -> None:
 
 
 def in_the_making(name: StreamName) -> StoreBusy:
-    """The error that a stream is the target of a copy that is not done."""
+    """Return the error that a stream is the target of an unfinished copy."""
     return StoreBusy(
         f"{name} is being made by another copy",
         remedy="Have what failed tried again when that copy is done.",
@@ -300,13 +308,13 @@ def in_the_making(name: StreamName) -> StoreBusy:
 
 
 def few(names: Sequence[str]) -> str:
-    """The first of some names, and how many follow."""
+    """Return the first of the names, and how many follow."""
     more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
     return f"{', '.join(names[:_FEW])}{more}"
 
 
 def _is_own(name: str, tags: tuple[str, ...], request: ScopeRequest) -> bool:
-    """Whether a stream is a target that this very copy has made."""
+    """Tell whether a stream is a target that this copy has made."""
     return any(
         identity.is_ours(tags, identity.stream_copy_id(request.scope_id, origin))
         for origin in selection.origins_of(name, request.rename)
@@ -314,5 +322,5 @@ def _is_own(name: str, tags: tuple[str, ...], request: ScopeRequest) -> bool:
 
 
 def _now() -> int:
-    """Milliseconds since 1970."""
+    """Return the present time in ms since 1970."""
     return time.time_ns() // 1_000_000

@@ -1,8 +1,8 @@
-"""Planning a scope's copy: what is to be done about it, by what the stores hold.
+"""Plan a scope's copy: what is left to do, by what the stores hold.
 
 The log in the target store decides, if there is one. Otherwise all streams are planned together:
-first they are described, then it is looked which targets are there, and the bounds come last, so
-that they are of one short time.
+first the streams are described, then their targets are looked for. The bounds are taken last, so
+that all of them are of one short time.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
     from sluice.engine.scope.planner import ScopePlanner
 
     Site = tuple[StoreAddress, Place]
-    """What is at the address of a StreamStore, and that address."""
+    """The address of a StreamStore, and the store or place for archives at it."""
 
 A = TypeVar("A")
-"""An answer about a scope's copy."""
+    """Plans the whole copy, or, given a run that is over, what that run left undone."""
 
 
 def resolve_scope(
     request: ScopeRequest, *, source: Site, target: Site, again: bool = False
 ) -> ScopePlanned | ScopeEnded:
-    """Return what is left to do of a scope's copy, or what came of it as its drivers say.
+    """Return the plan of a scope's copy, or its result as the drivers recorded it.
 
     Nothing is changed.
 
@@ -58,14 +58,14 @@ def resolve_scope(
         request: the copy.
         source: the store to read from, with its address.
         target: the store to write to, with its address.
-        again: whether what failed or was stopped is to be tried again.
+        again: whether to try failed and stopped streams again.
 
     Raises:
-        SourceNotFound, TargetScopeNotFound: there is no such scope.
+        SourceNotFound, TargetScopeNotFound: the scope does not exist.
         ArchiveNotFound: there are no archives in the source's folder.
-        TargetExists: there are targets that are not ours, and `onExists` is Fail.
-        InvalidSpec, PlanTooLarge: what is selected cannot be copied in this way.
-        BackendError, JournalDamaged: a store did not answer, or its log cannot be read.
+        TargetExists: there are targets that this copy did not make, and `onExists` is Fail.
+        InvalidSpec, PlanTooLarge: the selected streams cannot be copied in this way.
+        BackendError, JournalDamaged: a store did not answer, or the log cannot be read.
     """
     return answer(
         log_of(target[1], request.scope_id, request.target).load(),
@@ -86,13 +86,13 @@ def answer(
     plan: Callable[[ScopeEnded | None], A],
     check: Callable[[ScopeEnded], ScopeEnded],
 ) -> A | ScopePlanned | ScopeEnded:
-    """Answer by the log: go on with the run, plan one, or tell what came of the last one.
+    """Answer as `resolve_scope` does, with a planner and a check of the caller's choice.
 
     Args:
         state: the log.
         source: the store to read from, with its address.
         target: the store to write to, with its address.
-        again: whether what failed or was stopped is to be tried again.
+        again: whether to try failed and stopped streams again.
         plan: plans all there is to do, or, after a run that is over, what that has left.
         check: may hold what drivers say against the stores.
     """
@@ -108,10 +108,10 @@ def answer(
 
 
 def told_kept(ended: ScopeEnded, source: Place, *, coming: bool) -> ScopeEnded:
-    """The same, and why the source's scope is there still, if all of it was moved.
+    """Add to a result why the source's scope still exists, if all its streams are moved.
 
     Args:
-        ended: what came of the copy.
+        ended: the result of the copy.
         source: the store of the source.
         coming: see `scope.moving.why_kept`.
     """
@@ -121,14 +121,14 @@ def told_kept(ended: ScopeEnded, source: Place, *, coming: bool) -> ScopeEnded:
 
 
 def at(plan: ScopeCopyPlan, source: Site, target: Site) -> ScopeCopyPlan:
-    """A recorded plan, with the stores where they are now."""
+    """Return a recorded plan with the present addresses of its stores."""
     return plan.model_copy(update={"sources": (source[0],), "target": target[0]})
 
 
 def holds(
     known: Plan, request: ScopeRequest, source: Site, target: Site, state: ScopeState | None
 ) -> bool:
-    """Tell whether a plan that was written down is the one to carry out, by the log."""
+    """Tell whether a known plan, which no driver has recorded yet, is still to be carried out."""
     if state is not None and not state.is_over:
         return False  # a driver has begun another one
     if (known.sources, known.target) != ((source[0],), target[0]):
@@ -146,7 +146,7 @@ def holds(
 def plan_next(
     request: ScopeRequest, ended: ScopeEnded | None, *, source: Site, target: Site
 ) -> ScopePlanned | ScopeEnded:
-    """The plan of the first run, or of the one after a run that is over."""
+    """Plan the first run, or the run after one that is over."""
     if ended is None:
         return plan_scope(request, source=source, target=target)
     return next_run(request, ended, source=source, target=target)
@@ -155,10 +155,12 @@ def plan_next(
 def leave_to_driver(
     request: ScopeRequest, ended: ScopeEnded | None, *, source: Site, target: Site
 ) -> Planned:
-    """What a driver is to plan in place of `plan_next`, where only that can look at the source.
+    """Return the request for a driver to plan, where only a driver can read the source.
+
+    This takes the place of `plan_next`.
 
     Raises:
-        TargetScopeNotFound: there is no such scope.
+        TargetScopeNotFound: the target's scope does not exist, and is not to be made.
     """
     if not (request.make_scope or live(target[1]).scope_exists(request.target)):
         raise _no_target_scope(request)
@@ -205,11 +207,11 @@ def _no_target_scope(request: ScopeRequest) -> TargetScopeNotFound:
 
 
 def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanner:
-    """What plans a scope's copy between two places.
+    """Return the planner for a scope's copy between two places.
 
     Raises:
-        InvalidSpec: one of them is not of the kind that is named, or both are for archives, or
-            archives are to be moved.
+        InvalidSpec: a place is not of the kind that the request names, both places hold archives,
+            or archives are to be moved.
     """
     (address, origin), (_, goal) = source, target
     if isinstance(origin, Shelf) != (request.restore is not None):
@@ -240,10 +242,10 @@ def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanne
 def next_run(
     request: ScopeRequest, ended: ScopeEnded, *, source: Site, target: Site
 ) -> ScopePlanned | ScopeEnded:
-    """The plan of what is not copied in the end: freshly bound, or as its own journal has it.
+    """Plan the streams that a run did not copy: with new bounds, or as their journals have them.
 
     Args:
-        request: what is wanted.
+        request: the copy.
         ended: the run that is over.
         source: the store to read from, with its address.
         target: the store to write to, with its address.
@@ -287,7 +289,7 @@ def _planned(
     tables: Sequence[str] = (),
     run: int = 1,
 ) -> ScopePlanned | ScopeEnded:
-    """What was found, as an answer: the biggest streams first."""
+    """Return the planner's findings as an answer, with the largest streams first."""
     request, (begin, end) = planner.request, planner.taken
     items = sorted(planner.plans, key=lambda one: (-one.bytes, one.origin))
     settled = tuple(sorted(planner.settled, key=lambda one: one.stream))
@@ -312,5 +314,5 @@ def _planned(
     )
     if items:
         return ScopePlanned(plan=plan)
-    # No driver has anything to do, and none comes.
+    # No driver will come, since there is nothing to do.
     return told_kept(ScopeEnded(plan=plan, results=settled), source[1], coming=False)

@@ -1,4 +1,4 @@
-"""Progress of a scope's copy, read from the target."""
+"""Measure the progress of a scope's copy, by what the target holds."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from sluice.engine.scope.planner import Item
 
 LOOKED_AT: Final = 128
-"""Streams that are looked at by themselves: twice as many as can be worked on at once, since some
-have ended and it is not written down yet."""
+"""How many streams are measured one by one. It is twice as many as drivers work on at once, since
+some may have ended without a recorded result yet."""
 
 
 class ScopeWatch:
-    """Measures the progress of a scope's copy.
+    """A meter of the progress of a scope's copy.
 
-    The log tells of the streams that have ended. Of the others only the first ones are looked at,
-    in the order in which they are begun.
+    The log tells which streams have ended. Of the others only the first are measured, in the order
+    in which they are begun.
 
     Args:
-        plan: the plan, of a scope.
-        target: what is written to, on connections of the watcher's own.
+        plan: the plan of a scope.
+        target: the place that is written to, on connections of its own.
     """
 
     def __init__(self, plan: ScopeCopyPlan, target: Place) -> None:
@@ -46,7 +46,7 @@ class ScopeWatch:
         self._begun: set[str] = set()
 
     def measure(self) -> Progress:
-        """The progress now. Of what failed nothing counts, since nothing of it stays."""
+        """Return the present progress. Failed streams do not count: nothing of them stays."""
         state = self._log.load()
         if state is None or state.run < run_of(self._plan):  # no driver has begun this run
             state = ScopeState(self._plan)
@@ -69,7 +69,7 @@ class ScopeWatch:
         )
 
     def _bytes(self, plan: Item) -> int:
-        """Bytes of one stream in the target: all, if it was begun and has no journal now."""
+        """Return one stream's bytes in the target: all, if it was begun and has no journal now."""
         reader = self._readers[plan.copy_id]
         if isinstance(reader, ArchiveWatch):
             return reader.measure().bytes
@@ -82,7 +82,7 @@ class ScopeWatch:
         return found[0]
 
     def _forget_others(self, looked_at: list[Item]) -> None:
-        """Keep what reads these streams only; that of all would not stay small."""
+        """Keep only the readers of these streams, to bound the memory that readers take."""
         self._begun &= {plan.copy_id for plan in looked_at}
         self._readers = {
             plan.copy_id: self._readers.get(plan.copy_id) or self._reader(plan)
@@ -96,15 +96,15 @@ class ScopeWatch:
 
 
 class UnplannedScopeWatch:
-    """Measures a run of a scope's copy that its driver plans: nothing before that, then as any.
+    """A meter of a scope's run that its driver plans. It shows nothing until the plan is recorded.
 
     Args:
         request: the copy.
-        wanted: what was written down in place of its plan.
-        target: what is written to, on connections of the watcher's own.
+        wanted: the request to the driver, which stands in place of a plan.
+        target: the place that is written to, on connections of its own.
 
     Attributes:
-        plan: what the driver has planned and written down; None before that.
+        plan: the plan that the driver recorded; None before that.
     """
 
     def __init__(self, request: ScopeRequest, wanted: UnplannedScopeCopy, target: Place) -> None:
@@ -115,7 +115,7 @@ class UnplannedScopeWatch:
         self._watch: ScopeWatch | None = None
 
     def measure(self) -> Progress:
-        """The progress now."""
+        """Return the present progress."""
         if self._watch is None:
             state = self._log.load()
             if state is None or state.run < self._wanted.run:

@@ -1,4 +1,4 @@
-"""What the operator asks of the places of a scope's copy, and does there itself: metadata only."""
+"""Answer the operator's questions on a scope's copy, and end copies. Only metadata is read."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
     _Said = tuple[StreamResult, Item | None]
-    """What is said of a stream, and its plan, unless it was copied in a run before."""
+    """A stream's recorded result, and its plan, unless an earlier run copied it."""
 
 
 _NOTHING: Final = "nothing was left"
@@ -67,11 +67,11 @@ def ask_scope(
     again: bool = False,
     unseen: bool = False,
 ) -> Planned | ScopeEnded:
-    """As `resolve_scope`, and no driver is believed that a stream is copied.
+    """Answer as `resolve_scope` does, and verify what drivers recorded.
 
-    Each one's target is looked for, and held against its plan. One that is not there, or not as it
-    should be, counts as failed. With `unseen` the source is not looked at, which only drivers can:
-    what they are to plan is left to them.
+    The target of each copied stream is looked for and checked against its plan. A stream whose
+    target is missing or differs counts as failed. Set `unseen` if only drivers can read the source.
+    A driver is then left to plan the next run.
     """
     state = log_of(target[1], request.scope_id, request.target).load()
     if known is not None and not again and holds(known, request, source, target, state):
@@ -90,14 +90,14 @@ def ask_scope(
 
 
 def plan_run(request: ScopeRequest, run: int, *, source: Site, target: Site) -> ScopeCopyPlan:
-    """The plan of a run that was left to its driver.
+    """Return the plan of a run that is left to its driver to plan.
 
-    The one in the log holds, unless it is of a run before this one that is over. A new one may have
-    nothing left to do: it has to be written down nevertheless, or nobody else would know.
+    The plan in the log holds, unless it is of an earlier run that is over. A new plan may have
+    nothing to do. The driver has to record it all the same, or the operator would not learn of it.
 
     Args:
-        request: what is wanted.
-        run: its number.
+        request: the copy.
+        run: the run's number.
         source: the place to read from, with its address.
         target: the place to write to, with its address.
 
@@ -116,7 +116,7 @@ def plan_run(request: ScopeRequest, run: int, *, source: Site, target: Site) -> 
 
 
 def _checked(request: ScopeRequest, source: Place, target: Place, ended: ScopeEnded) -> ScopeEnded:
-    """What came of a copy, as the target has it."""
+    """Return the result of a copy, with each stream checked against the target."""
     plans = ended.plan.items
     said: list[_Said] = [
         (result, plans[place] if place < len(plans) else None)
@@ -129,7 +129,7 @@ def _checked(request: ScopeRequest, source: Place, target: Place, ended: ScopeEn
 
 
 def _there(request: ScopeRequest, target: Place) -> frozenset[str]:
-    """The streams of the target's scope, or what is in the folder of the archives."""
+    """Return the names of the streams in the target's scope, or of the archives in its folder."""
     if isinstance(target, Shelf):
         return frozenset(target.names(request.target))
     try:
@@ -141,7 +141,7 @@ def _there(request: ScopeRequest, target: Place) -> frozenset[str]:
 def _check(
     request: ScopeRequest, source: Place, target: Place, there: frozenset[str], said: _Said
 ) -> StreamResult:
-    """What came of one stream, as the target has it."""
+    """Return the result of one stream, checked against the target."""
     result, plan = said
     if result.state is not StreamState.COPIED:
         return result
@@ -162,7 +162,7 @@ def _check(
 def _found(
     request: ScopeRequest, result: StreamResult, plan: Item | None, source: Place, target: Place
 ) -> StreamResult | None:
-    """The result of a stream as its target tells it, if that is whole."""
+    """Return a stream's result as its target tells it; None if the target is not complete."""
     if isinstance(target, Shelf):
         one = Chosen(result.stream, result.target)
         archive = archive_of(request.run_of(*one), target)
@@ -175,7 +175,7 @@ def _found(
 def _complete(
     request: ScopeRequest, result: StreamResult, plan: StreamPlan | None, store: Store
 ) -> Complete | None:
-    """What the target tells of a stream's copy if it is whole."""
+    """Return what the target tells of a stream's copy; None if the copy is not complete."""
     wanted = request.of(result.stream, result.target)
     stream = store.describe(wanted.target)
     if stream is None:
@@ -192,7 +192,7 @@ def _complete(
 
 
 def _confirmed(result: StreamResult, complete: Complete) -> StreamResult:
-    """A result as the target tells it; what that cannot tell any more is as it was."""
+    """Return a result as the target tells it. Numbers that it cannot tell any more are kept."""
     found = copied(result.stream, result.target, complete)
     unknown: dict[str, int | None] = {}
     if complete.bytes is None:
@@ -205,7 +205,7 @@ def _confirmed(result: StreamResult, complete: Complete) -> StreamResult:
 def _finished(
     request: ScopeRequest, known: ScopeCopyPlan, source: Place, target: Place
 ) -> ScopeEnded | None:
-    """What came of a plan that no log tells of, if all of it is done; None if it is not."""
+    """Return the result of a plan of which no log tells, if all its streams are done."""
     there = _there(request, target)
     if not all(plan.target_name in there for plan in known.items):
         return None
@@ -219,7 +219,7 @@ def _finished(
         except TargetReplaced as error:
             return failed(result.stream, result.target, error)
 
-    # As a rule nothing is done, and the first one tells.
+    # Usually no stream is done, and the first one shows that.
     found = [look(pair) for pair in pairs[:1]]
     if None not in found:
         found += parallel.each_once("found", look, pairs[1:], key=lambda pair: pair[0].stream)
@@ -233,23 +233,22 @@ def _finished(
 def abandon_scope(
     request: ScopeRequest, *, source: Place | None, target: Place, known: Plan | None
 ) -> str:
-    """Leave nothing unpublished of a scope's copy, and no log. What is copied stays.
+    """Delete all unpublished bytes of a scope's copy, and its log. Copied streams stay.
 
-    It is called off first, so that a driver that still runs begins no other stream. Those that are
-    not copied are ended one by one, as `copy.query.end` does it. After a move that has left nothing
-    over, the source's scope is deleted if a driver has not come to it. Safe to repeat.
+    The copy is called off first, so that a driver that still runs begins no other stream. Then
+    unfinished streams are ended one by one, as by `copy.query.end`. After a complete move the
+    source's scope is deleted, unless a driver has done so. Safe to repeat.
 
     Args:
         request: the copy.
-        source: what is read, if it can be reached.
-        target: what is written to.
-        known: the plan that was written down, for when the log does not tell.
+        source: the place that is read, if it can be reached.
+        target: the place that is written to.
+        known: the plan that the operator stored, used if there is no readable log.
 
     Returns:
         What was done, for people.
 
     Raises:
-        InfrastructureError: a late driver has written down more; all is to be looked at again.
         SluiceError: something could not be dropped or finished.
     """
     planned = None
@@ -279,7 +278,7 @@ def abandon_scope(
 
 
 def _is_of(request: ScopeRequest, plan: ScopeCopyPlan) -> bool:
-    """Whether a plan is of this very copy; somebody may have put another one in its place."""
+    """Tell whether a plan is of this copy. A user may have replaced the stored plan by another."""
     scope = plan.scope
     return (scope.scope_id, scope.source, scope.target, scope.move) == (
         request.scope_id,
@@ -290,10 +289,10 @@ def _is_of(request: ScopeRequest, plan: ScopeCopyPlan) -> bool:
 
 
 def _end_all(request: ScopeRequest, source: Place | None, target: Place, state: ScopeState) -> str:
-    """End each stream's copy that is not done; what was done, for people.
+    """End each stream's copy that is not done. Return what was done, for people.
 
     Raises:
-        SluiceError: of some streams it could not be done. Each was tried, unless a store is away.
+        SluiceError: some streams could not be ended. Each was tried, unless an error stopped all.
     """
     results = state.streams
     left = [one for one in results if one.state is not StreamState.COPIED]
@@ -304,7 +303,7 @@ def _end_all(request: ScopeRequest, source: Place | None, target: Place, state: 
         if len(errors) > 1:
             errors[0].add_note(f"so it is with {len(errors) - 1} other streams")
         raise errors[0]
-    if source is not None:  # streams that were not begun have leases of the runs they would read
+    if source is not None:  # even streams that were not begun hold leases of the runs they read
         places = [at for at in range(len(state.plan.items)) if at not in state.results]
         ScopeStreams(state.plan, [source], target).forget(places)
     parts = []
@@ -325,7 +324,7 @@ def _end(
     there: frozenset[str],
     result: StreamResult,
 ) -> How | SluiceError:
-    """End one stream's copy. An error that is about that one alone is no reason to stop."""
+    """End one stream's copy. Return an error of this stream, so that others are ended as well."""
     try:
         if isinstance(target, Shelf):
             if result.target not in there:
@@ -336,7 +335,7 @@ def _end(
             result.target not in there
             and not Ledger(target, wanted.copy_id, wanted.target).is_there()
         ):
-            return How.NOTHING  # it was not begun, as may be so with thousands
+            return How.NOTHING  # not begun, which may hold for thousands of streams
         return end(wanted, sources=None if source is None else [source], target=target).how
     except (InfrastructureError, IntegrityError) as error:
         return error
@@ -345,12 +344,12 @@ def _end(
 def _end_archiving(
     request: ScopeRequest, source: Place | None, target: Shelf, result: StreamResult
 ) -> How:
-    """End what was begun of a stream's archive. Runs that are recorded stay."""
+    """End the unfinished runs of a stream's archive. Recorded runs stay."""
     wanted = request.run_of(result.stream, result.target)
     archive = archive_of(wanted, target)
     works = (wanted.copy_id, rest_of(wanted.copy_id))
     dropped = [forget_run(archive.objects, one) for one in works]
-    # A move whose first run is recorded may have sealed the stream, and noted nothing since.
+    # A move may have recorded its first run and sealed the stream, and noted nothing since.
     begun = any(dropped) or entry_of(archive.head(), wanted.copy_id) is not None
     if begun and request.move and source is not None:
         stream = live(source).describe(StreamName(scope=request.source, stream=result.stream))

@@ -1,8 +1,8 @@
-"""The streams of a scope's copy among the threads that work on them.
+"""Share out the streams of a scope's copy among the threads that work on them.
 
-Each stream is in one thread's hands at a time: in a worker's, which does its steps; in the main
-thread's, which runs rounds; or in nobody's, while it waits for its turn, for a round, or for a
-moment at which it is tried again. Those that wait occupy no thread.
+At most one thread holds a stream at a time: a worker, which does the stream's steps, or the main
+thread, which runs rounds. No thread holds a stream that waits for its turn, for a round, or for its
+next try. So waiting streams occupy no thread.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from sluice.errors import SluiceError
 
 GATHER: Final = 0.1
-"""Seconds that a round waits for further streams as long as workers are busy."""
+"""Seconds that a round waits for further streams while workers are busy."""
 
 
 class Halted(BaseException):
-    """All is to end: no error of a stream, so nothing that handles errors may hold it up."""
+    """The end of all work. It is not an error of a stream, so no error handler may catch it."""
 
 
 class CalledOff(BaseException):
-    """No other stream is begun: not this one, and none after it."""
+    """A call to begin no other stream: neither this stream nor any after it."""
 
 
 class StreamQueue:
-    """Who works on which stream next.
+    """The streams that are to be begun or gone on with, for workers and the main thread.
 
     Args:
-        places: of the streams to copy, in the order in which they are begun.
-        begin: makes the run of a stream.
+        places: the places of the streams to copy in the plan, in the order to begin them.
+        begin: makes the run of the stream at a place.
         clock: time.
     """
 
@@ -59,7 +59,7 @@ class StreamQueue:
     # -- workers
 
     def take(self) -> CopyRun | None:
-        """The next stream to work on, once there is one; None when there will be none any more."""
+        """Wait for the next stream to work on, and return it. Return None at the end of all."""
         with self._changed:
             while not self._halted and not self._is_done():
                 run = self._next()
@@ -82,19 +82,24 @@ class StreamQueue:
             self._changed.notify_all()
 
     def put_all(self, runs: Iterable[CopyRun]) -> None:
-        """Give streams back that have waited for a round."""
+        """Give back streams that have waited for a round."""
         for run in runs:
             self.put(run)
 
     def want_round(self, run: CopyRun) -> None:
-        """Let a stream wait for a round."""
+        """Give back a stream that is to wait for a round."""
         with self._changed:
             self._held.discard(run.copy.number)
             self._rounds.append(run)
             self._changed.notify_all()
 
     def drop(self, run: CopyRun | None, error: BaseException | None = None) -> None:
-        """Leave a stream as it is, since all ends; because of this error if there is one."""
+        """Give back a stream unfinished, and end all work.
+
+        Args:
+            run: the stream; None for no stream.
+            error: why all work ends, for `collect` to raise.
+        """
         with self._changed:
             if run is not None:
                 self._held.discard(run.copy.number)
@@ -103,7 +108,7 @@ class StreamQueue:
             self._changed.notify_all()
 
     def call_off(self, run: CopyRun) -> None:
-        """Take a stream as not begun, and begin no other one."""
+        """Give back a stream as not begun, and begin no other stream."""
         with self._changed:
             self._held.discard(run.copy.number)
             del self._open[run.copy.number]
@@ -111,27 +116,27 @@ class StreamQueue:
             self._changed.notify_all()
 
     def check(self) -> None:
-        """Raise Halted if all is to end."""
+        """Raise Halted if all work is to end."""
         if self._halted:
             raise Halted
 
     # -- the main thread
 
     def allow(self, parallelism: int) -> None:
-        """Let so many streams be begun and not ended, from now on."""
+        """Set how many streams may be in work at once."""
         with self._changed:
             if parallelism != self._parallelism:
                 self._parallelism = parallelism
                 self._changed.notify_all()
 
     def collect(self, seconds: float) -> list[CopyRun] | None:
-        """The streams that wait for a round; none if there are none for so many seconds.
+        """Wait at most `seconds` for streams that need a round, and return them.
 
         Returns:
-            None when all streams have ended that are to be copied.
+            The streams, maybe none; None when all streams that are to be copied have ended.
 
         Raises:
-            BaseException: what a worker has raised.
+            BaseException: the error that a worker raised.
         """
         with self._changed:
             self._changed.wait_for(self._is_news, seconds)
@@ -145,7 +150,7 @@ class StreamQueue:
             return runs
 
     def waiting(self) -> list[int]:
-        """The streams that have not begun."""
+        """Return the places of the streams that have not begun."""
         with self._changed:
             return list(self._places)
 
@@ -156,13 +161,13 @@ class StreamQueue:
             self._changed.notify_all()
 
     def halt(self) -> None:
-        """Let workers end before their next step."""
+        """End all work: workers end before their next step."""
         with self._changed:
             self._halted = True
             self._changed.notify_all()
 
     def left(self) -> list[CopyRun]:
-        """The streams that have begun and not ended, and that no worker holds."""
+        """Return the streams that have begun and not ended, and that no worker holds."""
         with self._changed:
             return [run for number, run in self._open.items() if number not in self._held]
 
@@ -180,7 +185,7 @@ class StreamQueue:
         return None
 
     def _until_due(self) -> float | None:
-        """Seconds until something is to be tried again; None if nothing is."""
+        """Return the seconds until the next stream is tried again; None if none waits for that."""
         if not self._later:
             return None
         return max(0.0, self._later[0][0] - self._clock.monotonic())
@@ -193,11 +198,11 @@ class StreamQueue:
 
 
 class Halting:
-    """A listener that lets a worker end before its next step, if all is to end.
+    """A listener that ends a worker before its next step once the queue is halted.
 
     Args:
-        listener: hears of all else.
-        queue: knows whether it is.
+        listener: the listener to pass steps and retries on to.
+        queue: the queue.
     """
 
     def __init__(self, listener: Listener, queue: StreamQueue) -> None:
@@ -205,10 +210,10 @@ class Halting:
         self._queue = queue
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
-        """See Listener."""
+        """Raise Halted if all work is to end; otherwise pass the step on."""
         self._queue.check()
         self._listener.step(copy, step)
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
-        """See Listener."""
+        """Pass the retry on."""
         self._listener.retry(copy, error, delay)

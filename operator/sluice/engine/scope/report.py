@@ -1,4 +1,4 @@
-"""What came of a scope's copy, and of each of its streams."""
+"""Report the results of a scope's copy and of each of its streams."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
     from sluice.engine.copy.report import StreamReport
 
 _NO_RESULTS: Final = frozenset({AuthenticationFailed.__name__, StoreRejected.__name__})
-"""Failures that another attempt may not meet, though nobody tries again at once: a store that does
-not know us any more would fail every stream, and one that says what nobody understands, as gRPC's
-UNKNOWN, may be in trouble itself. A result would be the stream's last."""
+"""Failures that are not retried at once and still are no result, which would be final.
+
+A store that refuses Sluice's credentials would fail every stream. A store with an unknown answer,
+as gRPC's UNKNOWN, may be in trouble itself. Another attempt may meet neither."""
 
 
 class ScopeReport(Frozen):
-    """A scope's copy.
+    """The result of a scope's copy.
 
     Attributes:
-        plan: what was copied: the recorded plan.
-        results: of every stream, in the plan's order; then of those that are in no plan.
-        trouble: why it is not over; None once it is, with failures or without.
-        kept: why the source's scope is there still after a move; None where it is gone, or stays.
+        plan: the recorded plan.
+        results: the results of all streams: first in the plan's order, then those without a plan.
+        trouble: why the copy is not over; None once it is, with failures or without.
+        kept: why the source's scope still exists after a move; None if it is gone, or if the copy
+            is no move.
     """
 
     plan: ScopeCopyPlan
@@ -41,22 +43,22 @@ class ScopeReport(Frozen):
 
     @property
     def counts(self) -> Counts:
-        """How many streams are how far."""
+        """The numbers of streams by state."""
         return counts_of(self.results)
 
     @property
     def is_over(self) -> bool:
-        """Whether each stream is whole, has failed for good, or was stopped."""
+        """Whether each stream is complete, has failed for good, or was stopped."""
         return self.trouble is None
 
 
 def result_of(plan: StreamPlan | ArchivePlan, report: StreamReport | ArchiveReport) -> StreamResult:
-    """What is to be said of a stream in a scope.
+    """Return the result of a stream in a scope.
 
     Args:
         plan: the stream's plan as it stood at the end.
-        report: what came of it. One that was whole when the driver came tells no sizes: those are
-            the plan's.
+        report: the report of the stream. If the target was complete when the driver came, the
+            report has no sizes, and those of the plan are taken.
     """
     bytes_, events, lost = plan.bytes, plan.events, 0
     if isinstance(report, ArchiveReport):
@@ -83,5 +85,5 @@ def result_of(plan: StreamPlan | ArchivePlan, report: StreamReport | ArchiveRepo
 
 
 def may_pass(trouble: Trouble) -> bool:
-    """Whether a failure may be none of the stream's own, so that it is no result."""
+    """Tell whether a failure may be a store's and not the stream's, so that it is no result."""
     return trouble.retryable or trouble.reason in _NO_RESULTS

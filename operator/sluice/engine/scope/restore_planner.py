@@ -1,4 +1,4 @@
-"""Planning a scope's restore: the archives in a folder, each the source of one stream."""
+"""Plan a scope's restore: each archive in a folder is the source of one stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
     _Found = RunEntry | Why | SluiceError
-    """The run of an archive that is read, why there is none, or why nobody can tell."""
+    """The run of an archive to read, why it has none to read, or why that is not known."""
 
 FOLDER_FIELD: Final = "spec.source.archive.path"
 
@@ -36,11 +36,11 @@ _REMEDY: Final = "Take a later spec.source.archive.until, or restore without thi
 
 
 class RestorePlanner(ToScope):
-    """Plans the restore of archives in a folder to a scope.
+    """A planner for the restore of archives in a folder to a scope.
 
     Args:
-        request: what is wanted.
-        wanted: which runs.
+        request: the copy to plan.
+        wanted: which runs to read.
         source: the place that holds the folder.
         target: the store to write to.
     """
@@ -55,7 +55,12 @@ class RestorePlanner(ToScope):
         self._found: dict[str, _Found] = {}
 
     def choose(self, *, one_store: bool) -> Choice:
-        """See ScopePlanner. What lies in the folder and is no archive is not minded."""
+        """Choose the archives of the folder that the request selects. Ignore other content.
+
+        Raises:
+            ArchiveNotFound: there are no archives in the folder.
+            InvalidSpec, PlanTooLarge: see ScopePlanner.
+        """
         request = self.request
         names = self._archives()
         tagged = {tag: self._tagged(tag) for tag in selection.tags_of(request)}
@@ -67,7 +72,7 @@ class RestorePlanner(ToScope):
         )
 
     def look_at(self, streams: Sequence[str]) -> None:
-        """See ScopePlanner."""
+        """Find the run to read of each of these archives."""
         found = parallel.each_once("look", self._look, streams, key=str)
         gone = ArchiveNotFound("the archive is not there any more")
         self._found |= {
@@ -75,11 +80,11 @@ class RestorePlanner(ToScope):
         }
 
     def tables(self) -> list[str]:
-        """See ScopePlanner: archives have none."""
+        """Return no tables, since archives have none."""
         return []
 
     def bind(self, fresh: Sequence[Fresh]) -> None:
-        """See ScopePlanner. The bounds are those that each run was recorded with."""
+        """Plan the copies of streams. Their bounds are those that each run was recorded with."""
         ready: list[tuple[Fresh, RunEntry]] = []
         for one in fresh:
             match self._found[one.chosen.stream]:
@@ -100,10 +105,10 @@ class RestorePlanner(ToScope):
         self._take()
 
     def _archives(self) -> list[str]:
-        """The names of the archives in the folder.
+        """Return the names of the archives in the folder, and note the run to read of each.
 
         Raises:
-            ArchiveNotFound: there are none.
+            ArchiveNotFound: there are no archives in the folder.
             InvalidSpec: the folder is an archive itself.
         """
         folder = self.request.source
@@ -124,7 +129,7 @@ class RestorePlanner(ToScope):
         return list(self._found)
 
     def _look(self, name: str) -> _Found | None:
-        """The run of an archive that is wanted; None where there is no archive."""
+        """Find the run of an archive to read. Return None if there is no archive of the name."""
         archive, until = self._shelf.archive(self._path(name)), self._wanted.until
         try:
             head = archive.head()
@@ -140,7 +145,10 @@ class RestorePlanner(ToScope):
         return Why.LATER if until < begin else _let_go(self._path(name))
 
     def _tagged(self, tag: str) -> Collection[str]:
-        """The archives whose stream had a tag. If nobody can tell, it had, so that it fails."""
+        """Return the archives whose stream had a tag.
+
+        An archive whose tags cannot be read is among them, so that it is reported as failed.
+        """
         return {
             name
             for name, tags in zip(
@@ -150,7 +158,7 @@ class RestorePlanner(ToScope):
         }
 
     def _tags(self, found: tuple[str, _Found]) -> tuple[str, ...] | None:
-        """The tags of an archive's stream; None where they cannot be read."""
+        """Return the tags of an archive's stream; None if they cannot be read."""
         name, entry = found
         if not isinstance(entry, RunEntry):
             return None if isinstance(entry, SluiceError) else ()
@@ -162,7 +170,7 @@ class RestorePlanner(ToScope):
             return None
 
     def _plan(self, one: Fresh, entry: RunEntry, part_bytes: int) -> StreamPlan | StreamResult:
-        """The plan of a stream, or its result if it cannot be restored."""
+        """Return the plan of a stream, or the failed result if it cannot be restored."""
         wanted = self.request.of(*one.chosen)
         (source,) = wanted.sources
         try:
@@ -180,11 +188,11 @@ class RestorePlanner(ToScope):
 
 
 def _none(path: str) -> ArchiveNotFound:
-    """The error that an archive begins too late."""
+    """Return the error that an archive begins after the wanted time."""
     return ArchiveNotFound(f"the archive at {path} begins after that time", remedy=_REMEDY)
 
 
 def _let_go(path: str) -> ArchiveNotFound:
-    """The error that an archive had such a run."""
+    """Return the error that an archive's runs up to the wanted time were let go."""
     what = f"the runs of the archive at {path} up to that time were let go"
     return ArchiveNotFound(what, remedy=_REMEDY)

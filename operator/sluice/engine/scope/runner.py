@@ -1,8 +1,8 @@
-"""Runs the plan of a scope: many streams at once, the small ones without an executor.
+"""Run the plan of a scope: many streams at once, the small ones without an executor.
 
-Workers, threads of this process, do the streams' steps. What a step moves is moved by the worker
-itself if it is little; else the stream waits for a round, which the main thread runs, as only that
-one may talk to the executor. What came of each stream is written down in the scope's log.
+Workers, which are threads of this process, do the streams' steps. A worker moves few bytes itself.
+With more bytes the stream waits for a round. The main thread runs the rounds, since only that
+thread may use the executor. The result of each stream is recorded in the scope's log.
 """
 
 from __future__ import annotations
@@ -40,30 +40,31 @@ if TYPE_CHECKING:
     from sluice.engine.scope.listener import ScopeListener
 
 POLL: Final = 0.5
-"""Seconds after which limits are asked again while there is no round."""
+"""Seconds after which the limits are read again while there is no round."""
 
 ENDING_SECONDS: Final = 10.0
-"""How long workers may take to end their step when all is to end."""
+"""Seconds that workers may take to end their step when all work is to end."""
 
 _GONE = (NoSuchSegment, CopyAborted)
-"""Somebody has ended the copy, or aborted it: each stream sees by itself which."""
+"""Errors that say that the copy was ended or aborted. Each stream finds out by itself which."""
 
 R = TypeVar("R")
 
 
 class ScopeRunner:
-    """Runs a scope's copy.
+    """A runner for a scope's copy.
 
     Args:
-        plan: what to copy; another one takes its place if that is the one written down.
-        sources: what is read, as the plan numbers it.
-        target: what is written to.
-        executor: where large slices run. Used by the calling thread only, and not before it has
+        plan: what to copy. A plan that is already recorded in the log replaces it.
+        sources: the places to read from, as the plan numbers them.
+        target: the place to write to.
+        executor: runs large slices. Only the calling thread uses it, and only once there is
             something to run.
-        limits: asked by the calling thread, before every round and every POLL seconds.
+        limits: gives the limits; called by the calling thread before every round and every POLL
+            seconds.
         listener: hears of every step and of every stream that ends.
         clock: time.
-        patience: see CopyRunner; of each stream.
+        patience: see CopyRunner; it counts for each stream.
     """
 
     def __init__(
@@ -108,11 +109,11 @@ class ScopeRunner:
         """Run until each stream has ended, or nothing more can be done now.
 
         Returns:
-            What came of each stream, and why it is not over if it is not.
+            The result of each stream, and why the copy is not over if it is not.
 
         Raises:
-            SparkLost, Terminated: and whatever else is no error of the copy. All streams are left
-                as the next driver finds them.
+            SparkLost, Terminated: as do all errors that are not the copy's. All streams are left in
+                a state that the next driver can go on with.
         """
         trouble: Trouble | None = None
         try:
@@ -129,7 +130,7 @@ class ScopeRunner:
     # -- the calling thread
 
     def _start(self) -> None:
-        """Make sure of scope and plan; what is written down already is not done again."""
+        """Make the target's scope, record the plan, and queue the streams without a result."""
         if self._scope.make_scope and self._plan.items:
             self._patiently(self._streams.make_scope)
         recorded = self._patiently(lambda: self._log.begin(self._plan))
@@ -148,7 +149,7 @@ class ScopeRunner:
         self._queue = StreamQueue(left, self._begin, self._clock)
 
     def _supervise(self) -> None:
-        """Let workers work, and run rounds, until nothing is left to do."""
+        """Keep workers busy and run rounds until nothing is left to do."""
         while True:
             self._limits = self._ask()
             self._queue.allow(self._limits.parallelism)
@@ -163,11 +164,11 @@ class ScopeRunner:
                 self._round(runs)
 
     def _left(self) -> list[int]:
-        """The places of the streams without a result."""
+        """Return the places of the streams without a result."""
         return [place for place in range(len(self._plan.items)) if place not in self._results]
 
     def _hire(self) -> None:
-        """Have as many workers as there may be streams in work."""
+        """Start as many workers as there may be streams in work."""
         wanted = min(self._limits.parallelism, len(self._plan.items))
         while len(self._threads) < wanted:
             number = len(self._threads) + 1
@@ -176,7 +177,7 @@ class ScopeRunner:
             self._threads.append(worker)
 
     def _round(self, runs: list[CopyRun]) -> None:
-        """Run slices of these streams, and give those to the workers of which there were some."""
+        """Run slices of these streams, and give the streams that had slices to the workers."""
         limits = self._rounds.fitted(self._limits)
         if self._rounds.is_slow(limits):
             self._queue.put_all(runs)  # their workers move the bytes
@@ -200,20 +201,20 @@ class ScopeRunner:
                 self._queue.put(run)
 
     def _let_go(self) -> None:
-        """Let workers end, and leave nothing changed in targets that are somebody's."""
+        """End the workers. Have unfinished streams release their leases and what they changed."""
         self._queue.halt()
         self._dismiss()
         for run in self._queue.left():
             run.let_go()
 
     def _dismiss(self) -> None:
-        """Wait until workers have ended; one that takes too long is left alone."""
+        """Wait until the workers have ended, but not for workers that take too long."""
         end = time.monotonic() + ENDING_SECONDS
         for worker in self._threads:
             worker.join(max(0.0, end - time.monotonic()))
 
     def _finish(self, trouble: Trouble | None) -> ScopeReport:
-        """Write down the end, delete the source's scope after a move, and report."""
+        """Record the end, delete the source's scope after a move, and return the report."""
         trouble = trouble or next(iter(self._given_up.values()), None)
         kept: str | None = None
         try:
@@ -233,7 +234,7 @@ class ScopeRunner:
         )
 
     def _all(self, *, stopped: bool) -> tuple[StreamResult, ...]:
-        """The results of all streams; of those that were given up for now it is said why."""
+        """Return the results of all streams, with the trouble of those given up for now."""
         written = self._log.loaded
         if written is not None and written.run == self._scope.run:
             self._results.update(written.results)
@@ -246,18 +247,18 @@ class ScopeRunner:
         )
 
     def _why_stopped(self) -> Trouble | None:
-        """Why streams were not begun, unless it was for one that has failed."""
+        """Return why streams were not begun; None if the failure of a stream was the reason."""
         if any(one.state is StreamState.FAILED for one in self._all(stopped=True)):
             return None
         error = CopyAborted(f"the copy of scope {self._scope.source} was aborted while it ran")
         return Trouble.of(error)
 
     def _is_whole(self) -> bool:
-        """Whether every stream is copied."""
+        """Tell whether every stream is copied."""
         return all(one.state is StreamState.COPIED for one in self._all(stopped=False))
 
     def _patiently(self, action: Callable[[], R]) -> R:
-        """Do something for the whole; a store that is away is waited for."""
+        """Do a call for the whole copy, and repeat it for a while if a store is away."""
         patience = Patience(self._patience)
         while True:
             self._limits = self._ask()
@@ -282,11 +283,11 @@ class ScopeRunner:
         )
 
     def _permit(self) -> None:
-        """Let no stream be begun of a copy that was ended meanwhile.
+        """Raise if no stream may be begun any more, since the copy was ended meanwhile.
 
         Raises:
-            CalledOff: another driver has stopped it, or somebody is about to abort it.
-            CopyAborted: it was aborted.
+            CalledOff: another driver stopped the copy, or an abort of it has begun.
+            CopyAborted: the copy was aborted.
         """
         state = self._log.load()
         if state is None:
@@ -295,7 +296,7 @@ class ScopeRunner:
             raise CalledOff
 
     def _work(self) -> None:
-        """What a worker does: one stream after the other."""
+        """Do the steps of one stream after the other, as a worker."""
         run: CopyRun | None = None
         try:
             while (run := self._queue.take()) is not None:
@@ -337,12 +338,16 @@ class ScopeRunner:
             self._queue.put(run)
 
     def _rate(self) -> int | None:
-        """What all workers together may move in a second; raises if they are to end."""
+        """Return how many bytes all workers together may move in a second; None for no limit.
+
+        Raises:
+            Halted: all work is to end. Workers that wait for their share call this again and again.
+        """
         self._queue.check()
         return self._limits.bytes_per_second
 
     def _ended(self, place: int, result: StreamResult) -> None:
-        """Take in what came of a stream."""
+        """Take in the result of a stream."""
         with self._lock:
             if result.trouble is not None and may_pass(result.trouble):
                 self._given_up[place] = result.trouble
@@ -368,10 +373,11 @@ class ScopeRunner:
                 raise
 
     def _end_or_hurry(self) -> None:
-        """Begin no other stream if a store is away, for it would try the patience of all.
+        """Begin no other stream if a store is away. Otherwise begin the others with no patience.
 
-        If both answer, only these streams cannot be copied now, and they are always the first ones:
-        the others have their turn, each for a moment, else they would not have one in any attempt.
+        If a store is away, each further stream would only wait until its patience ends. If all
+        stores answer, only these streams cannot be copied now. They come first in every attempt.
+        So the others are begun, but none is tried again, or they would have no turn in any attempt.
         """
         try:
             self._streams.probe()
@@ -380,7 +386,7 @@ class ScopeRunner:
         self._hurried = True
 
     def _write(self) -> None:
-        """Write down what is not written down; what came meanwhile goes with the next record."""
+        """Record the results that are not recorded yet. Results that come meanwhile wait."""
         with self._writing:
             with self._lock:
                 results = dict(self._unwritten)

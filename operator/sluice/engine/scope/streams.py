@@ -1,4 +1,4 @@
-"""What is done for each stream of a scope: copied, restored, archived, or moved into an archive."""
+"""Make the work for each stream of a scope: a copy, restore, archive, or move into an archive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sluice.engine.rounds.work import Clock, Work
 
 HOLD_AGAIN: Final = 3 * 3600.0
-"""Seconds after which leases are taken again of the runs of streams that wait for their turn."""
+"""Seconds after which waiting streams take the leases of the runs that they read again."""
 
 
 class ScopeStreams:
@@ -38,8 +38,8 @@ class ScopeStreams:
 
     Args:
         plan: the recorded plan.
-        sources: what is read, as the plan numbers it.
-        target: what is written to.
+        sources: the places to read from, as the plan numbers them.
+        target: the place to write to.
         clock: time.
     """
 
@@ -55,16 +55,16 @@ class ScopeStreams:
         self._held: dict[int, tuple[str, ...]] = {}
 
     def make_scope(self) -> None:
-        """Make the target's scope, if it is not there. Folders of archives are not made."""
+        """Make the target's scope, if it does not exist. Only for targets in live stores."""
         live(self._target).create_scope(self._plan.scope.target)
 
     def probe(self) -> None:
-        """Ask all places whether they are there. Raises what they say."""
+        """Probe all places. Raise the first error that one answers with."""
         for place in (*self._sources, self._target):
             place.probe()
 
     def undertaking(self, place: int) -> Work[Any, Any]:
-        """What is to be done for the stream at a place of the plan."""
+        """Return the work for the stream at a place of the plan."""
         item = self._plan.items[place]
         if isinstance(item, StreamPlan):
             return StreamCopyWork(item, place, self._sources, live(self._target))
@@ -74,35 +74,38 @@ class ScopeStreams:
 
     @property
     def unit(self) -> int:
-        """Bytes after which a task can end: see Rounds."""
+        """Bytes after which a task can end; see Rounds."""
         return OBJECT if isinstance(self._target, Shelf) else CHUNK
 
     def inline(self, undertaking: Work[Any, Any], slots: int, pace: RateLimiter) -> InlineExecutor:
-        """What runs slices of one stream in the calling thread."""
+        """Return an executor that runs slices of one stream in the calling thread."""
         return InlineExecutor(undertaking.sources, self._target, slots=slots, pace=pace)
 
     def hold(self, places: Iterable[int]) -> None:
-        """Keep the runs of archives that streams will be read from, from being swept until then.
+        """Take leases on the archive runs of these streams, so that no sweep deletes them.
 
-        A run that is gone already is told when it is its stream's turn.
+        A run that is gone already raises nothing here: its stream fails at its turn.
         """
         self._held_at = self._clock.monotonic()
         if self._restores:
             parallel.each(self._hold, [*places])
 
     def hold_on(self, waiting: Callable[[], Iterable[int]]) -> None:
-        """The same once more, if it is time to, for streams that wait for their turn."""
+        """Take the leases of waiting streams again, if it is time to."""
         if self._clock.monotonic() - self._held_at > HOLD_AGAIN:
             with suppress(SluiceError):  # leases count for a day, so there is time to try again
                 self.hold(waiting())
 
     def release(self, places: Iterable[int]) -> None:
-        """Need the runs of these streams no more."""
+        """Give back the leases of these streams."""
         if self._restores:
             parallel.each(self._release, [*places])
 
     def forget(self, places: Iterable[int]) -> None:
-        """Delete what leases anybody has left for these streams; nobody is at work on them."""
+        """Delete all leases for these streams, of earlier drivers as well.
+
+        No driver may be at work on them.
+        """
         if self._restores:
             parallel.each(lambda place: self._readings(place).give_back(), [*places])
 
@@ -114,12 +117,12 @@ class ScopeStreams:
         except SluiceError as error:
             if is_for_all(error):
                 raise
-        # Their names only: what reads a run holds its manifest, and connections.
+        # Keep names only: a reader of a run holds its manifest in memory, and connections.
         self._held[place] = readings.names
         self._delete(place, before)
 
     def _release(self, place: int) -> None:
-        with suppress(SluiceError):  # it is over in a day
+        with suppress(SluiceError):  # a lease that stays expires in a day
             self._delete(place, self._held.pop(place, ()))
 
     def _delete(self, place: int, names: Sequence[str]) -> None:

@@ -1,1 +1,1 @@
-"""Comparing streams that were copied before."""
+"""Comparison of streams that were copied before."""

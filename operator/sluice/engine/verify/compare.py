@@ -1,8 +1,8 @@
-"""Comparing two streams byte by byte, wherever they are, without changing either.
+"""Compare two streams byte by byte, wherever they are, without changing either.
 
-The bounds of the source are taken first and hold from then on, so a stream that goes on living is
-compared as it was at that moment. Of two segments, which are read side by side, a few blocks each
-are in memory at a time.
+The bounds of the source are taken first and hold from then on. So a stream that is still written to
+is compared as it was at that moment. Two segments are read side by side, with a few blocks of each
+in memory.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source
 
 TRIES: Final = 5
-"""How often a pair of segments is read because one of them was truncated meanwhile."""
+"""How often a pair of segments is read if truncations of one of them get in the way."""
 
 _DIGEST: Final = 64
-"""Characters of a digest; a copy without verification may have written another word."""
+"""Characters of a digest. A copy without verification records a word of another length instead."""
 
 
 class Subject(NamedTuple):
     """One of two streams that are compared.
 
     Attributes:
-        store: where it is.
+        store: the store that holds it.
         uri: the store's address, for people.
-        stream: its name.
-        range: what of it.
+        stream: the stream's name.
+        range: the range of the stream to compare.
     """
 
     store: Source
@@ -65,15 +65,15 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """Streams, with bounds, and what of the one is to be what of the other.
+    """Streams with bounds, and which bytes of the sources should equal which of the target.
 
     Attributes:
-        sources: the stream that tells how it should be; several where a copy is of them.
-        target: the one that is held against it.
-        pairing: their segments.
-        alignment: how segments were paired; None where a copy of ours tells.
-        name: of that copy.
-        recorded: the digest that it wrote down when it was finished.
+        sources: the expected stream; several if a copy has several sources.
+        target: the stream that is compared with it.
+        pairing: the pairs of their segments.
+        alignment: how segments were paired; None if a copy of Sluice tells.
+        name: the copy's name.
+        recorded: the digest that the copy recorded when it was finished.
     """
 
     sources: tuple[Subject, ...]
@@ -85,20 +85,20 @@ class Matched:
 
     @property
     def origin(self) -> str:
-        """What tells how it should be, for people."""
+        """The names of the sources, for people."""
         return origin([source.stream for source in self.sources])
 
     @property
     def bytes(self) -> int:
-        """Bytes to read, of all streams."""
+        """Bytes to read of all streams together."""
         return sum(map(_size, self.pairing.pairs))
 
 
 def match_streams(source: Subject, target: Subject, alignment: Alignment) -> Matched:
-    """Take the bounds of any two streams, the source's first.
+    """Take the bounds of any two streams, the source's first, and pair their segments.
 
     Raises:
-        InvalidSpec: there is no such stream, or no such range in it.
+        InvalidSpec: a stream does not exist, or has no such range.
     """
     wanted = _bounds(source, "source")
     found = _bounds(target, "target")
@@ -113,17 +113,17 @@ def match_streams(source: Subject, target: Subject, alignment: Alignment) -> Mat
 def match_copy(
     copy_id: str, name: str, sources: Sequence[Subject], target: Subject, *, whole: Container[int]
 ) -> Matched:
-    """Hold the target of a copy against what it is of, within the bounds of the copy.
+    """Pair the target of a copy with the copy's sources, within the bounds of the copy.
 
     Args:
         copy_id: the copy's identity.
-        name: its name, for people.
-        sources: its sources, of which some or all may be gone.
-        target: its target.
-        whole: the places of those of which it has all that they had, and not ranges.
+        name: the copy's name, for people.
+        sources: the copy's sources, of which some or all may be gone.
+        target: the copy's target.
+        whole: the places of the sources that were copied as a whole, not by ranges.
 
     Raises:
-        InvalidSpec: there is no target, it is not whole, or another copy's.
+        InvalidSpec: the target does not exist, is incomplete, or is another copy's.
     """
     stream = target.store.describe(target.stream)
     if stream is None:
@@ -163,13 +163,14 @@ def compare(
     """Read both streams and compare them.
 
     Args:
-        matched: what with what.
-        exact: whether nothing may be in the target that is not in the source.
+        matched: the streams and their pairs of segments.
+        exact: whether the target may hold nothing that is not in the source.
         tasks: how many pairs of segments are read at a time.
-        told: of bytes read, from several threads; of fewer than none where they are read again.
+        told: called with the number of bytes that were read, from several threads. The number is
+            negative if bytes are to be read again.
 
     Raises:
-        BackendError: a store was away for too long, or said no.
+        BackendError: a store was away for too long, or refused a call.
     """
     stop = threading.Event()
     pairs = matched.pairing.pairs
@@ -177,7 +178,7 @@ def compare(
     def work(pair: Pair) -> tuple[Pair, Comparison]:
         return _compare(pair, matched, told, stop)
 
-    # The longest begin first, so that at the end not one alone is left.
+    # Begin with the longest pairs, so that no long one is left alone at the end.
     order = sorted(range(len(pairs)), key=lambda i: -_size(pairs[i]))
     with ThreadPoolExecutor(max_workers=tasks, thread_name_prefix="verify") as pool:
         futures = {i: pool.submit(work, pairs[i]) for i in order}
@@ -202,7 +203,7 @@ def compare(
 
 
 def _bounds(subject: Subject, side: str, place: int = 0) -> list[Extent]:
-    """A stream's segments with bounds; errors name the command's options."""
+    """Return a stream's segments with bounds. Errors name the command's options."""
     if subject.store.describe(subject.stream) is None:
         raise InvalidSpec(
             f"there is no stream {subject.stream} in {subject.uri}",
@@ -221,7 +222,7 @@ def _bounds(subject: Subject, side: str, place: int = 0) -> list[Extent]:
 def _compare(
     pair: Pair, matched: Matched, told: Callable[[int], None], stop: threading.Event
 ) -> tuple[Pair, Comparison]:
-    """Compare a pair; what is truncated meanwhile is not there, and the rest is read again."""
+    """Compare a pair. After a truncation read the rest again, without the truncated bytes."""
     for attempt in itertools.count(1):
         comparison = Comparison(pair)
         done = 0
@@ -245,7 +246,7 @@ def _compare(
 
 
 def _source(pair: Pair, subject: Subject) -> Iterator[tuple[int, memoryview]]:
-    """What the source has of a pair's bytes."""
+    """Yield the blocks of a pair's bytes that the source has, with their offsets."""
     start, end = pair.of_source
     name = subject.store.segment_name(subject.stream, pair.source.segment)
     if start < end:
@@ -254,7 +255,7 @@ def _source(pair: Pair, subject: Subject) -> Iterator[tuple[int, memoryview]]:
 
 
 def _target(pair: Pair, subject: Subject) -> Iterator[tuple[int, memoryview]]:
-    """What the target has of them, at the source's offsets."""
+    """Yield the blocks of a pair's bytes that the target has, with the source's offsets."""
     start, end = pair.of_target
     name = subject.store.segment_name(subject.stream, pair.target.segment)
     if start < end:
@@ -263,7 +264,7 @@ def _target(pair: Pair, subject: Subject) -> Iterator[tuple[int, memoryview]]:
 
 
 def _look_again(pair: Pair, matched: Matched) -> Pair:
-    """The pair, without what is not there any more."""
+    """Return the pair without the bytes that are truncated by now."""
     sides = []
     source = matched.sources[pair.source.stream]
     for subject, one in ((source, pair.source), (matched.target, pair.target)):
@@ -273,13 +274,14 @@ def _look_again(pair: Pair, matched: Matched) -> Pair:
 
 
 def _cut(one: Extent, info: SegmentInfo | None) -> Extent:
-    """What is left of a segment. Its store's count of events is of more."""
+    """Return the rest of a segment after truncation; all of it may be gone."""
+    # The store's count of events is dropped, since it counts the truncated ones too.
     start = one.end if info is None else max(one.start, min(info.start, one.end))
     return one if start == one.start else one._replace(start=start, events=None)
 
 
 def _size(pair: Pair) -> int:
-    """Bytes of a pair that are read."""
+    """Return how many bytes of a pair are read."""
     return sum(end - start for start, end in (pair.of_source, pair.of_target))
 
 
@@ -293,7 +295,7 @@ def _side(subject: Subject) -> StreamSide:
 
 
 def _text(position: Position) -> str | None:
-    """A position as it was asked for."""
+    """Return a position as the user gave it."""
     if position.offsets is not None:
         return ", ".join(f"{segment}:{offset}" for segment, offset in position.offsets)
     return position.text
