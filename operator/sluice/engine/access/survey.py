@@ -1,8 +1,8 @@
 """Keep the results of a scope's planning that ran out of time, for the next one to go on with.
 
 To plan ten thousand streams of a distant store takes longer than one look of the operator may last.
-So the next look goes on from there. The kept results are minutes old by then. So a stream's bounds
-are read again if it has changed, and drivers check each stream before they touch it.
+So the next look goes on from there. The kept results are minutes old by then. So bounds are never
+kept but read when the plan is made, and drivers check each stream before they touch it.
 """
 
 from __future__ import annotations
