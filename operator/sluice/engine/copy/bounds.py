@@ -149,7 +149,7 @@ def _measure(names: Sequence[str], store: Source) -> list[_Measured | None]:
     A segment that is written to without a pause may never stand still: then its count stays
     unknown. An empty segment is not asked. `_seen` drops the counts that do not fit the bounds.
 
-    A scale event may come meanwhile. What is written to its new segments is not in the bounds.
+    A scale event may come meanwhile. Bytes of its new segments lie outside of the bounds.
     """
     infos = store.infos(names)
     created: dict[int, int | None] = {}
