@@ -55,7 +55,7 @@ class StreamReport(Frozen):
         target: the stream made, or appended to.
         outcome: how it ended.
         digest: SHA-256 over the segments' digests; `unverified` without verification.
-        segments: in key order; empty when the copy was complete before, or failed.
+        segments: in the plan's order; empty when the copy was complete before, or failed.
         error: why it failed.
         cleaned: after a failure, whether staging and the unpublished target were deleted. If not,
             the copy goes on from there when it is run again.
