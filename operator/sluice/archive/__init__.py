@@ -1,1 +1,1 @@
-"""Archives of streams: object stores, formats, what is recorded, and whether it is still so."""
+"""Archives of streams: stores of objects, formats, and runs that are recorded and verified."""

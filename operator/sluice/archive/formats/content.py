@@ -1,4 +1,4 @@
-"""An object's bytes, read from the store in ranges or as a whole."""
+"""Read an object's bytes, in ranges or as a whole."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class Content(Protocol):
     """The bytes of an object that a manifest lists.
 
     Attributes:
-        entry: what the manifest says of it.
+        entry: the object's entry in the manifest.
     """
 
     entry: StoredObject
 
     def range(self, start: int, end: int) -> bytes:
-        """The bytes [start, end), which are within the object. ArchiveDamaged if they are not."""
+        """Return the bytes [start, end). ArchiveDamaged if the object does not have them."""
         ...
 
 
 class Remote:
-    """An object that is read in ranges. Nobody has compared it with its SHA-256.
+    """An object that is read in ranges, without a comparison with its SHA-256.
 
-    What is read is to be compared with the digests of its chunks.
+    The caller has to compare what it reads with the digests of chunks.
 
     Args:
-        objects: where it is.
-        entry: what the manifest says of it.
+        objects: the store of objects.
+        entry: the object's entry in the manifest.
     """
 
     def __init__(self, objects: Objects, entry: StoredObject) -> None:
@@ -42,7 +42,7 @@ class Remote:
         self._objects = objects
 
     def range(self, start: int, end: int) -> bytes:
-        """The bytes [start, end)."""
+        """Return the bytes [start, end). ArchiveDamaged if the object does not have them."""
         data = self._objects.get(self.entry.name, start, end)
         if data is None:
             raise damaged(self.entry, "is missing")
@@ -50,19 +50,19 @@ class Remote:
 
 
 class Checked:
-    """An object that was read as a whole and is, byte for byte, the one of the manifest.
+    """An object that is read as a whole, into memory, and compared with the manifest's SHA-256.
 
     Args:
-        objects: where it is.
-        entry: what the manifest says of it.
+        objects: the store of objects.
+        entry: the object's entry in the manifest.
 
     Raises:
-        ArchiveDamaged: it is not there, or another one.
+        ArchiveDamaged: the object is missing, or has other bytes.
     """
 
     def __init__(self, objects: Objects, entry: StoredObject) -> None:
         self.entry = entry
-        # One byte more than there should be tells of a longer one, however long that is.
+        # One byte more than there should be shows that an object is too long, of any length.
         data = objects.get(entry.name, 0, entry.size + 1)
         if data is None:
             raise damaged(entry, "is missing")
@@ -74,12 +74,12 @@ class Checked:
         self._data = data
 
     def range(self, start: int, end: int) -> bytes:
-        """The bytes [start, end)."""
+        """Return the bytes [start, end). ArchiveDamaged if the object does not have them."""
         return _whole(self._data[start:end], start, end, self.entry)
 
 
 class ContentFile(io.RawIOBase):
-    """An object as a file that can be read anywhere in it.
+    """An object as a read-only file with random access.
 
     Args:
         content: the object.
@@ -91,25 +91,25 @@ class ContentFile(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Where the next byte is read."""
+        """Return the position of the next byte."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go somewhere else."""
+        """Change the position, and return the new one."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._content.entry.size}
         self._at = base[whence] + offset
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """Bytes from here on."""
+        """Read `size` bytes from the position on, or all that are left if it is negative."""
         left = max(0, self._content.entry.size - self._at)
         size = left if size < 0 else min(size, left)
         data = self._content.range(self._at, self._at + size) if size else b""
@@ -118,7 +118,7 @@ class ContentFile(io.RawIOBase):
 
 
 def damaged(entry: StoredObject, why: str) -> ArchiveDamaged:
-    """The error that an object is not what it should be."""
+    """Return the error for an object that is damaged, missing or another one."""
     return ArchiveDamaged(f"{entry.name} {why}", name=entry.name)
 
 

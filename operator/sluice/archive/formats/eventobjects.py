@@ -1,8 +1,8 @@
-"""The format EventObjects: one object for each event, whose name is its place in the stream.
+"""The format EventObjects: one object for each event, named after its place in the stream.
 
-An event's object holds the event's own bytes. So that nothing can be missing or changed unnoticed,
-the events that begin in one chunk of the source have an index, a data object that the manifest
-lists: of each event its length and SHA-256. Where an event begins follows from the lengths.
+An event's object holds the event's own bytes. The events that begin in one chunk of the source have
+an index: a data object, listed in the manifest, with the length and SHA-256 of each event. So a
+missing or changed event is noticed. The lengths also say where each event begins.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _HEADER: Final = Struct(">q")
 
 _BATCH_EVENTS: Final = 256
 _BATCH_BYTES: Final = 8 << 20
-"""Events, and their bytes, that are read at a time."""
+"""Most events, and most bytes of events, that are read at a time."""
 
 
 class IndexedEvent(NamedTuple):
-    """An event as its index has it.
+    """An event in an index.
 
     Attributes:
-        offset: where it begins, with its header.
-        length: of its own bytes.
-        sha256: of its own bytes.
+        offset: offset of its header in the segment.
+        length: number of its own bytes, without the header.
+        sha256: SHA-256 of its own bytes.
     """
 
     offset: int
@@ -50,27 +50,27 @@ class IndexedEvent(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Offset after it."""
+        """The offset after the event."""
         return self.offset + HEADER + self.length
 
 
 def write(
     objects: Objects, piece: Piece, blocks: Iterable[memoryview], *, most: int | None = None
 ) -> Iterator[Written]:
-    """Put each event of a piece into an object, and give their indices, in order.
+    """Put each event of a piece into an object, and yield their indices, in order.
 
-    An index is put when its events are there, so whoever finds one finds them.
+    An index is put after its events, so all events of an index exist.
 
     Args:
-        objects: where to.
-        piece: which bytes.
-        blocks: they, cut anywhere.
-        most: events that there may be.
+        objects: the store of objects.
+        piece: which bytes to write.
+        blocks: the bytes of the piece, in blocks of any size.
+        most: most events that the piece may have; None for no limit.
 
     Raises:
         EventsDamaged: the bytes are no events.
         SourceUnsupported: an event is too long.
-        TooManyEvents: there are more.
+        TooManyEvents: the piece has more than `most` events.
     """
     count = 0
     for group in groups(piece.checked(blocks), piece.start):
@@ -87,10 +87,12 @@ def write(
 def read(
     objects: Objects, content: Content, epoch: int, segment: int, *, start: int, end: int
 ) -> Iterator[memoryview]:
-    """The bytes [start, end) of the segment, of the events of an index, each compared with it.
+    """Yield the bytes [start, end) of a segment, as far as they are in the events of an index.
+
+    Each event is compared with the index.
 
     Raises:
-        ArchiveDamaged: the index is none, or an event is missing or another one.
+        ArchiveDamaged: the object is no index, or an event is missing or has other bytes.
     """
     wanted = (one for one in index(content) if one.offset < end and start < one.end)
     for batch in _batches(wanted):
@@ -106,7 +108,7 @@ def read(
 def damages(
     objects: Objects, content: Content, epoch: int, segment: int
 ) -> Iterator[ArchiveDamaged]:
-    """What is wrong with the events of an index, of each of them. ArchiveDamaged if it is none."""
+    """Yield an error for each damaged event of an index. ArchiveDamaged if that is no index."""
     for batch in _batches(index(content)):
         for body in _bodies(objects, batch, epoch, segment):
             if isinstance(body, ArchiveDamaged):
@@ -114,7 +116,7 @@ def damages(
 
 
 def index(content: Content) -> Iterator[IndexedEvent]:
-    """The events of an index, in order. ArchiveDamaged if it is none."""
+    """Yield the events of an index, in order. ArchiveDamaged if it is no index."""
     entry = content.entry
     data = content.range(0, entry.size)
     if not data.startswith(_MAGIC) or (len(data) - len(_MAGIC)) % _RECORD.size:
@@ -129,7 +131,7 @@ def index(content: Content) -> Iterator[IndexedEvent]:
 
 
 def event_names(content: Content, epoch: int, segment: int) -> Iterator[str]:
-    """The names of the objects of an index, in order."""
+    """Yield the names of the events' objects of an index, in order."""
     return (str(EventName(epoch, segment, one.offset, one.length)) for one in index(content))
 
 
@@ -155,7 +157,7 @@ def _put(objects: Objects, piece: Piece, group: Group) -> Written:
 
 
 def _batches(events: Iterable[IndexedEvent]) -> Iterator[list[IndexedEvent]]:
-    """Events by as many as are read at a time."""
+    """Group events into batches that are read at a time."""
     batch: list[IndexedEvent] = []
     size = 0
     for event in events:
@@ -171,7 +173,7 @@ def _batches(events: Iterable[IndexedEvent]) -> Iterator[list[IndexedEvent]]:
 def _bodies(
     objects: Objects, batch: Sequence[IndexedEvent], epoch: int, segment: int
 ) -> Iterator[bytes | ArchiveDamaged]:
-    """Each event's own bytes, or what is wrong with them."""
+    """Yield each event's own bytes, or the error if they are missing or others."""
     names = [str(EventName(epoch, segment, one.offset, one.length)) for one in batch]
     for name, event, body in zip(names, batch, objects.get_many(names), strict=True):
         if body is None:

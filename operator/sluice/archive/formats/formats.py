@@ -1,4 +1,4 @@
-"""The three formats behind one way to write a piece of a segment and one to read an object."""
+"""Write a piece of a segment, or read an object, in any of the three formats."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def write(
 ) -> Iterator[Written]:
     """Put a piece of a segment into objects, in the order of the stream.
 
-    They are put as the iterator is moved on, and are whole and lasting when it gives them. Memory
-    is bounded by an object; of EventObjects by a chunk and its index.
+    Objects are put as the iterator advances. Each is complete and durable when it is yielded.
+    Memory holds one object at a time, with EventObjects one chunk and its index.
 
     Args:
-        form: how.
-        objects: where to.
-        piece: which bytes.
-        blocks: they, cut anywhere.
-        most: events that may become objects of their own.
+        form: the format.
+        objects: the store of objects.
+        piece: which bytes to write.
+        blocks: the bytes of the piece, in blocks of any size.
+        most: most events that may become objects of their own.
 
     Raises:
-        ProtocolError: the blocks are not as many bytes as the piece has.
-        EventsDamaged: the bytes are no events, which only the format Segments can do without.
-        SourceUnsupported: an event is too long, likewise.
-        TooManyEvents: there are more.
+        ProtocolError: the blocks have more or fewer bytes than the piece.
+        EventsDamaged: the bytes are no events. Only the format Segments accepts that.
+        SourceUnsupported: an event is too long. Only the format Segments accepts that.
+        TooManyEvents: there are more than `most` events.
     """
-    # Each is imported where it is used: Arrow alone takes 50 MB of memory.
+    # Import each format where it is used: Arrow alone takes 50 MB of memory.
     match form:
         case Format.SEGMENTS:
             from sluice.archive.formats import segments  # noqa: PLC0415
@@ -66,15 +66,15 @@ def read(
     start: int,
     end: int,
 ) -> Iterator[memoryview]:
-    """The bytes [start, end) of a segment, which one of its objects holds, with events' headers.
+    """Yield those of the bytes [start, end) of a segment that an object holds, with event headers.
 
     Args:
-        form: how they are held.
-        objects: where.
-        segment: whose they are.
+        form: the format of the object.
+        objects: the store of objects.
+        segment: the segment.
         content: the object.
-        start: first offset; what the object has not of it is left out.
-        end: offset after the last one, likewise.
+        start: first offset; it may lie before the object's bytes.
+        end: offset after the last byte; it may lie behind the object's bytes.
 
     Raises:
         ArchiveDamaged: the object is not what its manifest says; the message names it.

@@ -1,7 +1,8 @@
-"""The format Parquet: one row for each event, for those who read without Sluice.
+"""The format Parquet: one row for each event, for programs that read archives without Sluice.
 
-The column `event` is the event's own bytes; the others say where it stood. All events that begin
-in one chunk of the source are one row group, so memory is bounded by a chunk and its last event.
+The column `event` has the event's own bytes; the other columns give its place in the source. All
+events that begin in one chunk of the source are one row group. So memory is bounded by a chunk and
+its last event.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.archive.objects.objects import Objects
 
 LEVEL: Final = 1
-"""Of compression, as of the format Segments."""
+"""Level of compression, as in the format Segments."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -40,16 +41,16 @@ SCHEMA: Final = pa.schema(
         pa.field("pointer", pa.string(), nullable=False),
     ]
 )
-"""`offset` is where the event's header begins, `length` is that of its own bytes."""
+"""`offset` is where the event's header begins, `length` the number of its own bytes."""
 
 
 def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Iterator[Written]:
     """Put a piece of whole events into objects, in order. One object is held in memory.
 
     Args:
-        objects: where to.
-        piece: which bytes.
-        blocks: they, cut anywhere.
+        objects: the store of objects.
+        piece: which bytes to write.
+        blocks: the bytes of the piece, in blocks of any size.
 
     Raises:
         EventsDamaged: the bytes are no events.
@@ -61,10 +62,10 @@ def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Itera
 
 
 def read(content: Content, start: int, end: int) -> Iterator[memoryview]:
-    """The bytes [start, end) of the segment, which are in the object, a row group at a time.
+    """Yield those of the bytes [start, end) that the object holds, a row group at a time.
 
     Raises:
-        ArchiveDamaged: the object is not of this format, or not what it should be.
+        ArchiveDamaged: the object is not of this format, or is damaged.
     """
     entry = content.entry
     try:
@@ -101,7 +102,7 @@ def _put(objects: Objects, piece: Piece, members: Iterator[Group]) -> Written:
 
 
 def _table(piece: Piece, group: Group) -> pa.Table:
-    """A group's rows. The events' bytes are copied by Arrow, never one by one."""
+    """Make the rows of a group. Arrow copies all events' bytes at once."""
     count = group.events
     edges = pa.py_buffer(array("q", group.edges))
     framed = pa.LargeBinaryArray.from_buffers(
@@ -114,7 +115,7 @@ def _table(piece: Piece, group: Group) -> pa.Table:
         pc.cast(offsets, pa.string()), pc.cast(sizes, pa.string()), "-"
     )
     columns = {
-        # Without an end it fails: Arrow 26 multiplies the largest number by that of the rows.
+        # An end is needed: without one, Arrow 26 multiplies the largest number by the rows' count.
         "event": pc.binary_slice(framed, HEADER, len(group.data)),
         "segment": pa.repeat(pa.scalar(piece.segment, pa.int64()), count),
         "epoch": pa.repeat(pa.scalar(piece.epoch, pa.int64()), count),
@@ -146,7 +147,7 @@ def _read(content: Content, start: int, end: int) -> Iterator[memoryview]:
 
 
 def _first_of(file: Any, number: int, end: int) -> int:
-    """Where a row group begins, or the object ends."""
+    """Return the offset where a row group begins, or the object's end."""
     if number == file.num_row_groups:
         return end
     column = file.metadata.row_group(number).column(SCHEMA.get_field_index("offset"))
@@ -154,7 +155,7 @@ def _first_of(file: Any, number: int, end: int) -> int:
 
 
 def _raw(table: pa.Table, start: int) -> memoryview:
-    """The events with their headers, one after the other, as they stood in the segment."""
+    """Return the events with their headers, one after the other, as they stood in the segment."""
     events = table.column("event").combine_chunks().cast(pa.large_binary())
     lengths = pc.cast(pc.binary_length(events), pa.int64())
     swapped = array("q", lengths.to_pylist())

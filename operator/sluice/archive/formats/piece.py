@@ -1,4 +1,4 @@
-"""What a writer of any format is given, and how it cuts it into objects."""
+"""Pieces of segments: the input of the writers of all formats, and how they put objects."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from sluice.core.events.grouping import Following, Tally
 
 OBJECT: Final = 8 * CHUNK
-"""Bytes of a segment in an object. Objects end at multiples of it, or with the event there."""
+"""Bytes of a segment in an object. An object ends at a multiple of it, or with the event there."""
 
 
 class Written(NamedTuple):
     """An object that was put.
 
     Attributes:
-        entry: what a manifest says of it.
-        following: where the next event begins; None where the bytes are no events.
+        entry: its entry for a manifest.
+        following: where the next event begins; None if the bytes are no events.
     """
 
     entry: StoredObject
@@ -36,15 +36,15 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Bytes of a segment that are written by one task, one after the other: [start, end).
+    """The bytes [start, end) of a segment, which one task writes in order.
 
     Attributes:
-        epoch: of the segment, as the archive counts.
-        segment: its id.
+        epoch: epoch of the segment, as the archive counts.
+        segment: id of the segment.
         start: first offset.
         end: offset after the last one.
-        following: where the first event begins; None where nobody knows. Only the format Segments
-            can do without, and does not count events then; in the others it is the beginning.
+        following: where the first event begins; None if that is not known. Only the format Segments
+            allows None, and then counts no events. In other formats it is `start`.
         source: the segment's full name, as event pointers of the source have it.
     """
 
@@ -56,7 +56,7 @@ class Piece:
     source: str = ""
 
     def checked(self, blocks: Iterable[memoryview]) -> Iterator[memoryview]:
-        """The blocks, which have to be as many bytes as the piece has."""
+        """Pass the blocks on. ProtocolError if they have more or fewer bytes than the piece."""
         at = self.start
         for block in blocks:
             at += len(block)
@@ -72,15 +72,15 @@ class Piece:
     def put(
         self, objects: Objects, form: Format, data: Buffer, *, start: int, end: int, tally: Tally
     ) -> StoredObject:
-        """Put an object under its name.
+        """Put an object under its name, and return its entry for a manifest.
 
         Args:
-            objects: where.
-            form: what it is.
+            objects: the store of objects.
+            form: the format of the object.
             data: its bytes.
             start: the first offset of the segment in it.
             end: the offset after the last one.
-            tally: its events.
+            tally: the count of its events.
         """
         sha256 = hashlib.sha256(data).hexdigest()
         name = str(DataName(self.epoch, self.segment, start, end, sha256, form))

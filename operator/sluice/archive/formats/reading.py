@@ -1,4 +1,4 @@
-"""Reading a segment out of a run, whatever its format."""
+"""Read a segment from a run of any format."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 def read_segment(
     objects: Objects, form: Format, segment: ArchivedSegment, start: int, end: int
 ) -> Iterator[memoryview]:
-    """The bytes [start, end) of a segment as they stood in the source, in order.
+    """Yield the bytes [start, end) of a segment as they stood in the source, in order.
 
-    Each object is compared with its SHA-256 before any of its bytes is given; one at a time is held
-    in memory.
+    Each object is compared with its SHA-256 before any of its bytes is yielded. One object at a
+    time is held in memory.
 
     Raises:
-        ArchiveDamaged: an object is missing or another one, or the run has not got these bytes.
+        ArchiveDamaged: an object is missing or has other bytes, or the run lacks these bytes.
     """
     at = start
     for stretch in segment.stretches:

@@ -1,7 +1,7 @@
-"""Reading objects that follow one another, and comparing them with all that runs say of them.
+"""Read rows of consecutive objects, and compare them with what all runs say of them.
 
-Objects that several runs list are read once: an incremental run has its parent's objects first, so
-what the parent says of them is compared on the way.
+Objects that several runs list are read once. An incremental run lists its parent's objects first,
+so the parent's statements on them are compared in the same pass.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class Problem(NamedTuple):
-    """Something that is not what was recorded.
+    """A difference between an archive and what was recorded.
 
     Attributes:
-        name: of the object that is damaged, missing or contradicts the others.
-        what: what is wrong, a sentence that begins with the name.
-        runs: that cannot be restored for it.
+        name: name of the object that is damaged, missing or contradicts others.
+        what: what is wrong, as a sentence that begins with the name.
+        runs: numbers of the runs that cannot be restored because of it.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Problem(NamedTuple):
 
 
 class StretchFacts(NamedTuple):
-    """What a run says of a stretch.
+    """A stretch as one run's manifest describes it.
 
     Attributes:
-        run: its number.
-        name: of its manifest.
-        stretch: what it says.
+        run: number of the run.
+        name: name of its manifest.
+        stretch: the stretch in the manifest.
     """
 
     run: int
@@ -54,13 +54,13 @@ class StretchFacts(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Objects that follow one another, and what is said of them.
+    """Consecutive objects of a segment, and what runs say of them.
 
     Attributes:
-        form: how they hold events.
-        segment: whose bytes they hold.
-        objects: they.
-        claims: of the runs that list them, or the first ones of them.
+        form: the format of the objects.
+        segment: the segment whose bytes they hold.
+        objects: the objects.
+        claims: the stretches of all runs that list these objects, or the first of them.
     """
 
     form: Format
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
 
 def rows_of(manifests: Iterable[tuple[RunEntry, Manifest]]) -> list[Row]:
-    """What has to be read to verify runs: each object once, in the order of the stream."""
+    """Return what has to be read to verify runs: each object once, in the order of the stream."""
     rows: dict[tuple[int, str], list[Row]] = {}
     for entry, manifest in sorted(manifests, key=lambda one: -one[0].run):
         for segment in manifest.segments:
@@ -89,16 +89,16 @@ def rows_of(manifests: Iterable[tuple[RunEntry, Manifest]]) -> list[Row]:
 
 
 class RowReader:
-    """Reads a row, object by object. One of them is held in memory at a time.
+    """A reader of a row, object by object. It holds one object in memory at a time.
 
     Args:
-        objects: where they are.
-        row: what to read.
-        names: of objects by their SHA-256, to tell which one lies in another's place.
+        objects: the store of objects.
+        row: the row to read.
+        names: names of objects by SHA-256, to name the object whose bytes lie in another's place.
 
     Attributes:
-        bytes: of the source that were compared.
-        problems: what is wrong.
+        bytes: how many bytes of the source were compared.
+        problems: the problems found.
     """
 
     def __init__(self, objects: Objects, row: Row, names: Mapping[str, str]) -> None:
@@ -113,7 +113,7 @@ class RowReader:
         self._events: dict[int, int | None] = {}
 
     def run(self, told: Callable[[int], None] | None = None) -> None:
-        """Read all of it, and compare. `told` is told of bytes."""
+        """Read the row, and compare it with all claims. `told` is called with each block's size."""
         total: int | None = 0
         for entry in self._row.objects:
             try:
@@ -131,7 +131,7 @@ class RowReader:
             self._compare(claim)
 
     def _blocks(self, entry: StoredObject) -> Iterator[memoryview]:
-        """An object's bytes of the segment, which go to digests and counts as well."""
+        """Yield an object's bytes of the segment, after adding them to digests and counts."""
         content = Checked(self._objects, entry)
         at = entry.start
         for block in formats.read(
@@ -145,7 +145,7 @@ class RowReader:
             raise damaged(entry, f"ends at offset {at}, and not at {entry.end}")
 
     def _note(self, entry: StoredObject, error: ArchiveDamaged) -> None:
-        """Note what is wrong with an object, or with each of its events."""
+        """Note the problem of an object, or those of its events' objects."""
         runs = tuple(sorted(one.run for one in self._row.claims if one.stretch.end >= entry.end))
         errors = [error]
         if error.name == entry.name:
@@ -159,7 +159,7 @@ class RowReader:
         self.problems += [Problem(one.name, one.message, runs) for one in errors]
 
     def _told_apart(self, entry: StoredObject, error: ArchiveDamaged) -> ArchiveDamaged:
-        """The error, with the name of the object whose bytes these are, if they are another's."""
+        """Return the error, or one that names the other object whose bytes this object has."""
         found = self._objects.look(entry.name)
         if found is None or found.size > max(one.size for one in self._row.objects) * 2:
             return error
@@ -170,7 +170,7 @@ class RowReader:
         return damaged(entry, f"holds the bytes of {other}")
 
     def _add(self, entry: StoredObject, total: int | None) -> int | None:
-        """Compare an object's events with what is said of it; how many there are up to its end."""
+        """Compare an object's events with its entry. Return the number of events up to its end."""
         tally = self._tallier.end()
         if tally.events is None or total is None:
             return None
@@ -182,7 +182,7 @@ class RowReader:
         return total + tally.events
 
     def _compare(self, claim: StretchFacts) -> None:
-        """Compare what a run says of digests and events with what was found."""
+        """Compare a run's digests and number of events with those found."""
         stretch, number = claim.stretch, self._row.segment.id
         for chunk, expected in stretch.chunk_digests.items():
             piece = _Piece(chunk_start(chunk, stretch.start), chunk_end(chunk, stretch.end))
@@ -204,7 +204,7 @@ class RowReader:
 
 
 class _Piece(NamedTuple):
-    """Bytes of a segment that have a digest: a chunk, or what a run has of it."""
+    """Bytes of a segment that have a digest: a chunk, or the part of it that a run has."""
 
     start: int
     end: int
@@ -212,7 +212,7 @@ class _Piece(NamedTuple):
 
 @dataclass
 class _Digests:
-    """SHA-256 of all pieces that runs have digests of, fed in order."""
+    """SHA-256 of all pieces of which runs have digests. Bytes are fed in order."""
 
     claims: list[StretchFacts]
     _done: dict[_Piece, bytes] = field(default_factory=dict)
@@ -228,7 +228,7 @@ class _Digests:
         self._left = sorted(pieces, reverse=True)
 
     def feed(self, at: int, block: memoryview) -> None:
-        """Take bytes that lie at this offset."""
+        """Add bytes that lie at this offset."""
         end = at + len(block)
         while self._left and self._left[-1].start < end:
             self._open[self._left.pop()] = hashlib.sha256()
@@ -238,11 +238,11 @@ class _Digests:
                 self._done[piece] = self._open.pop(piece).digest()
 
     def lose(self, start: int, end: int) -> None:
-        """These bytes cannot be read, or not all of them."""
+        """Note that not all of these bytes can be read."""
         self._lost.append(_Piece(start, end))
 
     def found(self, piece: _Piece) -> bytes | None:
-        """The digest of a piece; None where some of it cannot be read."""
+        """Return the digest of a piece; None if some of it cannot be read."""
         if any(one.start < piece.end and piece.start < one.end for one in self._lost):
             return None
         return self._done[piece]

@@ -1,8 +1,8 @@
 """The format Segments: raw bytes in frames of zstd, with an index at the end.
 
-An object is what Zstandard's seekable format says: a frame for each chunk of the source, then a
-skippable frame with the compressed and uncompressed size of each. So `zstd -d` gives the bytes of
-the segment, events with their headers, and any chunk can be read by itself.
+An object has Zstandard's seekable format: a frame for each chunk of the source, then a skippable
+frame with the compressed and uncompressed size of each. So `zstd -d` gives the bytes of the
+segment, events with their headers, and any chunk can be read by itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sluice.archive.objects.objects import Objects
 
 LEVEL: Final = 1
-"""Of compression: the fastest one, since an archive is to be as fast as a copy."""
+"""Level of compression: the fastest one, since archiving should be as fast as copying."""
 
 _SKIPPABLE: Final = Struct("<II")
 _ENTRY: Final = Struct("<II")
@@ -34,14 +34,14 @@ _FOOTER: Final = Struct("<IBI")
 _MAGIC: Final = 0x184D2A5E
 _SEEKABLE: Final = 0x8F92EAB1
 _FED: Final = 1 << 18
-"""Bytes that are decompressed at once: what comes of a whole frame has to be mapped each time."""
+"""Bytes to decompress at once: a whole frame's output would need newly mapped memory each time."""
 
 _TAIL: Final = 4096
-"""Bytes that are read first: more than the index of an object of ours has."""
+"""Bytes that are read first, more than the index of an object of this size has."""
 
 
 class _Frame(NamedTuple):
-    """A frame: where it is in the object, and which bytes of the segment it holds."""
+    """A frame: its place and size in the object, and the bytes of the segment that it holds."""
 
     at: int
     size: int
@@ -53,9 +53,9 @@ def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Itera
     """Put a piece into objects, in order. One object at a time is held in memory.
 
     Args:
-        objects: where to.
-        piece: which bytes.
-        blocks: they, cut anywhere.
+        objects: the store of objects.
+        piece: which bytes to write.
+        blocks: the bytes of the piece, in blocks of any size.
     """
     writer = _Writer(objects, piece)
     for block in piece.checked(blocks):
@@ -63,10 +63,10 @@ def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Itera
 
 
 def read(content: Content, start: int, end: int) -> Iterator[memoryview]:
-    """The bytes [start, end) of the segment, which are in the object, frame by frame.
+    """Yield those of the bytes [start, end) that the object holds, frame by frame.
 
     Raises:
-        ArchiveDamaged: the object is not of this format, or not what it should be.
+        ArchiveDamaged: the object is not of this format, or is damaged.
     """
     decompressor = zstandard.ZstdDecompressor()
     for frame in _index(content):
@@ -87,13 +87,13 @@ class _Writer:
         self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
         self._tallier = Tallier(piece.following, piece.start)
         self._start = self._at = piece.start
-        self._chunk = memoryview(bytearray(CHUNK))  # one for all: what is new has to be mapped
+        self._chunk = memoryview(bytearray(CHUNK))  # reused: new memory would have to be mapped
         self._filled = 0
         self._frames: list[bytes] = []
         self._sizes: list[tuple[int, int]] = []
 
     def feed(self, block: memoryview) -> Iterator[Written]:
-        """Take bytes; the objects that they complete."""
+        """Add bytes, and yield the objects that they complete."""
         while block:
             boundary = chunk_end(chunk_of(self._at), self._piece.end)
             own, block = block[: boundary - self._at], block[boundary - self._at :]
@@ -122,7 +122,7 @@ class _Writer:
         self._sizes.clear()
         tally, following = self._tallier.end(), self._tallier.following
         if self._at == self._piece.end and following != Following(self._at):
-            tally, following = Tally(None), None  # they do not end with an event, so are none
+            tally, following = Tally(None), None  # no event ends here, so these are no events
         entry = self._piece.put(
             self._objects, Format.SEGMENTS, data, start=start, end=self._at, tally=tally
         )
@@ -130,7 +130,7 @@ class _Writer:
 
 
 def _index(content: Content) -> list[_Frame]:
-    """The frames of an object, in order."""
+    """Read the index of an object, and return its frames in order."""
     entry = content.entry
     tail = content.range(max(0, entry.size - _TAIL), entry.size)
     if len(tail) < _FOOTER.size:
@@ -159,7 +159,7 @@ def _index(content: Content) -> list[_Frame]:
 def _decompressed(
     content: Content, frame: _Frame, decompressor: zstandard.ZstdDecompressor
 ) -> Iterator[bytes]:
-    """The bytes of a frame, in blocks. Its checksum and length are compared at the end."""
+    """Yield the bytes of a frame, in blocks. Its checksum and length are compared at the end."""
     entry = content.entry
     data = memoryview(content.range(frame.at, frame.at + frame.size))
     wanted = frame.end - frame.start

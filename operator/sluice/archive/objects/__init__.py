@@ -1,1 +1,1 @@
-"""Places for objects: a bucket, a directory."""
+"""Stores of objects: a bucket, a directory."""

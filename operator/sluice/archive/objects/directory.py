@@ -1,11 +1,11 @@
-"""A directory as an object store.
+"""A directory as a store of objects.
 
-obstore's own local store would not do: it does not sync what it writes, so a head could outlast a
-power failure and its manifest not; and what a killed process has begun is hidden from its listings,
-so nobody would ever sweep it.
+obstore's own local store is no alternative, for two reasons. It does not sync what it writes, so
+after a power failure a head could exist without its manifest. And its listings hide the files that
+a killed process has begun, so no sweep would delete them.
 
-An object is written to a file of its own in `.partial`, synced, and then linked or renamed to its
-name, so no name ever stands for a part of one. There is no deadline: a call waits as long as the
+An object is written to its own file in `.partial`, synced, and then linked or renamed to its name.
+So no name ever stands for a part of an object. There is no deadline: a call waits as long as the
 file system does.
 """
 
@@ -34,7 +34,7 @@ _UNABLE: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 class DirectoryObjects:
-    """`Objects` below a directory, which is made when something is put there.
+    """`Objects` below a directory, which is made by the first put.
 
     Args:
         root: the directory.
@@ -45,7 +45,7 @@ class DirectoryObjects:
         self._made: set[Path] = set()
 
     def __repr__(self) -> str:
-        """The class and the directory."""
+        """Return the class and the directory."""
         return f"{type(self).__name__}({str(self._root)!r})"
 
     def put(self, name: str, data: Buffer) -> None:
@@ -55,19 +55,19 @@ class DirectoryObjects:
             _sync_folder(path.parent)
 
     def put_new(self, name: str, data: Buffer) -> bool:
-        """Make an object; False when there is one of that name."""
+        """Make an object. Return False if one of that name exists."""
         made = True
         with _told(name), self._written(data, sync=True) as partial:
             try:
                 self._at(name, lambda path: path.hardlink_to(partial))
             except FileExistsError:
                 made = False
-            # What is there lasts from now on, though whoever made it was perhaps killed at once.
+            # Sync an existing object's name too: its maker may have been killed before it did so.
             _sync_folder((self._root / name).parent)
         return made
 
     def put_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
-        """Make or replace many small objects; they are synced together."""
+        """Make or replace many small objects. They are synced together."""
         with ExitStack() as left:
             written = []
             for name, data in items:
@@ -82,7 +82,7 @@ class DirectoryObjects:
                 _sync_file_system(self._root)
 
     def look(self, name: str) -> ObjectInfo | None:
-        """What is known of an object; None when there is none."""
+        """Return an object's size and time; None if it does not exist."""
         with _told(name):
             try:
                 state = (self._root / name).stat()
@@ -91,7 +91,7 @@ class DirectoryObjects:
             return ObjectInfo(name, state.st_size, state.st_mtime_ns // 1_000_000)
 
     def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
-        """The bytes [start, end) of an object; None when there is none."""
+        """Return the bytes [start, end) of an object; None if it does not exist."""
         with _told(name):
             try:
                 with (self._root / name).open("rb") as file:
@@ -101,16 +101,16 @@ class DirectoryObjects:
                 return None
 
     def get_many(self, names: Sequence[str]) -> list[bytes | None]:
-        """Many small objects, in the order of `names`."""
+        """Read many small objects, in the order of `names`."""
         return [self.get(name) for name in names]
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
-        """The objects in a folder and below it, in the order of their whole names."""
+        """Yield the objects in a folder and below it, in the order of their whole names."""
         with _told(prefix):
             yield from self._walk(prefix, after)
 
     def folders(self, prefix: str = "") -> tuple[str, ...]:
-        """The folders directly in a folder."""
+        """Return the folders directly in a folder."""
         with _told(prefix):
             try:
                 with os.scandir(self._root / prefix) as entries:
@@ -120,7 +120,7 @@ class DirectoryObjects:
             return tuple(sorted(found))
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete objects, and folders that are empty then."""
+        """Delete objects, and the folders that become empty."""
         for name in names:
             with _told(name):
                 path = self._root / name
@@ -136,7 +136,7 @@ class DirectoryObjects:
                 found = {f"{folder}{one.name}{'/' if one.is_dir() else ''}": one for one in entries}
         except (FileNotFoundError, NotADirectoryError):
             return
-        # A folder is sorted with its slash, as it stands in the whole names of what is in it.
+        # Sort a folder with its slash, as it stands in the whole names of the objects in it.
         for name in sorted(found):
             if name.endswith("/"):
                 if not after.startswith(name) and name < after:
@@ -149,7 +149,7 @@ class DirectoryObjects:
 
     @contextmanager
     def _written(self, data: Buffer, *, sync: bool) -> Iterator[Path]:
-        """The data in a file that has no name yet that anybody looks for."""
+        """Write data to a file in `.partial`, and yield its path. Delete the file afterwards."""
         partial = self._at(f"{PARTIAL}{uuid4().hex}", lambda path: path.touch(exist_ok=False))
         try:
             with partial.open("wb", buffering=0) as file:
@@ -163,7 +163,7 @@ class DirectoryObjects:
             partial.unlink(missing_ok=True)
 
     def _at(self, name: str, act: Callable[[Path], object]) -> Path:
-        """Do something where an object lies, in a folder that is there; where that is."""
+        """Make the folder of an object, call `act` with the object's path, and return the path."""
         path = self._root / name
         for again in (False, True):
             if path.parent not in self._made or again:
@@ -174,15 +174,15 @@ class DirectoryObjects:
             except FileNotFoundError:
                 if again:
                     raise
-                continue  # somebody swept the folder, for it was empty
+                continue  # another process has deleted the folder, since it was empty
             break
         return path
 
     def _make(self, folder: Path) -> None:
-        """Make a folder and those above it, so that they last."""
+        """Make a folder and those above it, and sync their names."""
         if folder.is_dir():
-            # Whoever made it was perhaps killed at once. A place where a file system is mounted, or
-            # whose name we could not have synced, none of us has made.
+            # Sync its name too: its maker may have been killed before it did so. Sluice has not
+            # made a mount point, or a folder in a parent that it may not sync.
             if not folder.is_mount():
                 with suppress(PermissionError):
                     _sync_folder(folder.parent)
@@ -193,7 +193,7 @@ class DirectoryObjects:
 
 
 def _removed(folder: Path) -> bool:
-    """Remove a folder if it is empty."""
+    """Remove a folder if it is empty. Return whether it was removed."""
     try:
         folder.rmdir()
     except OSError as error:
@@ -204,7 +204,7 @@ def _removed(folder: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the names in a folder outlast a power failure."""
+    """Sync a folder, so that the names in it outlast a power failure."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -213,7 +213,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _sync_file_system(folder: Path) -> None:
-    """Let everything in a folder's file system outlast a power failure."""
+    """Sync the folder's whole file system, so that all in it outlasts a power failure."""
     if not folder.is_dir():
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -228,7 +228,7 @@ def _sync_file_system(folder: Path) -> None:
 
 @contextmanager
 def _told(name: str) -> Iterator[None]:
-    """Raise what goes wrong with a file as an error of the tree."""
+    """Raise an OSError of the block as the matching SluiceError."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
-"""What an archive needs of an object store.
+"""The store of objects that an archive needs, as a Protocol.
 
-Little, so that a bucket and a directory can both be one: whole objects that are there or not,
-ranges of them, names in order, and one condition, that an object is made only if there is none of
-its name. Everything blocks, and raises the errors of `sluice.errors` only.
+It needs little, so that a bucket and a directory can both serve: atomic puts of whole objects,
+reads of ranges, listings in the order of names, and one condition: make an object only if none of
+its name exists. All calls block, and raise only the errors of `sluice.errors`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class ObjectInfo(NamedTuple):
-    """An object that is there.
+    """An existing object.
 
     Attributes:
         name: its name.
-        size: in bytes.
-        modified: when it was made or replaced, by the store's clock, in ms.
+        size: its size in bytes.
+        modified: when it was made or replaced, in ms of the store's clock.
     """
 
     name: str
@@ -30,9 +30,9 @@ class ObjectInfo(NamedTuple):
 
 
 class Objects(Protocol):
-    """The objects of an archive. Safe to use from several threads.
+    """The objects of an archive. They are safe to use from several threads.
 
-    What a method has returned from outlasts a crash, of this process or of the store.
+    When a method has returned, its effect outlasts a crash of this process or of the store.
     """
 
     def put(self, name: str, data: Buffer) -> None:
@@ -40,10 +40,10 @@ class Objects(Protocol):
         ...
 
     def put_new(self, name: str, data: Buffer) -> bool:
-        """Make an object; False when there is one of that name, which stays as it is.
+        """Make an object. Return False if one of that name exists, which stays as it is.
 
-        Of any number of callers one gets True. Only where its answer was lost may it get False
-        instead: then the object holds its data.
+        Of any number of callers, one gets True. If its answer was lost, it may get False instead;
+        then the object holds its data.
         """
         ...
 
@@ -52,33 +52,39 @@ class Objects(Protocol):
         ...
 
     def look(self, name: str) -> ObjectInfo | None:
-        """What is known of an object; None when there is none."""
+        """Return an object's size and time; None if it does not exist."""
         ...
 
     def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
-        """The bytes [start, end) of an object, to its end without `end`; None when there is none.
+        """Return the bytes [start, end) of an object, or fewer where it is shorter.
 
-        Fewer where it is shorter.
+        Args:
+            name: its name.
+            start: first byte.
+            end: byte after the last one; None for the object's end.
+
+        Returns:
+            The bytes; None if the object does not exist.
         """
         ...
 
     def get_many(self, names: Sequence[str]) -> list[bytes | None]:
-        """Many small objects at once, in the order of `names`."""
+        """Read many small objects at once, in the order of `names`."""
         ...
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
-        """The objects whose names begin with `prefix`, a folder with its slash, in order of names.
+        """Yield the objects in a folder and below it, in the order of their whole names.
 
         Args:
-            prefix: a folder.
-            after: only names behind this one.
+            prefix: the folder, with its slash; empty for all objects.
+            after: yield only names behind this one.
         """
         ...
 
     def folders(self, prefix: str = "") -> tuple[str, ...]:
-        """The folders directly in the folder `prefix`, with their slashes, in order of names."""
+        """Return the folders directly in folder `prefix`, with their slashes, in order of names."""
         ...
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete objects; those that are not there are fine."""
+        """Delete objects. Missing ones are no error."""
         ...

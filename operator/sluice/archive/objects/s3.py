@@ -1,7 +1,8 @@
-"""A bucket as an object store, through obstore.
+"""A bucket as a store of objects, through obstore.
 
-Requests are bounded in bytes, so each has a deadline as a whole. Objects are put in one request:
-a multipart upload that somebody is killed in would stay, and cost, where no listing shows it.
+Requests are bounded in bytes, so each has a deadline as a whole. An object is put in one request.
+A multipart upload of a process that was killed would stay in the bucket and cost money, and no
+listing would show it.
 """
 
 from __future__ import annotations
@@ -47,32 +48,32 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 _SLOWEST: Final = 1 << 20
-"""Bytes per second below which a transfer of the largest object comes to its deadline."""
+"""Bytes per second below which a transfer of the largest object misses its deadline."""
 
 _CHUNK: Final = 256 << 10
-"""Bytes of an object after which the library hands on what it has of it, at the earliest."""
+"""Least bytes of an object that the library passes on at a time."""
 
 _NAMED: Final = 100
-"""Bytes that an object in a listing takes beside its name."""
+"""Bytes of memory that an object in a listing takes beside its name."""
 
 _LARGEST: Final = 192 << 20
-"""Bytes in the largest objects."""
+"""Most bytes in an object."""
 
 _AT_ONCE: Final = 32
-"""Small objects that are on their way at a time."""
+"""Small objects that are transferred at a time."""
 
 _BATCH: Final = 512
 """Small objects that are taken from an iterator at a time."""
 
 _KEYS_COUNT: Final = timedelta(minutes=1)
-"""For which keys from files count. The library asks again before each request, a tenth of a second
-after it last did, where that is less than five minutes."""
+"""How long keys from files are valid for the library. For keys that expire in less than five
+minutes, it asks again before each request that comes a tenth of a second after it last asked."""
 
 _TRIES: Final = 2
-"""How often a request is repeated at once; after that the caller decides."""
+"""How often the library repeats a request; after that the caller decides."""
 
 _LIBRARY: Final = "Generic S3 error: "
-"""What the library puts in front of all that it says."""
+"""The prefix of all error messages of the library."""
 
 _NO_USER: Final = {
     "InvalidAccessKeyId",
@@ -97,14 +98,14 @@ _SERVER: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """Where objects are.
+    """The place of objects in a bucket.
 
     Attributes:
-        name: of the bucket.
-        prefix: before all names, without a slash at its end; empty for none.
-        endpoint: the URL of a store that is not Amazon's.
-        region: the bucket's.
-        ca: certificates in PEM that the store's is trusted by, besides the system's.
+        name: name of the bucket.
+        prefix: prefix of all names, without a slash at its end; empty for none.
+        endpoint: URL of the store, if it is not Amazon's.
+        region: region of the bucket.
+        ca: certificates in PEM by which the store's is trusted, beside the system's.
     """
 
     name: str
@@ -116,19 +117,19 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Keys:
-    """Who we are. Neither part appears in a repr, so neither does in logs."""
+    """The keys of a user of the bucket. Their repr shows none of them, so logs do not either."""
 
     access: str = field(repr=False)
     secret: str = field(repr=False)
     source: tuple[str, Path] | None = field(default=None, repr=False, compare=False)
-    """The Secret and the folder that they were read from."""
+    """The Secret and the folder that the keys were read from; None if they were given."""
 
     @classmethod
     def read(cls, secret: str, folder: Path | None) -> S3Keys:
         """Read `<folder>/<secret>/accessKeyId` and `.../secretAccessKey`.
 
         Raises:
-            AuthenticationFailed: there is no such folder or file, or a file is empty.
+            AuthenticationFailed: the folder or a file is missing, or a file is empty.
         """
         names = ("accessKeyId", "secretAccessKey")
         access, hidden = (read_file(secret, name, folder, keys=names) for name in names)
@@ -137,7 +138,7 @@ class S3Keys:
         )
 
     def again(self) -> S3Keys:
-        """What the files hold by now; the same where they cannot be read, or there are none."""
+        """Read the files again. Return the same keys if they have no files or cannot be read."""
         if self.source is None:
             return self
         try:
@@ -150,11 +151,11 @@ class S3Objects:
     """`Objects` in a bucket, below a prefix.
 
     Args:
-        bucket: where.
-        keys: as whom, and then nothing of whom the environment of the process names; None for what
-            that offers.
-        timeouts: of requests: `connect`, and `call` for a small one.
-        most: bytes of the longest object that is read or put; a request for it may take longer.
+        bucket: the bucket and prefix.
+        keys: the credentials. None to use those that the process's environment offers; otherwise
+            nothing of that environment is used.
+        timeouts: timeouts of requests: `connect`, and `call` for a small one.
+        most: most bytes of an object that is read or put; its request may take longer by that.
     """
 
     def __init__(
@@ -179,12 +180,12 @@ class S3Objects:
         )
 
     def __repr__(self) -> str:
-        """The class and the place; never a key."""
+        """Return the class and the place, but no key."""
         return f"{type(self).__name__}({self._place!r})"
 
     @property
     def _place(self) -> str:
-        """Where the objects are, as people write it."""
+        """The place of the objects as a URL, for messages."""
         return f"s3://{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
 
     def put(self, name: str, data: Buffer) -> None:
@@ -193,7 +194,7 @@ class S3Objects:
             obstore.put(self._store, name, data, use_multipart=False)
 
     def put_new(self, name: str, data: Buffer) -> bool:
-        """Make an object; False when there is one of that name."""
+        """Make an object. Return False if one of that name exists."""
         with self._told(name):
             try:
                 obstore.put(self._store, name, data, mode="create", use_multipart=False)
@@ -207,7 +208,7 @@ class S3Objects:
             pass
 
     def look(self, name: str) -> ObjectInfo | None:
-        """What is known of an object; None when there is none."""
+        """Return an object's size and time; None if it does not exist."""
         with self._told(name):
             try:
                 found = obstore.head(self._store, name)
@@ -217,7 +218,7 @@ class S3Objects:
             return ObjectInfo(name, found["size"], _ms(found["last_modified"].timestamp()))
 
     def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
-        """The bytes [start, end) of an object; None when there is none."""
+        """Return the bytes [start, end) of an object; None if it does not exist."""
         if end is not None and end <= start:
             return b"" if self.look(name) else None
         with self._told(name):
@@ -228,7 +229,7 @@ class S3Objects:
                     rest: GetOptions = {"range": {"offset": start}}
                     return bytes(obstore.get(self._store, name, options=rest).bytes())
                 part: GetOptions = {"range": (start, end)}
-                # The library would take in whatever is sent, and not only what it has asked for.
+                # Stream and count: the library would accept more bytes than it has asked for.
                 data = bytearray()
                 with allowance.held() as held:
                     chunks = obstore.get(self._store, name, options=part).stream(_CHUNK)
@@ -250,16 +251,16 @@ class S3Objects:
                 raise
 
     def get_many(self, names: Sequence[str]) -> list[bytes | None]:
-        """Many small objects at once, in the order of `names`."""
+        """Read many small objects at once, in the order of `names`."""
         return list(self._side_by_side(self.get, names))
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
-        """The objects in a folder and below it, in the order of their whole names."""
+        """Yield the objects in a folder and below it, in the order of their whole names."""
         with self._told(prefix):
             pages = obstore.list(
                 self._store, prefix.rstrip("/") or None, offset=after or None, chunk_size=1000
             )
-            listed = allowance.Held()  # also where the names are kept: a listing may have no end
+            listed = allowance.Held()  # callers may keep the names, and a listing may have no end
             while (page := self._turned(pages)) is not None:
                 listed.add(sum(_NAMED + len(one["path"]) for one in page))
                 for one in page:
@@ -268,7 +269,7 @@ class S3Objects:
                     )
 
     def folders(self, prefix: str = "") -> tuple[str, ...]:
-        """The folders directly in a folder."""
+        """Return the folders directly in a folder."""
         with self._told(prefix):
             folder = prefix.rstrip("/") or None
             found = self._in_time(
@@ -278,12 +279,12 @@ class S3Objects:
             return tuple(sorted(f"{one.rstrip('/')}/" for one in found["common_prefixes"]))
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete objects; those that are not there are fine."""
+        """Delete objects. Missing ones are no error."""
         with self._told(names[0] if names else ""):
             obstore.delete(self._store, list(names))
 
     def _turned(self, pages: ListStream[Sequence[ObjectMeta]]) -> Sequence[ObjectMeta] | None:
-        """The next page of a listing; None behind the last one."""
+        """Return the next page of a listing; None after the last one."""
 
         async def turn() -> Sequence[ObjectMeta] | None:
             return await anext(pages, None)
@@ -291,11 +292,14 @@ class S3Objects:
         return self._in_time(lambda: next(pages, None), turn)
 
     def _in_time(self, call: Callable[[], _R], same: Callable[[], Awaitable[_R]]) -> _R:
-        """What a call gives that has no end of its own, as it asks for page after page.
+        """Return the result of a call that asks for page after page, and so has no own deadline.
 
         Args:
-            call: the call.
-            same: the same one where there is a time by which it has to be over.
+            call: the call, made if no deadline is set.
+            same: the same call as a coroutine, made if a deadline is set.
+
+        Raises:
+            StoreTimeout: the deadline has passed.
         """
         seconds = deadline.left()
         if seconds == math.inf:
@@ -312,7 +316,11 @@ class S3Objects:
 
     @contextmanager
     def _told(self, name: str) -> Iterator[None]:
-        """Raise what the library says as an error of the tree. StoreTimeout: it is too late."""
+        """Raise an error of the library in the block as the matching SluiceError.
+
+        Raises:
+            StoreTimeout: the deadline had passed before the block.
+        """
         deadline.left()
         try:
             yield
@@ -322,7 +330,7 @@ class S3Objects:
 
     @staticmethod
     def _side_by_side(act: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
-        """What comes of each item, in their order."""
+        """Call a function for many items at once, and yield the results in the items' order."""
         source = iter(items)
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="objects") as pool:
             while batch := list(islice(source, _BATCH)):
@@ -331,13 +339,13 @@ class S3Objects:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What an error of the library tells of the server's answer; it has a text only.
+    """The server's answer, parsed from the text of the library's error, which has nothing else.
 
     Attributes:
-        status: HTTP's; None without an answer.
-        code: the store's own word.
-        message: the store's own sentence, or the first line of the library's.
-        late: whether there was no answer in time.
+        status: HTTP status; None without an answer.
+        code: error code of S3; empty without one.
+        message: message of the store, or the first line of the library's.
+        late: whether the answer did not come in time.
     """
 
     status: int | None
@@ -347,7 +355,7 @@ class _Answer:
 
     @classmethod
     def of(cls, error: Exception) -> _Answer:
-        """Read it out of an error. The whole text is never passed on: it is a page long."""
+        """Parse an error. Its whole text is never shown, since it is a page long."""
         text = str(error)
         status = re.search(r"status code: (\d{3})", text)
         code = re.search(r"<Code>(\w+)</Code>", text)
@@ -362,7 +370,7 @@ class _Answer:
         )
 
     def told(self, what: str) -> SluiceError:
-        """The error of the tree."""
+        """Return the matching SluiceError, with `what` before the message."""
         text = f"{what}: {self.code + ', ' if self.code else ''}{self.message}"
         if self.status is None:
             return (StoreTimeout if self.late else StoreUnavailable)(text)
@@ -377,7 +385,7 @@ class _Answer:
 
 
 def _only_missing(error: FileNotFoundError) -> None:
-    """Raise the error where it is not an object that is missing, but the bucket or the user."""
+    """Raise the error again if the bucket or the user is missing, and not just the object."""
     if _Answer.of(error).code not in {"", "NoSuchKey"}:
         raise error
 
@@ -387,9 +395,10 @@ def _ms(seconds: float) -> int:
 
 
 def _provider(keys: S3Keys) -> S3CredentialProvider:
-    """What gives the library these keys alone, and those that come into their files later.
+    """Return a function that gives the library the present keys, read from their files again.
 
-    To keys in its configuration it would add a session token of the environment.
+    Keys are not put into the library's configuration: it would add a session token from the
+    environment to them.
     """
 
     def provide() -> S3Credential:
@@ -406,14 +415,14 @@ def _provider(keys: S3Keys) -> S3CredentialProvider:
 
 
 def _config(bucket: Bucket) -> S3Config:
-    """All that says where objects go and how they are asked for.
+    """Return the configuration of the library for a bucket, with all relevant options set.
 
-    What is left out the library would take from AWS_... in the environment, which is meant for
-    other programs, and need not be the same for all who work on an archive.
+    The library takes an option that is left out from `AWS_...` in the environment. These variables
+    are meant for other programs, and processes that share an archive may have different ones.
     """
     return {
         "region": bucket.region,
-        # This one comes before all others that there are.
+        # This option has precedence over all other endpoints.
         "aws_endpoint_url_s3": bucket.endpoint or f"https://s3.{bucket.region}.amazonaws.com",
         "virtual_hosted_style_request": False,
         "s3_express": False,

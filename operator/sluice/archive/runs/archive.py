@@ -1,7 +1,7 @@
-"""An archive: the runs that its head lists, and how one more is recorded.
+"""Read an archive's head and manifests, record runs, and remove runs from the head.
 
-Nothing of a run can be seen before a head lists it, and a head is made in one step, under a number
-that nobody has taken. So an archive is whole after a crash anywhere, of anybody.
+A run becomes visible when a head lists it. A head is made in one step, under a number that is not
+taken. So an archive is consistent after a crash of any process at any point.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 class Archive:
-    """An archive in an object store.
+    """An archive in a store of objects.
 
     Args:
-        objects: where all that is in it lies.
-        most: bytes of the longest manifest's JSON that is read.
+        objects: the objects of the archive.
+        most: most bytes of a manifest's JSON that is read.
     """
 
     def __init__(self, objects: Objects, *, most: int = MOST_BYTES) -> None:
@@ -48,7 +48,7 @@ class Archive:
         self._head = self._manifest = Held()
 
     def head(self) -> Head | None:
-        """The head that counts; None where there is no archive yet.
+        """Return the head with the highest number; None if there is no archive yet.
 
         Raises:
             ArchiveDamaged: it cannot be read.
@@ -58,9 +58,9 @@ class Archive:
         return None if found is None else found[0]
 
     def signed_head(self) -> tuple[Head, str] | None:
-        """The same, with the SHA-256 of its object, which stands for all that the archive holds.
+        """Return the head and the SHA-256 of its object, which covers all that the archive holds.
 
-        Raises as `head`.
+        Raises what `head` raises.
         """
         number = self._last()
         while number is not None:
@@ -69,24 +69,24 @@ class Archive:
             if data is not None:
                 self._head = _holding(data)
                 return _read_head(data, number), hashlib.sha256(data).hexdigest()
-            # Another one may have been made since it was listed, and this one swept.
+            # Since the listing, a newer head may have been made and this one swept.
             missing, number = number, self._last()
             if number == missing:
                 raise ArchiveDamaged(f"{name} is missing", name=name)
         return None
 
     def _last(self) -> int | None:
-        """The number of the head that counts."""
+        """Return the highest number of a head; None without any."""
         numbers = (head_number(one.name) for one in self.objects.list(HEADS))
         return max((one for one in numbers if one is not None), default=None)
 
     def manifest(self, entry: RunEntry) -> Manifest:
-        """A run's manifest, if it is the one that the head lists.
+        """Return a run's manifest, which has to be the one that the head lists.
 
         Raises:
-            ArchiveDamaged: it is missing, another one, or contradicts itself.
+            ArchiveDamaged: it is missing, has other bytes, or contradicts itself or the head.
             ArchiveUnsupported: a later version wrote it.
-            PlanTooLarge: it is longer than is read here.
+            PlanTooLarge: it is longer than this process reads.
         """
         found, manifest = self._read(entry.name, entry.sha256, entry.size)
         if found.model_copy(update={"verified": entry.verified}) != entry:
@@ -96,16 +96,16 @@ class Archive:
         return manifest
 
     def pinned(self, run: ArchivedRun) -> tuple[RunEntry, Manifest]:
-        """A run that somebody has written down, whether the head still lists it or not.
+        """Return a run that a plan or an address names, whether the head still lists it or not.
 
         Returns:
-            What a head would say of it, but for whether it was verified; and its manifest.
+            The run's entry as a head would have it, but with `verified` False, and its manifest.
 
         Raises:
-            ArchiveNotFound: it was let go, and swept.
-            ArchiveDamaged: it is missing, another one, or contradicts itself.
+            ArchiveNotFound: no head lists the run any more, and it was swept.
+            ArchiveDamaged: its manifest is missing, has other bytes, or contradicts itself.
             ArchiveUnsupported: a later version wrote it.
-            PlanTooLarge: it is longer than is read here.
+            PlanTooLarge: its manifest is longer than this process reads.
         """
         name = str(RunName(run.run, run.sha256))
         if self.objects.look(name) is None:
@@ -115,7 +115,7 @@ class Archive:
         return self._read(name, run.sha256, self._most)
 
     def _read(self, name: str, sha256: str, size: int) -> tuple[RunEntry, Manifest]:
-        """A manifest of at most `size` bytes, and what a head would say of it."""
+        """Read a manifest of at most `size` bytes. Return its run's entry, and the manifest."""
         most = min(size, self._most)
         data = self.objects.get(name, 0, most + 1)
         if data is None:
@@ -130,18 +130,22 @@ class Archive:
         return _entry(manifest, data, verified=False), manifest
 
     def record(self, manifest: Manifest, on: Head | None, *, verified: bool) -> Head:
-        """Record a run, whose objects are all there. It can be restored from then on.
+        """Record a run, whose objects must all exist. It can be restored from then on.
 
-        Recording the same run on the same head once more changes nothing.
+        Recording the same run on the same head again changes nothing.
 
         Args:
-            manifest: of the run, made with the `place` that it has after this head.
-            on: the head that it follows.
-            verified: whether all that it adds was read back.
+            manifest: the run's manifest, with number and parent as `place` gives them for `on`.
+            on: the head that the run follows.
+            verified: whether all that the run adds was read back.
+
+        Returns:
+            The new head.
 
         Raises:
-            ArchiveMoved: another run was recorded meanwhile; nothing changed.
-            InvalidSpec: it lists so many objects that nobody would read its manifest.
+            ArchiveMoved: another head was made meanwhile. Nothing changed.
+            InvalidSpec: the manifest lists so many objects that readers would refuse it.
+            PlanTooLarge: the head would list so many runs that readers would refuse it.
         """
         if (manifest.run, manifest.parent) != place(on):
             raise ArchiveMoved(f"run {manifest.run} does not follow the head that was looked at")
@@ -152,14 +156,19 @@ class Archive:
         return self._move(head, entry)
 
     def forget(self, runs: Sequence[int], on: Head) -> Head:
-        """Let go of runs, which cannot be restored from then on. Their objects stay until swept.
+        """Make a head without some runs, which cannot be restored then.
+
+        Their objects stay until a sweep deletes them.
 
         Args:
-            runs: by number; the last one of the head cannot be among them.
+            runs: numbers of the runs. The head's last run cannot be among them.
             on: the head that lists them.
 
+        Returns:
+            The new head.
+
         Raises:
-            ArchiveMoved: something was recorded meanwhile; nothing changed.
+            ArchiveMoved: another head was made meanwhile. Nothing changed.
             InvalidSpec: the last run is among them.
         """
         if on.runs[-1].run in runs:
@@ -167,20 +176,20 @@ class Archive:
         return self._move(on.without(runs), on.runs[-1])
 
     def _move(self, head: Head, mine: RunEntry) -> Head:
-        """Make the next head, which lists a run."""
+        """Make the next head, and check that the archive has not gone on without run `mine`."""
         name, data = head_name(head.number), encode(head)
         if len(data) > MOST_SHORT:
             raise PlanTooLarge(
                 f"a head of {len(head.runs)} runs would be longer than anybody reads",
                 remedy="Let go of runs with `sluice archive retain`, or by spec.retention.",
             )
-        # Where an answer was lost, ours may be there already.
+        # If an answer was lost, the head may be there already.
         if not self.objects.put_new(name, data) and (
             self.objects.get(name, 0, len(data) + 1) != data
         ):
             raise ArchiveMoved(f"{name} was made by somebody else meanwhile")
-        # Heads are swept long after they count. Whoever was stopped for as long makes an old one
-        # again: then it is not among those that the last one knows of.
+        # Old heads are swept long after newer ones count. A process that was stopped for as long
+        # may make an old head again. Then the last head does not list this run.
         last = self.head()
         if last is None or (last.number > head.number and mine not in last.runs):
             raise ArchiveMoved(f"{name} was made too late: the archive has gone on")
@@ -188,14 +197,14 @@ class Archive:
 
 
 def _holding(body: bytes) -> Held:
-    """Count a document that is about to be read, in place of the one that was read before."""
+    """Count the memory of a document that is about to be read, for as long as the result lives."""
     held = Held()
-    held.add(2 * weight_of_json(body))  # as JSON gives it, and as a model
+    held.add(2 * weight_of_json(body))  # once as parsed JSON, once as a model
     return held
 
 
 def _read_head(data: bytes, number: int) -> Head:
-    """The head of this number, of which `data` are as many bytes as it may have, and one more."""
+    """Decode the head of this number. `data` has at most one byte more than a head may have."""
     name = head_name(number)
     if len(data) > MOST_SHORT:
         raise ArchiveDamaged(f"{name} is no head: it is too long", name=name)
@@ -206,7 +215,7 @@ def _read_head(data: bytes, number: int) -> Head:
 
 
 def place(on: Head | None) -> tuple[int, Parent | None]:
-    """The number and the parent of a run that follows a head."""
+    """Return the number and the parent of a run that follows a head."""
     if on is None:
         return 1, None
     last = on.runs[-1]
@@ -214,7 +223,7 @@ def place(on: Head | None) -> tuple[int, Parent | None]:
 
 
 def let_go(run: int) -> ArchiveNotFound:
-    """The error that a run is not there any more."""
+    """Return the error for a run that no head lists any more."""
     return ArchiveNotFound(
         f"run {run} of the archive was let go",
         remedy="Restore another run; `sluice archive inspect` shows those that there are.",
@@ -222,15 +231,15 @@ def let_go(run: int) -> ArchiveNotFound:
 
 
 def find_run(head: Head, *, run: int | None = None, until: int | None = None) -> RunEntry:
-    """The run to read.
+    """Choose the run to read: the last one that fits.
 
     Args:
-        head: of the archive.
-        run: its number; None for the last one.
-        until: the last one of those that hold the stream up to this time, in ms, or an earlier one.
+        head: the archive's head.
+        run: number of the run; None for any.
+        until: latest time, in ms, up to which the run may hold the stream; None for any.
 
     Raises:
-        ArchiveNotFound: there is none.
+        ArchiveNotFound: no run fits.
     """
     entries = [
         one
@@ -246,7 +255,7 @@ def find_run(head: Head, *, run: int | None = None, until: int | None = None) ->
 
 
 def _entry(manifest: Manifest, data: bytes, *, verified: bool) -> RunEntry:
-    """A run as a head lists it."""
+    """Return a run's entry for a head."""
     sha256 = hashlib.sha256(data).hexdigest()
     return RunEntry(
         run=manifest.run,
@@ -263,7 +272,7 @@ def _entry(manifest: Manifest, data: bytes, *, verified: bool) -> RunEntry:
 
 
 def _encoded(manifest: Manifest) -> bytes:
-    """The JSON of a manifest, if it is none that readers would refuse. InvalidSpec."""
+    """Return the JSON of a manifest. InvalidSpec if it is so long that readers would refuse it."""
     data = encode(manifest)
     if len(data) > MOST_BYTES:
         raise InvalidSpec(
@@ -276,7 +285,7 @@ def _encoded(manifest: Manifest) -> bytes:
 
 
 def _unpacked(data: bytes, name: str, most: int) -> bytes:
-    """A manifest's JSON. What would be longer than `most` is not unpacked."""
+    """Decompress a manifest's JSON, unless it would be longer than `most`."""
     try:
         size = zstandard.frame_content_size(data)
         if not 0 <= size <= MOST_BYTES:
@@ -289,7 +298,7 @@ def _unpacked(data: bytes, name: str, most: int) -> bytes:
 
 
 def _too_long(name: str, most: int) -> PlanTooLarge:
-    """The error that a manifest is longer than is read here."""
+    """Return the error for a manifest that is longer than this process reads."""
     return PlanTooLarge(
         f"{name} is a manifest of more than {shown(most)}, and no more is read here",
         remedy="Use `sluice archive` and `sluice run`, which read longer ones; nothing was made.",

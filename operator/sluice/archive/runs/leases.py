@@ -1,4 +1,4 @@
-"""Holding a lease, and seeing those of others."""
+"""Take, renew and give back leases, and list the leases of all processes."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ _SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that goes on while the machine is suspended; Linux' monotonic one does not."""
 
 _LONGEST: Final = 64 << 10
-"""Bytes of the longest lease that is read; ours have some two hundred."""
+"""Most bytes of a lease that is read. Sluice writes about 200."""
 
 _TIDY: Final = 10.0
-"""Seconds to give it back, though the time for all else is over."""
+"""Seconds to give a lease back, even after the deadline of all other calls."""
 
 _TRIES: Final = 3
-"""How often it is tried to give a lease back: what is left behind keeps others for long."""
+"""How often to try to give a lease back: a lease that stays would block others for long."""
 
 
 def since_boot() -> float:
-    """Seconds that only ever go forward, and do not stand still."""
+    """Return seconds of a clock that never goes back, and goes on during suspension."""
     return time.clock_gettime(_SINCE_BOOT)
 
 
 class HeldLease(NamedTuple):
-    """Somebody's lease that counts.
+    """A lease of any process that still counts.
 
     Attributes:
-        name: of its object.
+        name: name of its object.
         work: what its owner does.
-        run: which run is read, as the head had it.
+        run: the run that is read, as the head listed it; None for other work.
     """
 
     name: str
@@ -62,12 +62,12 @@ class HeldLease(NamedTuple):
 
 
 class Leases(NamedTuple):
-    """What a look at all leases has shown.
+    """All leases of an archive at one time.
 
     Attributes:
-        now: the store's clock, in ms.
-        held: those that count, in the order of their names.
-        over: those that do not count any more, as they were found.
+        now: the time, in ms of the store's clock.
+        held: leases that count, in the order of their names.
+        over: objects of leases that do not count any more.
     """
 
     now: int
@@ -76,21 +76,22 @@ class Leases(NamedTuple):
 
 
 class Lease:
-    """A lease of ours: held while its block runs, if `renew` is called now and then.
+    """A lease of this process. It is held while its block runs, if `renew` is called regularly.
 
     Args:
-        objects: of the archive.
-        owner: 32 hexadecimal digits, the same for whoever goes on with this work later.
-        work: what is done. Of those who write or read each has a lease of its own, so that none
-            takes away another one's.
-        run: which run is read, as the head has it.
-        maker: the identity of the resource that it is done for.
-        grace: seconds that leases count for, but for those of sweeps; the same for everybody.
-        clock: our own seconds, which only ever go forward.
+        objects: the objects of the archive.
+        owner: 32 hexadecimal digits, the same for each process that goes on with this work.
+        work: what is done. Each process that writes or reads has its own lease, so that none
+            deletes the lease of another.
+        run: the run that is read, as the head lists it.
+        maker: the identity of the resource that the work is done for.
+        grace: seconds for which leases other than those of sweeps count; the same for all
+            processes.
+        clock: this process's clock, in seconds, which never goes back.
 
     Attributes:
-        name: of its object.
-        earlier: the names of leases of the same owner that counted when this one was taken.
+        name: name of its object.
+        earlier: names of the same owner's other leases that counted at the first look.
     """
 
     def __init__(
@@ -117,10 +118,10 @@ class Lease:
         self._written = -math.inf
 
     def __enter__(self) -> Self:
-        """Take it.
+        """Take the lease.
 
         Raises:
-            StoreBusy: somebody does what excludes this.
+            StoreBusy: another process does work that excludes this.
         """
         try:
             self._write()
@@ -132,11 +133,11 @@ class Lease:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Give it back."""
+        """Give the lease back."""
         self.give_back()
 
     def give_back(self) -> None:
-        """Give it back before its time is over."""
+        """Delete the lease before its time is over."""
         self._written = -math.inf
         with even_so(_TIDY):
             for _ in range(_TRIES - 1):
@@ -147,18 +148,21 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether it certainly counts still: half of its time is for clocks and calls."""
+        """Whether the lease certainly still counts.
+
+        Half of its time is left for differences of clocks and for slow calls.
+        """
         return self._clock() - self._written < self._note.work.counts(self._grace) / 2
 
     def renew(self, *, now: bool = False) -> None:
-        """Write it again, if it is time to, and see that nobody has taken it for given up.
+        """Write the lease again when that is due, and check that no excluded work has begun.
 
         Args:
-            now: whether it is time to in any case.
+            now: whether to write it in any case.
 
         Raises:
-            StoreBusy: it was not written for so long that others may have taken it for given up,
-                or somebody has.
+            StoreBusy: it was not written for so long that it may not count any more, its object is
+                gone, or excluded work has begun.
         """
         if not self.is_held:
             raise StoreBusy(f"{self.name} was not renewed for too long")
@@ -167,7 +171,7 @@ class Lease:
             self._check()
 
     def look(self) -> Leases:
-        """All leases, ours too, which tells the store's clock."""
+        """Write the lease, and return all leases. The own lease shows the store's clock."""
         self._write()
         return self._look()
 
@@ -188,7 +192,11 @@ class Lease:
         self._written = began
 
     def _check(self) -> None:
-        """Of writing and sweeping, whoever comes second sees the other, and gives way."""
+        """Give the lease back and raise StoreBusy if excluded work goes on.
+
+        Writing and sweeping exclude each other. Each process writes its lease first and looks
+        afterwards, so at least the second of two sees the other.
+        """
         excluded = _EXCLUDED.get(self._note.work)
         if excluded is None:
             return
@@ -206,24 +214,24 @@ _EXCLUDED = {LeaseWork.WRITE: LeaseWork.SWEEP, LeaseWork.SWEEP: LeaseWork.WRITE}
 
 
 def _drivers(owner: str) -> str:
-    """Before the names of the leases of those who write or read for an owner."""
+    """Return the prefix of the names of an owner's leases, but for those of sweeps."""
     return f"{LEASES}{owner}-"
 
 
 def forget(objects: Objects, owner: str) -> None:
-    """Delete the leases of an owner's drivers, none of which may be at work any more."""
+    """Delete the leases of an owner's drivers. None of them may be at work any more."""
     names = [one.name for one in _all(objects) if one.name.startswith(_drivers(owner))]
     objects.delete(names)
 
 
 def forget_all(objects: Objects, maker: str) -> None:
-    """Delete the leases of all that was done for a resource, and is not any more.
+    """Delete all leases of work for a resource. That work must be over.
 
-    Whoever lives on though nobody knows of it finds that its lease is gone, before it records.
+    A driver that is still alive finds its lease gone before it records a run, and stops.
     """
     names = []
     for found in _all(objects):
-        # What cannot be read is not known to be this one's.
+        # A lease that cannot be read may be for another resource, so it stays.
         with suppress(ArchiveDamaged, ArchiveUnsupported):
             data = _data(objects, found.name)
             if data is not None and decode(LeaseNote, data, name=found.name).maker == maker:
@@ -233,7 +241,16 @@ def forget_all(objects: Objects, maker: str) -> None:
 
 
 def look(objects: Objects, now: int, grace: float) -> Leases:
-    """All leases of an archive at this time of the store's clock, in ms."""
+    """Return all leases of an archive.
+
+    Args:
+        objects: the objects of the archive.
+        now: the time, in ms of the store's clock.
+        grace: seconds for which leases other than those of sweeps count.
+
+    Raises:
+        ArchiveDamaged, ArchiveUnsupported: a lease that may count cannot be read.
+    """
     held: list[HeldLease] = []
     over: list[ObjectInfo] = []
     for found in _all(objects):
@@ -242,7 +259,7 @@ def look(objects: Objects, now: int, grace: float) -> Leases:
             continue
         data = _data(objects, found.name)
         if data is None:
-            continue  # given back meanwhile
+            continue  # it was given back meanwhile
         note = decode(LeaseNote, data, name=found.name)
         if found.modified + note.work.counts(grace) * 1000 <= now:
             over.append(found)
@@ -252,12 +269,12 @@ def look(objects: Objects, now: int, grace: float) -> Leases:
 
 
 def _all(objects: Objects) -> Iterator[ObjectInfo]:
-    """All leases. What has no name of one is somebody else's, and says nothing."""
+    """Yield the objects of all leases. Objects with other names are ignored."""
     return (found for found in objects.list(LEASES) if is_lease(found.name))
 
 
 def _data(objects: Objects, name: str) -> bytes | None:
-    """What stands in a lease; None where there is none. ArchiveDamaged: it is too long for one."""
+    """Read a lease's object; None if it is gone. ArchiveDamaged if it is too long for a lease."""
     data = objects.get(name, 0, _LONGEST + 1)
     if data is not None and len(data) > _LONGEST:
         raise ArchiveDamaged(f"{name} is no lease: it is too long", name=name)
@@ -268,7 +285,7 @@ def _data(objects: Objects, name: str) -> bytes | None:
 def holding(
     archive: Archive, owner: str, entry: RunEntry, *, grace: float = GRACE
 ) -> Iterator[Lease]:
-    """Keep a run's objects from being swept while the block runs and renews the lease.
+    """Hold a lease, so that no sweep deletes a run's objects while the block runs and renews it.
 
     Raises:
         ArchiveNotFound: as `hold` does.
@@ -281,18 +298,18 @@ def holding(
 
 
 def hold(archive: Archive, owner: str, entry: RunEntry, *, grace: float = GRACE) -> Lease:
-    """Take a lease that keeps a run's objects from being swept, and stays if nobody gives it back.
+    """Take a lease that keeps sweeps from deleting a run's objects. The caller gives it back.
 
-    Where the run was let go, those that the owner's earlier drivers left behind keep it on, if any
-    counted still.
+    If no head lists the run any more, its objects are still there as long as a lease of an earlier
+    driver of this owner counts. Then this lease is taken too.
 
     Raises:
-        ArchiveNotFound: the run was let go, and its objects may have been swept since.
+        ArchiveNotFound: no head lists the run any more, and its objects may have been swept.
     """
     lease = Lease(archive.objects, owner, LeaseWork.READ, run=entry, grace=grace)
     lease.look()
-    # Whoever sweeps reads the head first, then the leases. So either it sees ours, or we see that
-    # the head does not list the run any more.
+    # A sweep reads the head first, then the leases. This lease is written before the head is read.
+    # So either the sweep sees the lease, or the head read here does not list the run any more.
     head = archive.head()
     listed = head is not None and any(one.sha256 == entry.sha256 for one in head.runs)
     if not listed and not lease.earlier:

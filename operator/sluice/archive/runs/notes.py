@@ -1,8 +1,8 @@
-"""The notes of a run at work, in the archive: what each driver of it reads and adds to.
+"""Read and write the notes of an unfinished run, which its drivers share.
 
-They count up from 0, and each is made under a number that nobody has taken. The first one has the
-plan, and a mark of its own, which all that belong to it have as well. Where it is missing, what
-else is there counts for nothing: an abort or a sweep has deleted it, and perhaps what it told of.
+Notes are numbered from 0. Each is made under a number that is not taken. The first note has the
+plan and a random mark, which all later notes of the same run repeat. If the first note is missing,
+the others do not count: an abort or a sweep has deleted it, and perhaps the objects that they list.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Notes:
-    """Somebody's notes in an archive.
+    """The notes of one owner's work in an archive.
 
     Args:
-        objects: of the archive.
-        owner: 32 hexadecimal digits, the same for whoever goes on with this work later.
+        objects: the objects of the archive.
+        owner: 32 hexadecimal digits, the same for each process that goes on with this work.
 
     Attributes:
-        anew: counts how often others than those known before were found.
+        anew: how often a new first note was found, with which all notes known before are void.
     """
 
     def __init__(self, objects: Objects, owner: str) -> None:
@@ -48,15 +48,15 @@ class Notes:
 
     @property
     def are_there(self) -> bool:
-        """Whether there were any when they were read."""
+        """Whether there were notes when they were read last."""
         return self._first is not None
 
     def read(self) -> list[Note]:
-        """All notes, in order; none where there is no plan. Only those that are new are fetched.
+        """Return all notes, in order; none without a first note. Only new notes are fetched.
 
         Raises:
-            ArchiveDamaged: one cannot be read.
-            ArchiveUnsupported: a later version wrote one.
+            ArchiveDamaged: a note cannot be read.
+            ArchiveUnsupported: a later version wrote a note.
         """
         anew = self.anew
         new = [*self.read_on()]
@@ -64,16 +64,17 @@ class Notes:
         return self._known if self.are_there else []
 
     def read_on(self) -> Iterator[Note]:
-        """The notes that are new, in order, each fetched when it is asked for, and not kept.
+        """Yield the new notes, in order. Each is fetched when it is yielded, and not kept.
 
-        Where others than those before were found, the first one has the plan. Raises as `read`.
+        If the notes belong to another first note than before, that one is yielded first; it has the
+        plan. Raises what `read` raises.
         """
         first = self._objects.look(self._name(0))
         if first != self._first:
             self._first = None
             note = None if first is None else self._note(self._name(0))
             if first is None or note is None:
-                return  # or deleted meanwhile
+                return  # there is no first note, or it was deleted meanwhile
             if note.plan is None:
                 raise ArchiveDamaged(f"{self._name(0)} has no plan", name=self._name(0))
             self._first, self._begun, self._last, self._size = first, note.begun, 0, first.size
@@ -83,10 +84,10 @@ class Notes:
             yield from self._after(self._last)
 
     def begin(self, note: Note) -> None:
-        """Make the first note, which has the plan, if there is none.
+        """Make the first note, which has the plan, unless there is one.
 
         Raises:
-            PlanTooLarge: nobody would read it.
+            PlanTooLarge: the note is so long that readers would refuse it.
         """
         begun = uuid4().hex
         data = encode(note.model_copy(update={"begun": begun}))
@@ -99,10 +100,10 @@ class Notes:
             self._begun = begun
 
     def add(self, note: Note) -> None:
-        """Make the next note, behind all that others have made meanwhile.
+        """Make the next note, after those that other drivers have made meanwhile.
 
         Raises:
-            PlanTooLarge: there are so many already that nobody would read the run's manifest.
+            PlanTooLarge: the notes list so many objects that readers would refuse the manifest.
         """
         data = encode(note.model_copy(update={"begun": self._begun}))
         if self._size + len(data) > MOST_NOTES:
@@ -111,25 +112,25 @@ class Notes:
                 remedy="Archive the stream more often; nothing of this run is recorded.",
             )
         number = self._last + 1
-        # Where an answer was lost, ours may be there already; to have it twice does no harm.
+        # If an answer was lost, the note may be there already. A second one does no harm.
         while not self._objects.put_new(self._name(number), data):
             number += 1
 
     def stand(self) -> bool:
-        """Whether the first note is there still; a sweep takes it before what it tells of."""
+        """Tell whether the first note still exists. A sweep deletes it before the run's objects."""
         note = self._note(self._name(0))
         return note is not None and note.begun == self._begun
 
     def delete(self) -> bool:
-        """Delete all notes, the plan last; whether there were any."""
+        """Delete all notes, the first one last. Return whether there were any."""
         names = self._names()
         self._delete(names)
         return bool(names)
 
     def forget(self) -> None:
-        """Delete the notes that we know, with those that belong to them.
+        """Delete all notes, if the first one still is the one that was read or made here.
 
-        Where somebody else has forgotten them before, those of a later run may be there by now.
+        Otherwise another process has deleted them, and the present ones may be of a later run.
         """
         names = self._names()
         if self.stand():
@@ -145,7 +146,7 @@ class Notes:
                 self._objects.delete(batch)
 
     def _after(self, last: int) -> Iterator[Note]:
-        """The notes behind a number that belong to the first one."""
+        """Yield the notes after a number that belong to the first note."""
         for found in self._objects.list(notes_prefix(self._owner), self._name(last)):
             name = read_note(found.name)
             note = None if name is None else self._note(found.name)
@@ -157,13 +158,13 @@ class Notes:
                 yield note
 
     def _note(self, name: str) -> Note | None:
-        """A note; None where there is none."""
+        """Read a note; None if it does not exist."""
         data = self._objects.get(name, 0, MOST_SHORT + 1)
         if data is not None and len(data) > MOST_SHORT:
             raise ArchiveDamaged(f"{name} is no note: it is too long", name=name)
         if data is None:
             return None
-        self._held.add(len(data))  # readers remember as much of them
+        self._held.add(len(data))  # callers keep about as much of it
         with held(2 * weight_of_json(data)):
             return decode(Note, data, name=name)
 

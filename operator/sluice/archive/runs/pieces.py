@@ -1,8 +1,8 @@
-"""The segments of a run as they are restored: cut into pieces where bytes were lost.
+"""Cut the segments of a run into pieces for a restore, where bytes were lost.
 
-Bytes that were lost before they could be archived leave a gap, with bytes on both sides of it if
-that was between two runs. A segment has no gaps, so what follows on one is restored as a segment of
-its own that takes the same keys, as if the stream had been scaled there.
+Bytes that were lost before they could be archived leave a gap. If they were lost between two runs,
+the gap has bytes on both sides. A restored segment can have no gaps. So the bytes after a gap are
+restored as another segment with the same keys, as if the stream had been scaled there.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class RestoredSegment(NamedTuple):
-    """What a segment has from a gap on, or from its beginning, up to the next gap.
+    """A piece of a segment: from its beginning or a gap on, up to the next gap.
 
     Attributes:
-        segment: of which it is a piece.
-        id: the segment's; of one behind a gap a number that no segment has.
+        segment: the archived segment.
+        id: the segment's id; for a piece after a gap, a number that no segment has.
         start: first offset that was to be archived.
-        first: first offset that is there; `end` where nothing is.
+        first: first offset that the archive holds; `end` if it holds none.
         end: offset after the last one.
-        stretch: what there is.
+        stretch: the archived bytes; None if there are none.
         sealed: whether it takes no more bytes.
     """
 
@@ -42,11 +42,11 @@ class RestoredSegment(NamedTuple):
 
 
 def pieces_of(run: Manifest) -> tuple[tuple[RestoredSegment, ...], ...]:
-    """The pieces of a run, as scale events would have made them.
+    """Return the pieces of a run by generation, as scale events would have made them.
 
     Returns:
-        First those that the stream begins with, by key range. Then, for each scale event and each
-        gap that is to be gone over, those that follow on others, by their ids.
+        First the pieces that the stream begins with, by key range. Then, for each scale event and
+        for each gap, the pieces that follow on others, by the ids of their segments.
     """
     generations: list[list[RestoredSegment]] = []
     for _, made in groupby(run.segments, key=lambda one: one.epoch):
@@ -60,7 +60,7 @@ def pieces_of(run: Manifest) -> tuple[tuple[RestoredSegment, ...], ...]:
 
 
 def _cut(segment: ArchivedSegment) -> Iterator[RestoredSegment]:
-    """The pieces of a segment, one after the other."""
+    """Yield the pieces of a segment, in order."""
     edges = list(_edges(segment))
     for number, (start, first, end, stretch) in enumerate(edges):
         yield RestoredSegment(
@@ -75,13 +75,13 @@ def _cut(segment: ArchivedSegment) -> Iterator[RestoredSegment]:
 
 
 def _number(segment: ArchivedSegment, start: int) -> int:
-    """The number of a piece behind a gap: the same in all runs, and higher than any segment's."""
+    """Return the id of a piece after a gap: the same in all runs, and higher than any segment's."""
     place = hashlib.sha256(f"{segment.id}/{start}".encode()).digest()
     return 1 << 62 | int.from_bytes(place[:8], "big") >> 2
 
 
 def _edges(segment: ArchivedSegment) -> Iterator[tuple[int, int, int, Stretch | None]]:
-    """Where pieces begin, where what there is of them begins and ends, and that."""
+    """Yield each piece's start, first archived offset, end, and archived bytes."""
     rows: Sequence[Stretch | Gap] = sorted(
         (*segment.stretches, *segment.gaps), key=lambda one: one.start
     )

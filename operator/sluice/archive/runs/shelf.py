@@ -1,4 +1,4 @@
-"""A place that holds archives, each below a path of its own: a bucket, or a directory."""
+"""A store of archives, each below its own path: a bucket, or a directory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Shelf:
-    """A place for archives. Nothing is opened, or made, before it is needed.
+    """A store of archives. Nothing is opened or made before it is needed.
 
     Args:
-        uri: where it is, for people.
-        opened: gives the objects below a path of it, or all of them for an empty one.
-        most: bytes of the longest manifest's JSON that is read.
+        uri: its URI, for messages.
+        opened: returns the objects below a path, or all objects for an empty path.
+        most: most bytes of a manifest's JSON that is read.
     """
 
     def __init__(
@@ -33,35 +33,39 @@ class Shelf:
         self._opened = opened
 
     def __repr__(self) -> str:
-        """The class and the place; never a key."""
+        """Return the class and the URI, but no key."""
         return f"{type(self).__name__}({self.uri!r})"
 
     def archive(self, path: str = "", *, field: str = "path") -> Archive:
-        """The archive at a path, whether there is one or not; without a path, the place is it.
+        """Return the archive at a path, which need not exist yet.
+
+        Args:
+            path: its path; empty if the whole store is one archive.
+            field: the field of the spec that has the path, for errors.
 
         Raises:
-            InvalidSpec: no archive can have that path; it is in `field`.
+            InvalidSpec: no archive can have that path.
         """
         objects = self._opened(checked_path(path, field=field) if path else "")
         return Archive(objects, most=self._most)
 
     def run(self, pinned: ArchivedRun) -> ArchivedStore:
-        """A run, as a store that holds the one stream that was archived."""
+        """Return a run, as a store that holds the archived stream."""
         return ArchivedStore(self.archive(pinned.path), pinned)
 
     def paths(self, below: str = "") -> Iterator[str]:
-        """The paths of the archives at a path and below it, in order of names.
+        """Yield the paths of the archives at a path and below it, in order of names.
 
-        Only folders are listed, and none of an archive's own, so it does not matter how much the
-        archives hold.
+        Only folders are listed, and none inside an archive. So the time does not depend on how much
+        the archives hold.
         """
         yield from self._walk(self._opened(""), f"{below}/" if below else "")
 
     def names(self, folder: str) -> list[str]:
-        """The streams whose archives may lie directly in a folder, as `below` puts them there.
+        """Return the names of streams whose archives may lie directly in a folder.
 
         Args:
-            folder: its path; empty for the place itself.
+            folder: path of the folder; empty for the store itself.
         """
         prefix = f"{folder}/" if folder else ""
         found = self._opened("").folders(prefix)
@@ -69,10 +73,10 @@ class Shelf:
         return sorted(stream_at(one) for one in parts if is_path(one))
 
     def probe(self) -> None:
-        """Ask whether the place is there and may be listed.
+        """Check that the store exists and may be listed.
 
         Raises:
-            BackendError: it is not, or may not.
+            BackendError: it does not exist, cannot be reached, or may not be listed.
         """
         next(iter(self._opened("").list()), None)
 
@@ -86,5 +90,5 @@ class Shelf:
 
 
 def _is_part(folder: str, of: str) -> bool:
-    """Whether a folder in another one is what an archive there would have."""
+    """Tell whether a folder in another one is one that an archive there would have."""
     return folder.removeprefix(of) in FOLDERS

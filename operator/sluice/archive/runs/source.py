@@ -1,8 +1,8 @@
-"""A run of an archive as a store that holds one stream, which is only read.
+"""A run of an archive as a read-only store that holds one stream.
 
-What reads streams can read a run: it finds the segments, key ranges, scale events and offsets that
-the source had, and its configuration. Each object is compared with its SHA-256 before a byte of it
-is given.
+All code that reads streams can read a run. It finds the segments, key ranges, scale events and
+offsets that the source had, and its configuration. Each object is compared with its SHA-256 before
+any of its bytes is returned.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Flow
 
 BLOCK: Final = 1 << 20
-"""The most bytes that are given at once. Whoever appends longer ones waits until each is confirmed,
-and no store takes a long event as one."""
+"""Most bytes in a block. A writer of longer blocks would wait until each is confirmed, and no store
+takes a long event as one."""
 
 EVENT_COUNT: Final = UUID(int=1)
 """The attribute that holds a segment's number of events."""
@@ -47,10 +47,10 @@ CREATION_TIME: Final = UUID(int=2)
 
 
 class ArchivedStore:
-    """`sluice.stores.base.Source` for a run of an archive; safe to use from several threads.
+    """`sluice.stores.base.Source` for a run of an archive. It is safe to use from several threads.
 
     Args:
-        archive: where it is.
+        archive: the archive.
         pinned: the run.
     """
 
@@ -61,7 +61,7 @@ class ArchivedStore:
         self._loaded: tuple[RunEntry, Manifest] | None = None
 
     def __repr__(self) -> str:
-        """The class and the run."""
+        """Return the class and the run."""
         return f"{type(self).__name__}({self.pinned})"
 
     # -- the run
@@ -73,7 +73,7 @@ class ArchivedStore:
 
     @property
     def manifest(self) -> Manifest:
-        """The run's manifest, which is read once."""
+        """The run's manifest. It is read once."""
         return self._load()[1]
 
     def _load(self) -> tuple[RunEntry, Manifest]:
@@ -88,7 +88,7 @@ class ArchivedStore:
 
     @cached_property
     def _pieces(self) -> dict[str, RestoredSegment]:
-        """What there is of the segments, by full name."""
+        """The pieces of the segments, by full name."""
         stream = self.manifest.source.stream
         return {self.segment_name(stream, one.id): one for one in chain(*self._generations)}
 
@@ -100,12 +100,12 @@ class ArchivedStore:
 
     @property
     def begins(self) -> dict[int, int]:
-        """Where segments were to begin, by id; the first bytes of some were lost."""
+        """The first offset to be archived of each segment, by id. Bytes there may be lost."""
         return {one.id: one.start for one in self._pieces.values()}
 
     @property
     def torn(self) -> frozenset[int]:
-        """The segments, by id, of which nobody knows what they had behind their end."""
+        """Ids of the segments of which an unknown number of bytes after their end was lost."""
         return frozenset(
             one.id
             for one in self._pieces.values()
@@ -115,7 +115,7 @@ class ArchivedStore:
     # -- its stream
 
     def describe(self, name: StreamName) -> Stream | None:
-        """The stream as it was at the end of the run; None of any other name."""
+        """Return the stream as it was at the end of the run; None for any other name."""
         run = self.manifest
         if name != run.source.stream:
             return None
@@ -124,7 +124,7 @@ class ArchivedStore:
         return Stream(run.config, self._at(first), self._at(last), run.sealed)
 
     def _at(self, places: Mapping[int, int]) -> tuple[Segment, ...]:
-        """The first or last pieces of these segments, by key range."""
+        """Return one piece of each of these segments, by key range: 0 is the first, -1 the last."""
         found = []
         for number, place in places.items():
             own = [one for one in self._pieces.values() if one.segment.id == number]
@@ -134,7 +134,12 @@ class ArchivedStore:
     def generations(
         self, name: StreamName, since: Sequence[Segment] = ()
     ) -> tuple[tuple[Segment, ...], ...]:
-        """The segments as scale events made them, see `archive.runs.pieces`: always all of them."""
+        """Return all segments by generation, as `archive.runs.pieces` cuts them.
+
+        Raises:
+            InvalidSpec: `since` is given.
+            StreamNotFound: the run is of another stream.
+        """
         if since:
             raise InvalidSpec(f"{self.pinned} begins with its own first segments, and no others")
         if name != self.manifest.source.stream:
@@ -142,19 +147,19 @@ class ArchivedStore:
         return tuple(tuple(map(_segment_of, made)) for made in self._generations)
 
     def had(self, name: StreamName, segment: int) -> bool:
-        """Whether the run has a segment of this id, though it may have none of its bytes."""
+        """Tell whether the run has a segment of this id, perhaps without any of its bytes."""
         return name == self.manifest.source.stream and segment in self.begins
 
     def configuration(self, name: StreamName) -> StreamConfig | None:
-        """The stream's configuration at the end of the run; None of any other name."""
+        """Return the stream's configuration at the end of the run; None for any other name."""
         return self.manifest.config if name == self.manifest.source.stream else None
 
     def scope_exists(self, scope: str) -> bool:
-        """Whether it is the scope of the stream."""
+        """Tell whether this is the scope of the archived stream."""
         return scope == self.manifest.source.stream.scope
 
     def list_scopes(self) -> list[str]:
-        """The scope of the stream."""
+        """Return the scope of the archived stream, as the only one."""
         return [self.manifest.source.stream.scope]
 
     def list_streams(
@@ -165,14 +170,14 @@ class ArchivedStore:
         internal: bool = False,  # noqa: ARG002 - see Catalog; an archived stream is always told
         most: int | None = None,  # noqa: ARG002 - see Catalog; there is one
     ) -> list[str]:
-        """The stream, if it has the tag."""
+        """Return the name of the archived stream, if it has the tag or none is given."""
         if not self.scope_exists(scope):
             raise ScopeNotFound(f"{self.pinned} is of no stream in scope {scope!r}")
         run = self.manifest
         return [run.source.stream.stream] if tag is None or tag in run.config.tags else []
 
     def list_key_value_tables(self, scope: str) -> list[str]:
-        """None."""
+        """Return an empty list: archives have no key-value tables."""
         if not self.scope_exists(scope):
             raise ScopeNotFound(f"{self.pinned} is of no stream in scope {scope!r}")
         return []
@@ -180,9 +185,9 @@ class ArchivedStore:
     # -- its bytes
 
     def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
-        """Each segment as it was at the end of the run.
+        """Return each segment as it was at the end of the run; None for those of other names.
 
-        What was lost at its beginning is truncated, as it was in the source.
+        Bytes that were lost at its beginning count as truncated, as they were in the source.
         """
         found = [self._pieces.get(name) for name in names]
         return [
@@ -191,7 +196,7 @@ class ArchivedStore:
         ]
 
     def attributes(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
-        """The number of events of segments, and their creation times."""
+        """Return segments' numbers of events and creation times; None for other attributes."""
         return [self._attribute(self._pieces.get(name), what) for name, what in asked]
 
     @staticmethod
@@ -203,7 +208,7 @@ class ArchivedStore:
         return 0 if piece.stretch is None else piece.stretch.events
 
     def digests(self, name: str) -> Mapping[int, bytes]:
-        """SHA-256 of the segment's chunks, as they were when it was archived."""
+        """Return SHA-256 of a segment's chunks, by chunk number, as recorded when archived."""
         stretch = self._piece(name).stretch
         return {} if stretch is None else stretch.chunk_digests
 
@@ -216,11 +221,11 @@ class ArchivedStore:
         flow: Flow | None = None,
         ahead: int | None = None,  # noqa: ARG002 - one object at a time
     ) -> Iterator[Block]:
-        """The bytes [start, end) in order; how fast they are handed on says how fast they come.
+        """Yield the bytes [start, end) in order. Objects are read only as the caller takes blocks.
 
         Raises:
-            ArchiveDamaged: an object is missing or another one than was archived.
-            SegmentTruncated: they were lost before they could be archived.
+            ArchiveDamaged: an object is missing or has other bytes than were archived.
+            SegmentTruncated: the first bytes were lost before they could be archived.
             NoSuchSegment: the run has no such segment.
         """
         piece = self._piece(name)
@@ -253,19 +258,19 @@ class ArchivedStore:
         return CREATION_TIME
 
     def segment_name(self, stream: StreamName, segment: int) -> str:
-        """The full name of a stream's segment."""
+        """Return the full name of a stream's segment."""
         return f"{stream}/{segment}"
 
     def is_original(self, segment: int) -> bool:
-        """Whether the archive begins with this segment."""
+        """Tell whether the archive begins with this segment."""
         return any(one.id == segment and one.epoch == 0 for one in self.manifest.segments)
 
     def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
-        """Refuse: an archive is read by its runs. InvalidSpec."""
+        """Raise InvalidSpec: an archive is read by its runs."""
         raise InvalidSpec(f"{text!r} is a cut of a live stream, and {self.pinned} is an archive's")
 
     def write_cut(self, stream: StreamName, cut: Mapping[int, int]) -> str:
-        """Refuse: no client reads an archive from a position on. InvalidSpec."""
+        """Raise InvalidSpec: no client reads an archive from a position on."""
         raise InvalidSpec(f"{self.pinned} has no cuts, and none of {stream} at {dict(cut)}")
 
 

@@ -1,8 +1,9 @@
-"""Sweeping: deleting what no run needs.
+"""Sweep an archive: delete the objects that no run needs.
 
-What the runs of the head list stays, and so does what a run lists that somebody reads. Of the rest
-only what is older than the grace time is deleted: it is left over from runs that were let go, or
-that were never recorded. Nobody writes meanwhile, so nothing that is deleted can be listed later.
+Objects that are listed by the head's runs stay, and so do those of runs that are being read. Of the
+rest, only objects older than the grace time are deleted. They are left over from runs that the head
+does not list any more, or that were never recorded. No process writes during a sweep, so no deleted
+object can be listed later.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ _BATCH: Final = 500
 
 @dataclass(slots=True, kw_only=True)
 class Swept:
-    """What was deleted, or would be.
+    """The objects that were deleted, or would be.
 
     Attributes:
-        objects: how many.
-        bytes: in them.
-        runs: the numbers of those that are gone for good.
+        objects: how many objects.
+        bytes: their total size.
+        runs: numbers of the runs whose manifests are among them.
     """
 
     objects: int = 0
@@ -54,20 +55,20 @@ def sweep(
     maker: str | None = None,
     told: Callable[[ObjectInfo], None] | None = None,
 ) -> Swept:
-    """Delete what no run needs. It can be stopped anywhere, and done again.
+    """Delete the objects that no run needs. A sweep can be stopped anywhere and repeated.
 
     Args:
-        archive: where.
-        grace: seconds that an object stays at least; the same for everybody.
-        dry: delete nothing, only tell.
-        without: the numbers of runs that would be let go before; only where nothing is deleted.
-        maker: the identity of the resource that it is done for.
-        told: of each object that is, or would be, deleted.
+        archive: the archive.
+        grace: seconds that each object stays at least; the same for all processes.
+        dry: whether to delete nothing, and only report.
+        without: numbers of runs to count as removed from the head; used only if `dry` is set.
+        maker: the identity of the resource that the sweep is done for.
+        told: called with each object that is, or would be, deleted.
 
     Raises:
         ArchiveNotFound: there is no archive, so it is not known what is needed.
-        ArchiveDamaged: a manifest cannot be read, likewise.
-        StoreBusy: somebody writes, or this took so long that somebody may have begun to.
+        ArchiveDamaged: a manifest or a lease cannot be read, so it is not known what is needed.
+        StoreBusy: a process writes, or the sweep took so long that one may have begun to.
         InvalidSpec: the grace time is too short to be safe.
     """
     if grace < LEAST_GRACE:
@@ -75,8 +76,8 @@ def sweep(
     swept = Swept()
     work = LeaseWork.READ if dry else LeaseWork.SWEEP
     with Lease(archive.objects, uuid4().hex, work, maker=maker, grace=grace) as lease:
-        # The head before the leases: whoever reads a run took a lease before the head was asked
-        # whether it still lists the run.
+        # Read the head before the leases: a reader of a run takes its lease before it checks that
+        # the head still lists the run.
         head = archive.head()
         if head is None:
             raise ArchiveNotFound("there is no archive here")
@@ -104,32 +105,33 @@ def sweep(
                 _delete(archive, lease, batch, dry=dry)
                 batch = []
         _delete(archive, lease, batch, dry=dry)
-        # Whoever goes on with a copy may have taken its lease again meanwhile.
+        # A lease that was over may have been written again meanwhile.
         over = [one.name for one in leases.over if _is_still(archive.objects.look(one.name), one)]
         _delete(archive, lease, over, dry=dry)
     return swept
 
 
 def _is_still(found: ObjectInfo | None, before: ObjectInfo) -> bool:
-    """Whether a lease that is over was not written again.
+    """Tell whether a lease that was over was not written again.
 
-    Not all that a store says of an object tells to the millisecond when it was made.
+    A second's tolerance is needed, since not every answer of a store gives times to the ms.
     """
     return found is not None and found.modified < before.modified + 1000
 
 
 def _all(archive: Archive) -> Iterator[ObjectInfo]:
-    """Everything that can be swept.
+    """Yield all objects that a sweep may delete.
 
-    Notes come before what they tell of, so nobody goes on with what is gone; manifests come after
-    what they list, so a rest is known of.
+    Notes come before the objects that they list, so that no driver goes on with objects that are
+    gone. Manifests come after the objects that they list, so that the rest of an interrupted sweep
+    is still known to belong to a run.
     """
     for folder in (WORK, EVENTS, DATA, RUNS, HEADS, PARTIAL):
         yield from archive.objects.list(folder)
 
 
 def _folder(name: str) -> str:
-    """The folder that an object lies in; folders are swept one after the other."""
+    """Return the folder of an object. Folders are swept one after the other."""
     return name.partition("/")[0]
 
 
@@ -140,13 +142,13 @@ def _delete(archive: Archive, lease: Lease, names: list[str], *, dry: bool) -> N
 
 
 class _Needed:
-    """What runs list.
+    """The objects that runs list.
 
     Args:
-        archive: where they are.
-        head: whose runs are needed.
-        read: the runs that are needed besides.
-        lease: renewed meanwhile.
+        archive: the archive.
+        head: the head whose runs are needed.
+        read: other runs that are needed, since they are being read.
+        lease: the sweep's lease, which is renewed while manifests are read.
     """
 
     def __init__(self, archive: Archive, head: Head, read: set[RunEntry], lease: Lease) -> None:
@@ -159,7 +161,7 @@ class _Needed:
             indices.sort()
 
     def has(self, name: str) -> bool:
-        """Whether an object is needed, or is none of an archive's and so none of our business."""
+        """Tell whether an object must stay: a run needs it, or its name is not an archive's."""
         if name in self._names:
             return True
         if event := read_event(name):

@@ -1,4 +1,4 @@
-"""Whether an archive still is what was recorded: every object, every digest, every run."""
+"""Verify that an archive still is as recorded: every object, every digest, every run."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class ArchiveVerification:
-    """What was found of an archive.
+    """The result of the verification of an archive.
 
     Attributes:
-        head: the SHA-256 of its head, which stands for all that it holds: who has written it down
-            elsewhere can tell later whether anybody changed it. None where it cannot be read.
-        runs: that were verified.
-        objects: data objects that were read.
-        bytes: of the source that were in them.
-        problems: all that is wrong, by the names of objects.
+        head: SHA-256 of its head, which covers all that the archive holds. A user who keeps it
+            elsewhere can detect any later change. None if the head cannot be read.
+        runs: numbers of the runs that were verified.
+        objects: how many data objects were read.
+        bytes: how many bytes of the source were in them.
+        problems: all problems, by the names of objects.
     """
 
     head: str | None = None
@@ -38,7 +38,7 @@ class ArchiveVerification:
 
     @property
     def damaged(self) -> frozenset[int]:
-        """Runs that cannot be restored."""
+        """Numbers of the runs that cannot be restored."""
         return frozenset(run for problem in self.problems for run in problem.runs)
 
 
@@ -52,15 +52,15 @@ def verify_archive(
     """Read an archive and compare it with its manifests.
 
     Args:
-        archive: what to read.
-        runs: the numbers of those to verify; None for all.
-        head: the SHA-256 that its head has to have, if that is known.
-        told: of bytes of the source that were compared.
+        archive: the archive.
+        runs: numbers of the runs to verify; None for all.
+        head: the SHA-256 that the head must have, if that is known.
+        told: called with numbers of bytes of the source that were compared.
 
     Raises:
-        ArchiveNotFound: there is no archive, or not such a run.
+        ArchiveNotFound: there is no archive, or no such run.
         ArchiveUnsupported: a later version wrote it.
-        BackendError: the store does not give an object, which is no finding.
+        BackendError: the store cannot be read at the moment; that says nothing of the archive.
     """
     found = ArchiveVerification()
     try:
@@ -94,7 +94,7 @@ def verify_archive(
 def _manifests(
     archive: Archive, head: Head, chosen: Sequence[RunEntry], found: ArchiveVerification
 ) -> list[tuple[RunEntry, Manifest]]:
-    """The manifests that can be read; what is wrong with the others is noted."""
+    """Return the manifests that can be read, and note the problems of the others."""
     manifests = []
     for entry in chosen:
         try:
@@ -109,7 +109,10 @@ def _manifests(
 
 
 def _wrong_parent(manifest: Manifest, head: Head) -> str | None:
-    """What is wrong with the run that a run says that it adds to. One may be forgotten by now."""
+    """Return what is wrong with a run's parent; None if nothing is.
+
+    The parent may be one that the head does not list any more.
+    """
     earlier = [one for one in head.runs if one.run < manifest.run]
     parent = manifest.parent
     if parent is None:

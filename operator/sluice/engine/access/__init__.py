@@ -1,1 +1,1 @@
-"""Stores as plans name them: connections, runs of archives, questions to many at a time."""
+"""Stores as plans name them: open them, choose runs of archives, ask about many streams at once."""

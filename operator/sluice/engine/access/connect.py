@@ -1,4 +1,4 @@
-"""The way to whatever is at an address: a live store, a run of an archive, a place for archives."""
+"""Open the store at an address: a live store, a run of an archive, or a store of archives."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source
 
 _REGION: Final = "us-east-1"
-"""Of a bucket whose address names none; stores that are not Amazon's do not care."""
+"""Region of a bucket whose address names none. Stores other than Amazon's ignore it."""
 
 
 def open_source(address: StoreAddress, settings: Settings) -> Source:
-    """Open a store that is only read: a live one, or a run of an archive as one.
+    """Open a store to read from: a live store, or a run of an archive.
 
     Args:
-        address: of a live store, or of a run of an archive.
+        address: address of a live store, or of a run of an archive.
         settings: deadlines, and the folders of credentials and volumes.
 
     Raises:
-        InvalidSpec: the URI is not one of this kind of store, or the store holds archives and the
+        InvalidSpec: the URI does not fit the kind of store, or the store holds archives and the
             address names no run.
-        AuthenticationFailed: the address names a Secret and its files are not there.
+        AuthenticationFailed: the files of the Secret that the address names are missing.
     """
     if address.archive is not None:
         return archives(address, settings).run(address.archive)
@@ -52,18 +52,19 @@ def archives(
     ca: str | None = None,
     most: int = MOST_BYTES,
 ) -> Shelf:
-    """The place for archives at an address. Nothing is opened before the first call needs it.
+    """Return the store of archives at an address. Connections are opened by the first call.
 
     Args:
-        address: of a bucket, or a volume.
+        address: address of a bucket or a volume.
         settings: deadlines, and the folders of credentials and volumes.
-        keys: as whom; None to read the folder for the Secret that the address names.
-        ca: certificates in PEM; None to read the folder for the file that the address names.
-        most: bytes of the longest manifest's JSON that is read.
+        keys: credentials; None to read those of the Secret that the address names.
+        ca: certificates in PEM; None to read the file that the address names.
+        most: most bytes of a manifest's JSON that is read.
 
     Raises:
-        InvalidSpec: the URI is not one of this kind of store, or there is no folder of volumes.
-        AuthenticationFailed: the address names a file of credentials that is not there.
+        InvalidSpec: the URI does not fit the kind of store, the volume is not mounted, or there is
+            no folder of volumes.
+        AuthenticationFailed: a file of credentials that the address names is missing.
     """
     match address.backend:
         case "s3":
@@ -81,7 +82,7 @@ def archives(
 def _bucket(
     address: StoreAddress, settings: Settings, keys: S3Keys | None, ca: str | None, most: int
 ) -> Callable[[str], Objects]:
-    """What gives the objects of a bucket below a path."""
+    """Return a function that opens the objects of a bucket below a path."""
     # Imported here so that a process pays for, and knows, only the backends it uses.
     from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects  # noqa: PLC0415
 
@@ -110,7 +111,11 @@ def _bucket(
 
 
 def _directory(address: StoreAddress, settings: Settings) -> Path:
-    """The directory of a volume."""
+    """Return the directory of a volume.
+
+    Raises:
+        InvalidSpec: the URI names no volume, or the volume is not mounted.
+    """
     place = urlsplit(address.uri)
     path = unquote(place.path)
     if place.scheme == "file" and not place.netloc and path.startswith("/"):
@@ -125,7 +130,7 @@ def _directory(address: StoreAddress, settings: Settings) -> Path:
             "folder, or give --volumes-dir.",
         )
     if not (settings.volumes_dir / claim).is_dir():
-        # Not made here: what is written below it would lie in the pod, and be gone with it.
+        # Do not make the folder: data in it would lie in the pod, and be lost with it.
         raise InvalidSpec(
             f"{settings.volumes_dir / claim} is not there: {address.uri} is not mounted",
             remedy=f"Mount the claim {claim} there.",

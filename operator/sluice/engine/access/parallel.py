@@ -1,4 +1,4 @@
-"""Asking a store about many streams, several at a time."""
+"""Ask a store about many streams, several at a time."""
 
 from __future__ import annotations
 
@@ -13,24 +13,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
 AT_ONCE: Final = 16
-"""Streams that are asked about at a time. A store answers more of them at once hardly faster."""
+"""Most calls at a time. With more of them, a store hardly answers faster."""
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")
 
 
 def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
-    """Call for several at a time; the outcomes, which are small, in order.
+    """Call a function for each item, several at a time. Return the results, which are small.
 
-    Once a call has raised, no other one is begun: a store that is away need not be asked thousands
-    of times.
+    Once a call has raised, no other call begins: a store that is away is not asked thousands of
+    times.
+
+    Args:
+        call: the function.
+        these: the items.
+
+    Returns:
+        The results, in the items' order.
+
+    Raises what the first failing call raises.
     """
     if len(these) <= 1:
         return [call(one) for one in these]
     errors: list[BaseException] = []
 
     def begin(one: _A) -> _T:
-        if errors:  # seen here: the thread that waits for the outcomes may see it much later
+        if errors:  # check here: the thread that waits for results may see the error much later
             raise CancelledError
         try:
             return call(one)
@@ -52,13 +61,16 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
 def each_once(
     step: str, call: Callable[[_A], _T], these: Sequence[_A], *, key: Callable[[_A], Hashable]
 ) -> list[_T]:
-    """The same, without those of which an earlier look knows the outcome that was cut off.
+    """Call as `each` does, but reuse results of an earlier planning that was cut off.
 
     Args:
-        step: names the call, for whoever goes on.
-        call: the call.
-        these: what it is made for.
-        key: tells these apart.
+        step: name of the call in the survey.
+        call: the function.
+        these: the items.
+        key: returns an item's key in the survey.
+
+    Returns:
+        The results, in the items' order.
     """
     known = survey.current()
 
@@ -70,5 +82,5 @@ def each_once(
 
 
 def batches(these: Sequence[_A], most: int) -> Iterator[Sequence[_A]]:
-    """The same, so many together."""
+    """Cut a sequence into pieces of at most `most` items."""
     return (these[at : at + most] for at in range(0, len(these), most))

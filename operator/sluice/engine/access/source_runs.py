@@ -1,4 +1,4 @@
-"""Choosing the runs of archives that a copy reads, and what they lack."""
+"""Choose the runs of archives that a copy reads, and find out which bytes they lack."""
 
 from __future__ import annotations
 
@@ -25,25 +25,28 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source, Store
 
     Place = Store | Shelf
-    """What is at a StreamStore's address: a store of live streams, or a place for archives."""
+    """The store at a StreamStore's address: of live streams, or of archives."""
 
     Origin = Source | Shelf
-    """What a copy is given to read from: a place for archives stands for the run of its plan."""
+    """A store that a copy reads from. A store of archives stands for the run in the copy's plan."""
 
 
 def choose(request: CopyRequest, places: Sequence[Place]) -> tuple[CopyRequest, list[Source]]:
-    """A request with the run of each archive chosen, and the stores to read from.
+    """Choose the run of each archive that a request reads.
 
     Args:
-        request: what is wanted.
-        places: where its sources are; each archive has one of its own.
+        request: the copy.
+        places: the stores of its sources; each archive has its own entry.
+
+    Returns:
+        The request with the runs chosen, and the stores to read from.
 
     Raises:
         ArchiveNotFound: there is no archive, or no such run.
         ArchiveDamaged, ArchiveUnsupported: its head or its manifest cannot be read.
-        SourceTruncated: the run lacks bytes, and that is not to be recorded.
-        InvalidSpec: a live stream is sought in a place for archives, or the other way round, or an
-            archive is to be moved.
+        SourceTruncated: the run lacks bytes, and `onTruncation` is not `Record`.
+        InvalidSpec: the request reads a live stream from a store of archives, or the other way
+            round, or moves an archive.
     """
     stores: dict[int, Source] = {}
     sources = []
@@ -70,10 +73,10 @@ def choose(request: CopyRequest, places: Sequence[Place]) -> tuple[CopyRequest, 
 
 
 def pin(source: SourceRequest, run: ArchivedStore, on_truncation: OnTruncation) -> SourceRequest:
-    """A source that is read in this run, if the run has all that it should.
+    """Return the source with this run set as the run to read.
 
     Raises:
-        SourceTruncated: it lacks bytes, and that is not to be recorded.
+        SourceTruncated: the run lacks bytes, and gaps are not to be recorded.
     """
     _check_gaps(run, on_truncation, source.field)
     found = {"stream": run.manifest.source.stream, "pinned": run.pinned}
@@ -81,33 +84,36 @@ def pin(source: SourceRequest, run: ArchivedStore, on_truncation: OnTruncation) 
 
 
 def live(place: Place) -> Store:
-    """A store of live streams, as which it is named. InvalidSpec where it is none."""
+    """Return a place as a store of live streams. InvalidSpec if it is a store of archives."""
     if isinstance(place, Shelf):
         raise InvalidSpec(f"{place.uri} is a store of archives, and holds no live streams")
     return place
 
 
 def writable(source: Source) -> Store:
-    """Give a source that is a live store. InvalidSpec where it is a run of an archive."""
+    """Return a source as a live store. InvalidSpec if it is a run of an archive."""
     if isinstance(source, ArchivedStore):
         raise InvalidSpec(f"{source!r} is a run of an archive, which is only read")
-    return cast("Store", source)  # whatever is read and is no run of an archive is a live store
+    return cast("Store", source)  # every source that is no run of an archive is a live store
 
 
 def shelf(place: Place) -> Shelf:
-    """A place for archives, as which it is named. InvalidSpec where it is none."""
+    """Return a place as a store of archives. InvalidSpec if it is a store of live streams."""
     if not isinstance(place, Shelf):
         raise InvalidSpec("the StreamStore is one of live streams, and holds no archives")
     return place
 
 
 def run_stores(plan: StreamPlan, places: Sequence[Origin]) -> list[Source]:
-    """The stores that a plan reads from: in a place for archives the run that it names.
+    """Return the stores that a plan reads from. In a store of archives, that is the plan's run.
 
     Args:
         plan: the plan.
-        places: where its sources are, as it numbers them. A run that is not the one of the plan is
-            taken for the place of its archive.
+        places: the stores of its sources, as the plan numbers them. In place of another run than
+            the plan's, the plan's run of the same archive is opened.
+
+    Raises:
+        InvalidSpec: the plan reads a live stream from a store of archives.
     """
     runs = {source.store: source.archive for source in plan.sources}
     return [_run_store(place, runs.get(number)) for number, place in enumerate(places)]
@@ -124,7 +130,7 @@ def _run_store(place: Origin, run: ArchivedRun | None) -> Source:
 
 
 def named(request: CopyRequest, plan: StreamPlan | None) -> CopyRequest:
-    """A request whose archives have the names of their streams, as a plan of it has them."""
+    """Return a request with the streams and runs of its archives filled in from its plan."""
     if plan is None or len(plan.sources) != len(request.sources):
         return request
     sources = [
@@ -135,10 +141,15 @@ def named(request: CopyRequest, plan: StreamPlan | None) -> CopyRequest:
 
 
 def with_what_is_lost(seen: Sequence[SeenSegment], stores: Sequence[Source]) -> list[SeenSegment]:
-    """The segments from where their archives were to begin, though the first bytes were lost then.
+    """Return segments of archives with the bytes that their runs lack.
 
-    A copy finds that they are gone, and records it as of any source. What may have been behind
-    their end it cannot find, so that is said of them here.
+    A segment begins where its archive was to begin, even if its first bytes were lost. The copy
+    then finds these bytes missing, and records that as it does for any source. It cannot find bytes
+    that were lost after a segment's end. So such a segment is marked as `torn` here.
+
+    Args:
+        seen: the segments, with bounds.
+        stores: the store of each source.
     """
     runs = [store if isinstance(store, ArchivedStore) else None for store in stores]
     begins = [run.begins if run else {} for run in runs]
@@ -152,7 +163,11 @@ def with_what_is_lost(seen: Sequence[SeenSegment], stores: Sequence[Source]) -> 
 
 
 def _choose(wanted: ArchiveChoice, place: Shelf, field: str) -> ArchivedStore:
-    """The run that is wanted, as a store."""
+    """Return the requested run of an archive, as a store.
+
+    Raises:
+        ArchiveNotFound: there is no archive at the path, or no such run.
+    """
     archive = place.archive(wanted.path, field=f"{field}.archive.path")
     head = archive.head()
     if head is None:
@@ -171,7 +186,7 @@ def _choose(wanted: ArchiveChoice, place: Shelf, field: str) -> ArchivedStore:
 
 
 def open_run(place: Shelf, path: str, entry: RunEntry) -> ArchivedStore:
-    """A run, as a head lists it, as a store.
+    """Open a run that a head lists, as a store.
 
     Raises:
         ArchiveDamaged, ArchiveUnsupported: its manifest cannot be read, or is of another run.
@@ -184,7 +199,7 @@ def open_run(place: Shelf, path: str, entry: RunEntry) -> ArchivedStore:
 
 
 def _check_gaps(run: ArchivedStore, on_truncation: OnTruncation, field: str) -> None:
-    """Refuse a run that lacks bytes, unless that is to be recorded."""
+    """Raise SourceTruncated for a run that lacks bytes, unless gaps are to be recorded."""
     if on_truncation == "Record":
         return
     for segment in run.manifest.segments:
@@ -197,7 +212,7 @@ def _check_gaps(run: ArchivedStore, on_truncation: OnTruncation, field: str) -> 
 
 
 def _lacking(run: ArchivedStore, what: str, why: Gap | Lost, field: str) -> SourceTruncated:
-    """The error that a run lacks bytes."""
+    """Return the error for a run that lacks bytes."""
     return SourceTruncated(
         f"{run.pinned} lacks {what}: {why.reason}, as run {why.run} found",
         field=f"{field}.archive",
@@ -207,12 +222,12 @@ def _lacking(run: ArchivedStore, what: str, why: Gap | Lost, field: str) -> Sour
 
 
 def wrong_kind(what: str, field: str, *, archives: bool) -> InvalidSpec:
-    """The error that a StreamStore is of the other kind.
+    """Return the error for a StreamStore of the wrong kind.
 
     Args:
-        what: is sought there.
-        field: of the spec.
-        archives: whether archives are sought, and not live streams.
+        what: the stream, or the path of the archive, that is read.
+        field: the field of the spec.
+        archives: whether an archive is read, and not a live stream.
     """
     if archives:
         return InvalidSpec(

@@ -1,4 +1,4 @@
-"""Telling when a stream was made."""
+"""Find out when a stream was made."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def made_at(name: StreamName, stream: Stream, store: Source) -> int | None:
-    """Tell when a stream was made, in the store's milliseconds.
+    """Return when a stream was made, in ms of the store's clock.
 
-    Only the segments it was made with tell. Once it was scaled and they were truncated away,
-    nothing tells any more.
+    That is the creation time of the stream's original segments. If scaling and truncation have
+    removed all of them, the time is not known any more.
 
     Returns:
-        The time, None where nothing tells.
+        The time; None if it is not known.
     """
     asked = [
         (store.segment_name(name, segment.id), store.creation_time)

@@ -1,8 +1,8 @@
-"""What the planning of a scope has found, when its time was over before it was done.
+"""Keep the results of a scope's planning that ran out of time, for the next one to go on with.
 
-Ten thousand streams of a store that is far away take longer than one look may. So the next one goes
-on where this one was. What was found is minutes old by then: bounds are taken anew, of a stream as
-it is by then, and drivers look again at whatever they touch.
+To plan ten thousand streams of a distant store takes longer than one look of the operator may last.
+So the next look goes on from there. The kept results are minutes old by then. So bounds are never
+kept but read when the plan is made, and drivers check each stream before they touch it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
 Survey = dict[tuple[str, "Hashable"], Any]
-"""What was found, by the step of planning and by what that was asked about."""
+"""Results of calls, by the step of planning and the key of the item."""
 
 _CURRENT: Final = ContextVar[Survey | None]("survey", default=None)
 
 
 @contextmanager
 def going_on(survey: Survey) -> Iterator[None]:
-    """Plan in the block with what was found before, and add what is found."""
+    """Let planning in the block reuse the survey's results, and add new ones to it."""
     before = _CURRENT.set(survey)
     try:
         yield
@@ -31,6 +31,6 @@ def going_on(survey: Survey) -> Iterator[None]:
 
 
 def current() -> Survey:
-    """What was found before; nothing, where nobody keeps it."""
+    """Return the survey of the block; an empty one outside of any block."""
     found = _CURRENT.get()
     return {} if found is None else found

@@ -1,1 +1,1 @@
-"""Appending to a stream that others write to."""
+"""Append to an existing stream that has other writers."""

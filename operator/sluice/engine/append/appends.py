@@ -1,6 +1,7 @@
-"""Appending to a stream that is there: what is seen of it, and its steps.
+"""Append to an existing stream: observe the append, and carry out its steps.
 
-Transactions are the store's, and have a lease: whoever looks while some are open keeps them.
+Bytes become readable by transactions of the store. These have a lease, which each observation
+renews while they are open.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Stream
 
 TRIES: Final = 10
-"""Looks at an append that another driver goes on with meanwhile."""
+"""How often an append is observed again because another driver has gone on meanwhile."""
 
 _DECIDED: Final = frozenset({TransactionState.COMMITTING, TransactionState.COMMITTED})
 
@@ -82,11 +83,18 @@ _DECIDED: Final = frozenset({TransactionState.COMMITTING, TransactionState.COMMI
 def observe(
     plan: StreamPlan, ledger: Ledger, stores: Sequence[Source], target: Store, *, tries: int = TRIES
 ) -> Observed:
-    """One observation.
+    """Observe an append once.
 
-    The journal before the receipt: a copy leaves it before it deletes that. Staging before the
-    states of transactions: those that are open still had not taken it away for good.
+    Args:
+        plan: the plan.
+        ledger: its journal.
+        stores: the stores of the sources.
+        target: the target store.
+        tries: how often to look again because another driver has gone on meanwhile.
     """
+    # The order matters. The journal before the receipt: a copy leaves its receipt before it deletes
+    # its journal. Staging before the states of transactions: if a transaction is open afterwards,
+    # nothing of it was committed or dropped when staging was read.
     loaded = ledger.load()
     receipt = receipts.find(plan.copy_id, plan.target, target)
     described = target.describe(plan.target)
@@ -99,7 +107,8 @@ def observe(
     segments = _segments(plan, ledger, loaded, target)
     states = {} if roll.aborted else _states(plan, roll, target)
     if tries and not roll.decided and any(state in _DECIDED for state in states.values()):
-        return observe(plan, ledger, stores, target, tries=tries - 1)  # another driver has
+        # Another driver has decided since the journal was read.
+        return observe(plan, ledger, stores, target, tries=tries - 1)
     sources = None
     if any(
         state.published is None and state.verified is None and segment.length
@@ -124,7 +133,7 @@ def observe(
 
 
 def _can_go_on(plan: StreamPlan, roll: Roll, states: Mapping[int, TransactionState]) -> bool:
-    """Whether all is committed, or the transaction that is due next is, or can be."""
+    """Tell whether all is committed, or the next due transaction is or can be."""
     due = [number for number in plan.filled if number not in roll.committed]
     return not due or (roll.decided and states.get(due[0]) in {TransactionState.OPEN, *_DECIDED})
 
@@ -141,7 +150,11 @@ def _described(stream: Stream) -> SeenTarget:
 
 
 def _states(plan: StreamPlan, roll: Roll, store: Store) -> dict[int, TransactionState]:
-    """The states of transactions that are not noted as committed; open ones are kept."""
+    """Return the states of transactions not recorded as committed. Renew the leases of open ones.
+
+    Returns:
+        The states by generation; empty if the target is gone.
+    """
     states = {}
     try:
         for number, opened in sorted(roll.transactions.items()):
@@ -159,7 +172,7 @@ def _states(plan: StreamPlan, roll: Roll, store: Store) -> dict[int, Transaction
 def _segments(
     plan: StreamPlan, ledger: Ledger, loaded: Journal, store: Store
 ) -> tuple[SeenStaging, ...]:
-    """Staging of each segment, and whether it is under its transaction."""
+    """Return the staging of each segment, and what was merged into its transaction."""
     bound, roll = loaded.target or (), loaded.roll
     into = [store.segment_name(plan.target, segment) for segment in bound]
     for index in range(len(plan.segments)):
@@ -183,7 +196,13 @@ def _segments(
 
 
 def progress(plan: StreamPlan, ledger: Ledger, store: Store) -> tuple[int, bool]:
-    """Bytes that are in the target store, and whether they are appended, as the journal says."""
+    """Return the bytes in the target store, and whether all are appended.
+
+    Args:
+        plan: what is appended.
+        ledger: its journal. It is used as it was loaded last.
+        store: the target store.
+    """
     loaded = ledger.loaded
     if loaded is None:
         done = receipts.find(plan.copy_id, plan.target, store) is not None
@@ -212,8 +231,8 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
         ledger: its journal.
         store: the target store.
         step: the step.
-        digest: the copy's.
-        events: gives the number of events of a segment of the plan.
+        digest: the copy's digest, for the receipt.
+        events: returns the number of events of a segment of the plan.
     """
     if not isinstance(step, AppendStep):
         raise TypeError(f"{step} is no step of an append")
@@ -261,13 +280,24 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
 
 
 def remember(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
-    """Write down which key ranges the target has."""
+    """Record the target's key ranges, to restore them later."""
     stream, roll = target_of(plan, store), roll_of(ledger)
     ledger.write([append_progress.layout_record(roll.attempt, (one.keys for one in stream.tail))])
 
 
 def restart(plan: StreamPlan, ledger: Ledger, store: Store, *, keep: bool) -> None:
-    """Begin another attempt, and delete what the one before has staged."""
+    """Begin another attempt: record where it stages, and delete what earlier attempts have staged.
+
+    Args:
+        plan: what is appended.
+        ledger: its journal.
+        store: the target store.
+        keep: whether to keep the transactions, and stage beside their segments. Otherwise they are
+            aborted.
+
+    Raises:
+        StoreUnavailable: the journal is gone.
+    """
     loaded = ledger.loaded
     if loaded is None or loaded.target is None:
         raise StoreUnavailable(f"the journal of the copy to {plan.target} is gone")
@@ -284,7 +314,7 @@ def restart(plan: StreamPlan, ledger: Ledger, store: Store, *, keep: bool) -> No
 
 
 def join(plan: StreamPlan, ledger: Ledger, store: Store, index: int, events: int) -> None:
-    """Merge a staged segment into its transaction's, unless that is done."""
+    """Merge a staged segment into its transaction's segment, unless that is done."""
     found = transaction_segment(plan, roll_of(ledger), index)
     if found is None:
         raise StoreUnavailable(f"segment {index} has no transaction yet")
@@ -296,17 +326,17 @@ def join(plan: StreamPlan, ledger: Ledger, store: Store, index: int, events: int
 
 
 def decide(ledger: Ledger) -> None:
-    """Write down that the transactions are to be committed."""
+    """Record the decision to commit the transactions."""
     ledger.write([append_progress.decision_record(roll_of(ledger).attempt)])
 
 
 def note(ledger: Ledger, generations: Sequence[int]) -> None:
-    """Write down that generations are committed."""
+    """Record that generations are committed."""
     ledger.write([append_progress.committed_record(generations)])
 
 
 def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None:
-    """Leave the receipt."""
+    """Write the receipt, which says that all is appended."""
     stream = target_of(plan, store)
     names = [store.segment_name(plan.target, segment.id) for segment in stream.tail]
     created = store.attributes([(name, store.creation_time) for name in names])
@@ -317,7 +347,7 @@ def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None
 
 
 def forget(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
-    """Delete what is staged still, and the journal; not those of a run that began meanwhile."""
+    """Delete leftover staging and the journal, unless another run has begun meanwhile."""
     if not ledger.is_same():
         return
     if ledger.loaded is not None:
@@ -327,19 +357,20 @@ def forget(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
 
 
 def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
-    """End an append that is not decided yet: nothing of it stays.
+    """Abort an append, and delete all that it has made.
 
-    The record comes first. From then on whoever looks gives the target its key ranges and its
-    policy back, and nobody opens, joins or decides. What is decided, and yet can't be committed any
-    more, is ended as well, unless a beginning of it is: it would be appended once more by the next
-    run. See `leave_beginning`.
+    The abort is recorded first. From then on no driver opens transactions, merges into them or
+    decides to commit, and each driver that looks restores the target's key ranges and policy. An
+    append that is decided is aborted too, if its transactions cannot be committed any more. It is
+    not if a beginning is committed: the next run would append that once more. See
+    `leave_beginning`.
 
     Returns:
-        Whether there was anything to end; not where all is appended.
+        Whether the append was aborted. False if all was appended; then only leftovers are deleted.
 
     Raises:
-        AbortRefused: the commit is decided, a beginning is appended, or all is and the target is
-            still to be sealed.
+        AbortRefused: the commit is decided, a beginning is appended, or all is appended and the
+            target is still to be sealed.
     """
     stream = store.describe(plan.target)
     if receipts.find(plan.copy_id, plan.target, store) is not None:
@@ -366,14 +397,14 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
 
 
 def leave_beginning(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
-    """Give a rest up that would have to be staged again, after a beginning that is appended.
+    """End an append of which a beginning is committed and the rest would have to be staged again.
 
-    The journal stays, so that a later run of the copy appends the rest and nothing else. No driver
-    must run. Safe to repeat. A target that takes no events any more gets no rest, and keeps no
-    journal.
+    The journal stays, so that a later run of the copy appends the rest and nothing else. If the
+    target is gone or sealed, no rest can follow, and the journal is deleted too. No driver must run
+    meanwhile. This is safe to repeat.
 
     Returns:
-        Whether it was so; what can still be committed is left as it is.
+        Whether the append was ended so. False if the rest can still be committed, or nothing is.
     """
     states = _states(plan, roll_of(ledger), store)
     if done := [number for number, one in states.items() if one is TransactionState.COMMITTED]:
@@ -392,9 +423,9 @@ def leave_beginning(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
 
 
 def let_go(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
-    """Give the target back its key ranges and its policy. Who goes on with the copy may take them.
+    """Restore the target's key ranges and policy. A driver that goes on may change them again.
 
-    The turn is kept: a late driver of this copy may scale the target still.
+    The turn to scale is kept: a late driver of this copy may still scale the target.
     """
     roll = roll_of(ledger)
     stream = store.describe(plan.target)

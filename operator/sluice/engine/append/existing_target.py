@@ -1,4 +1,4 @@
-"""A target that exists and has other writers: a copy appends to it by transactions."""
+"""The ending of a copy that appends, by transactions, to an existing target with other writers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ExistingTarget:
-    """See Ending.
+    """The `Ending` of a stream that is appended to an existing target.
 
     Args:
         stream: the stream.
@@ -26,25 +26,25 @@ class ExistingTarget:
         self._stream = stream
 
     def salt(self, index: int) -> str:  # noqa: ARG002 - the whole append is staged anew
-        """See Ending."""
+        """Return the salt of staging names for the current attempt at the whole append."""
         return placement.salt(self._stream.plan, self._stream.ledger)
 
     def observe(self) -> Observed:
-        """See Ending."""
+        """Look at the stores."""
         stream = self._stream
         return appends.observe(stream.plan, stream.ledger, stream.sources, stream.target)
 
     def decide(self, seen: Observed) -> Step:
-        """See Ending."""
+        """Decide the next step. Raises what `next_append_step.next_step` raises."""
         return next_append_step.next_step(self._stream.plan, seen)
 
     def let_go(self) -> None:
-        """See Ending: the target gets its key ranges and its policy back."""
+        """Restore the target's key ranges and policy while no driver works on the copy."""
         if self._stream.ledger.load() is not None:
             appends.let_go(self._stream.plan, self._stream.ledger, self._stream.target)
 
     def perform(self, step: Step) -> None:
-        """See Ending."""
+        """Carry out a step that moves no bytes."""
         stream = self._stream
         if isinstance(step, DeleteJournal) and stream.staged.journal.target is not None:
             stream.remember()

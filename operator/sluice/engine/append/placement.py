@@ -1,8 +1,8 @@
-"""What is staged for an append: where, under which names, and how it is deleted.
+"""Place the staging of an append: where it lies, under which names, and how it is deleted.
 
-It has to lie beside the segments of the transactions that it is merged into, and these are there
-only when all is staged. The store numbers the segments that scale events make one after the other,
-so where they come to lie is foreseen; where it was not, an attempt more stages all of it again.
+Staging has to lie beside the segments of the transactions that it is merged into. These are opened
+only after all is staged. But a store numbers the segments of scale events consecutively, so their
+ids can be predicted. If a prediction was wrong, another attempt stages everything again.
 """
 
 from __future__ import annotations
@@ -28,17 +28,27 @@ if TYPE_CHECKING:
 
 
 def salt(plan: StreamPlan, ledger: Ledger, attempt: int | None = None) -> str:
-    """What tells an attempt's staging from that of every other one, of other plans too.
+    """Return the salt that makes an attempt's staging names differ from those of all others.
 
-    Nothing else does: the target and so its segments' ids are the same after an abort. The name of
-    the journal is never used twice while the store still keeps the names of what was deleted.
+    Nothing else in the names does: after an abort, the target and its segments' ids are the same.
+    The salt contains the journal's name, which is not used again as long as the store keeps the
+    names of deleted segments.
+
+    Args:
+        plan: the plan.
+        ledger: its journal.
+        attempt: number of the attempt; None for the present one.
     """
     number = roll_of(ledger).attempt if attempt is None else attempt
     return f"{number} {ledger.name} {plan.hash}"
 
 
 def staging_name(plan: StreamPlan, ledger: Ledger, store: Store, *, index: int, part: int) -> str:
-    """The name of a part's staging segment in the present attempt."""
+    """Return the name of a part's staging segment in the present attempt.
+
+    Raises:
+        StoreUnavailable: no placement is recorded yet.
+    """
     loaded = ledger.loaded
     if loaded is None or loaded.target is None:
         raise StoreUnavailable(f"it is not foreseen yet where {plan.target} is appended to")
@@ -49,7 +59,7 @@ def staging_name(plan: StreamPlan, ledger: Ledger, store: Store, *, index: int, 
 def staging_names(
     plan: StreamPlan, ledger: Ledger, store: Store, attempt: int, bound: Sequence[int]
 ) -> list[list[str]]:
-    """The names of all staging segments of an attempt: one list a segment of the plan."""
+    """Return the names of an attempt's staging segments: one list for each segment of the plan."""
     with_salt = salt(plan, ledger, attempt)
     return [
         [
@@ -65,13 +75,18 @@ def staging_names(
 
 
 def foresee(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
-    """Write down beside which segments is staged, as the store is going to number them."""
+    """Record beside which segments to stage, as the store is going to number them."""
     stream = target_of(plan, store)
     ledger.write([journal.target_record(foreseen(plan, stream, store))])
 
 
 def foreseen(plan: StreamPlan, stream: Stream, store: Store) -> tuple[int, ...]:
-    """For each segment of the plan one of the target that is there, or will be."""
+    """Predict, for each segment of the plan, the id of the target's segment that takes its keys.
+
+    A generation with the key ranges that the target has by then needs no scale event, so its ids
+    are known. For the others, the store predicts the ids. Segments of generations without bytes get
+    the target's first segment.
+    """
     now = [segment.id for segment in stream.tail]
     shape = tuple(segment.keys for segment in stream.tail)
     found: dict[int, int] = {}
@@ -88,7 +103,7 @@ def foreseen(plan: StreamPlan, stream: Stream, store: Store) -> tuple[int, ...]:
 
 
 def is_misplaced(plan: StreamPlan, loaded: Journal, store: Store) -> bool:
-    """Whether a transaction that is open came to lie elsewhere than was foreseen."""
+    """Tell whether a segment of a recorded transaction is not beside its staging."""
     bound = loaded.target or ()
     for index, segment in enumerate(plan.segments):
         if not segment.length or segment.generation in loaded.roll.committed:
@@ -102,7 +117,7 @@ def is_misplaced(plan: StreamPlan, loaded: Journal, store: Store) -> bool:
 def stage(
     plan: StreamPlan, ledger: Ledger, store: Store, parts: Sequence[tuple[int, Part]]
 ) -> None:
-    """Make staging segments, and delete them if their attempt is over by then."""
+    """Make staging segments, and delete them again if their attempt has ended meanwhile."""
     attempt = roll_of(ledger).attempt
     names = [
         staging_name(plan, ledger, store, index=index, part=part.number) for index, part in parts
@@ -115,7 +130,11 @@ def stage(
 
 
 def clear(plan: StreamPlan, ledger: Ledger, store: Store, *, former: bool = False) -> int:
-    """Delete what is staged, by former attempts only or by all; says how much there was."""
+    """Delete the staging of all attempts, or of former ones only.
+
+    Returns:
+        How many staging segments were deleted.
+    """
     loaded = ledger.loaded
     if loaded is None or loaded.target is None:
         return 0

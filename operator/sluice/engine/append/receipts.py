@@ -1,8 +1,8 @@
-"""Receipts: what says that an append is done, beside the stream that it was done to.
+"""Receipts: small segments beside a stream that say that an append to it is complete.
 
-The stream is somebody else's, so nothing on it can be relied on: whoever has it may replace its
-tags, and retention may drop what was appended. A receipt is a small segment of our own that stays.
-It is worth nothing once the stream was deleted and made again.
+The stream belongs to another user, so no mark on it is reliable. Its owner may replace its tags,
+and retention may delete what was appended. A receipt is a segment of Sluice's own, so it stays. It
+does not count any more once the stream was deleted and made again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 MOST = 16
-"""Names for the receipts of one copy, which are used in turn. So a driver that was held up at the
-deletion of a former receipt does not meet a later one under its name."""
+"""How many names the receipts of one copy have. They are used in turn, so a driver that is late
+with the deletion of a former receipt does not find a later receipt under that name."""
 
 _LONGEST: Final = 64 << 10
-"""Bytes of the longest receipt that is read; ours have some two hundred."""
+"""Most bytes of a receipt that is read. Sluice writes about 200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Receipt:
     """What was appended, and to which stream.
 
     Attributes:
-        digest: of what was appended.
-        bytes: of it.
-        events: in it.
-        at: the age of the stream's latest segment by then.
-        segment: the id of a segment that the stream had then. A stream that was made again never
-            gets it. None in receipts of before, which go by `at` alone.
+        digest: digest of the appended bytes.
+        bytes: number of bytes appended.
+        events: number of events appended.
+        at: creation time of the latest segment that the stream had then, as its store gives it.
+        segment: id of a segment that the stream had then. A stream that is made again never gets
+            this id. None in receipts of older versions, which are judged by `at` alone.
     """
 
     digest: str
@@ -53,7 +53,11 @@ class Receipt:
 
 
 def find(copy_id: str, target: StreamName, store: Store) -> Receipt | None:
-    """Find the receipt of a copy that has appended to the stream that is there now."""
+    """Return the receipt of a copy that has appended to the present stream of this name, or None.
+
+    Raises:
+        JournalDamaged: a segment of a receipt's name is no receipt.
+    """
     current, _ = _sorted(_read_all(copy_id, target, store), target, store)
     return next((receipt for _, receipt in current), None)
 
@@ -61,8 +65,8 @@ def find(copy_id: str, target: StreamName, store: Store) -> Receipt | None:
 def drop_former(copy_id: str, target: StreamName, store: Store) -> None:
     """Delete the receipts that are certainly of an earlier stream of this name.
 
-    Done once there is one of the stream that is there now: the name that follows on the latest
-    former one is that of the next.
+    Nothing is deleted before the present stream has a receipt: the place of the latest former one
+    says which name the next receipt gets.
     """
     current, former = _sorted(_read_all(copy_id, target, store), target, store)
     if not current:
@@ -74,10 +78,10 @@ def drop_former(copy_id: str, target: StreamName, store: Store) -> None:
 
 
 def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> None:
-    """Leave a receipt, unless another driver of the copy has, and delete those of earlier streams.
+    """Write a receipt, unless another driver has, and delete the receipts of earlier streams.
 
     Raises:
-        StoreBusy: the store has not let go of the names of those of earlier streams. It does within
+        StoreBusy: no name is free yet. The store frees the names of deleted receipts within
             minutes.
     """
     record = {
@@ -90,7 +94,7 @@ def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> N
     if receipt.segment is not None:
         record["segment"] = receipt.segment
     names = _names(copy_id, target, store)
-    infos = store.infos(names)  # before it is looked whether another driver has left one
+    infos = store.infos(names)  # before the look for another driver's receipt
     current, former = _sorted(_read_all(copy_id, target, store), target, store)
     if not current:
         places = deque(zip(names, infos, strict=True))
@@ -102,7 +106,7 @@ def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> N
 
 
 def _after_latest(names: Sequence[str], former: Sequence[tuple[str, Receipt]]) -> int:
-    """Say which name follows on that of the latest receipt of an earlier stream."""
+    """Return the index of the name after that of an earlier stream's latest receipt."""
     latest = max(former, key=lambda one: one[1].at, default=None)
     return 0 if latest is None else (names.index(latest[0]) + 1) % len(names)
 
@@ -110,20 +114,20 @@ def _after_latest(names: Sequence[str], former: Sequence[tuple[str, Receipt]]) -
 def _write(
     places: Iterable[tuple[str, SegmentInfo | None]], record: dict[str, object], store: Store
 ) -> None:
-    """Write a receipt under the first name that the store gives, unless another driver has."""
+    """Write a receipt under the first name that is free, unless another driver has."""
     for name, info in places:
         if info is not None and info.length:
-            continue  # of a stream that is gone
+            continue  # the receipt of an earlier stream
         if info is None and not store.create(name) and store.infos([name]) == [None]:
-            continue  # deleted, and the store has not let go of the name
-        store.append_at(name, 0, journal.frame(record))  # or another driver was faster
+            continue  # deleted, but the store has not freed the name yet
+        store.append_at(name, 0, journal.frame(record))  # no effect if another driver was faster
         return
 
 
 def _sorted(
     found: Sequence[tuple[str, Receipt]], target: StreamName, store: Store
 ) -> tuple[list[tuple[str, Receipt]], list[tuple[str, Receipt]]]:
-    """Tell receipts of the stream that is there from those that are certainly of an earlier one."""
+    """Sort receipts into those of the present stream and those certainly of an earlier one."""
     stream = store.describe(target) if found else None
     if stream is None:
         return [], []

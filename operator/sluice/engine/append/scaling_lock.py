@@ -1,8 +1,8 @@
-"""Whose turn it is to scale a stream that is appended to.
+"""Let copies take turns to scale a stream that they append to.
 
-Copies that append to one stream would take each other's key ranges and policy for its own. So each
-waits for its turn, which is a record at the end of a small log beside the stream. Who took a turn
-and has no journal any more is done, or was aborted, and has given the stream back what it took.
+Two copies that append to one stream would take each other's key ranges and policy for the stream's
+own. So each waits for its turn, which is a record at the end of a small log beside the stream. A
+copy that has a turn and no journal any more is done or aborted, and has restored the stream.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _NOBODY: Final = "0" * 32
 
 
 def holder(target: StreamName, store: Store) -> str | None:
-    """The id of the copy whose turn it is, None where anybody may take it."""
+    """Return the id of the copy whose turn it is; None if the turn is free."""
     return _holder(_last(target, store)[1], target, store)
 
 
 def take(copy_id: str, target: StreamName, store: Store) -> None:
-    """Take the turn, unless it is somebody's."""
+    """Take the turn, if it is free."""
     store.create(_name(target, store))
     length, last = _last(target, store)
     if _holder(last, target, store) is None:
@@ -35,7 +35,7 @@ def take(copy_id: str, target: StreamName, store: Store) -> None:
 
 
 def give(copy_id: str, target: StreamName, store: Store) -> None:
-    """Let others have their turn, if it is this copy's."""
+    """Release the turn, if this copy has it."""
     length, last = _last(target, store)
     if last == copy_id:
         store.append_at(_name(target, store), length, _record(_NOBODY))
@@ -46,7 +46,7 @@ def _holder(last: str, target: StreamName, store: Store) -> str | None:
 
 
 def _last(target: StreamName, store: Store) -> tuple[int, str]:
-    """The length of the log, and the last id in it."""
+    """Return the length of the log in bytes, and the last id in it."""
     name = _name(target, store)
     (info,) = store.infos([name])
     if info is None or info.length == 0:
@@ -68,5 +68,5 @@ def _name(target: StreamName, store: Store) -> str:
 
 
 def _record(copy_id: str) -> bytes:
-    """A record; all have one length."""
+    """Return a record. All records have the same length, so the last one can be read alone."""
     return journal.frame({"record": "turn", "copy": copy_id})

@@ -1,7 +1,8 @@
-"""A stream that is appended to, and the transactions that do it.
+"""Scale a stream that is appended to, and open, commit and abort the transactions that do it.
 
-The stream is somebody's and lives: it is scaled only for as long as it takes to open a transaction
-for each generation of the source, and its policy is touched only where it would forbid that.
+The stream belongs to other users and is in use. So it is scaled only for as long as it takes to
+open a transaction for each generation of the source. Its policy is changed only where it would
+forbid that.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Stream
 
 LEASE: Final = 300.0
-"""Seconds for which a transaction stays open while nobody looks. Stores allow 600."""
+"""Seconds for which a transaction stays open after an observation. Stores allow 600."""
 
 
 def transaction_segment(plan: StreamPlan, roll: Roll, index: int) -> tuple[int, str] | None:
-    """The segment of a transaction into which a segment of the plan goes.
+    """Return the transaction's segment into which a segment of the plan is merged.
 
     Returns:
-        The id of the target's segment beside which it lies, and its key; None while it is not open.
+        The id of the target's segment beside which it lies, and its key. None while no transaction
+        is recorded for the segment's generation.
     """
     generation = plan.segments[index].generation
     opened = roll.transactions.get(generation)
@@ -51,7 +53,7 @@ def transaction_segment(plan: StreamPlan, roll: Roll, index: int) -> tuple[int, 
 
 
 def target_of(plan: StreamPlan, store: Store) -> Stream:
-    """The target as it is now. StreamNotFound, TargetSealed."""
+    """Return the target as it is now. StreamNotFound if it is gone, TargetSealed if sealed."""
     stream = store.describe(plan.target)
     if stream is None:
         raise StreamNotFound(f"there is no stream {plan.target}")
@@ -61,7 +63,7 @@ def target_of(plan: StreamPlan, store: Store) -> Stream:
 
 
 def roll_of(ledger: Ledger) -> Roll:
-    """How far the append has come, as it was last read. NoSuchSegment."""
+    """Return the append's progress in the journal as last loaded. NoSuchSegment if that is gone."""
     loaded = ledger.loaded
     if loaded is None:
         raise NoSuchSegment("the copy's journal is gone", segment=ledger.name)
@@ -69,10 +71,10 @@ def roll_of(ledger: Ledger) -> Roll:
 
 
 def loosen(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
-    """Give the target a policy under which it can have one segment, and note its own on it.
+    """Give the target a policy that allows a single segment, and note its own policy in a tag.
 
-    A number of segments that is fixed is noted as the true one, since a store would scale to it.
-    It is our turn, so the note of any other copy was left behind, or inherited by a copy of before.
+    A fixed number of segments is noted as the number that the target had, since a store would scale
+    to the policy's number.
     """
     config, layout = target_of(plan, store).config, roll_of(ledger).layout
     mine = f"{identity.TAG_APPENDING}{plan.copy_id}/"
@@ -81,6 +83,7 @@ def loosen(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
     own = marks.own_policy(config)
     if own.type is ScaleType.FIXED:
         own = own.model_copy(update={"min_segments": len(layout or ())})
+    # It is this copy's turn, so other copies' notes are leftovers, or came with copied tags.
     kept = [tag for tag in config.tags if not tag.startswith(identity.TAG_APPENDING)]
     tags = (*kept, marks.policy_note(plan.copy_id, own))
     changed = {"scaling": marks.LOOSE, "tags": tags}
@@ -88,13 +91,17 @@ def loosen(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
 
 
 def tighten(copy_id: str, name: StreamName, store: Store, *, settled: bool = False) -> bool:
-    """Give a stream back the policy that is noted on it by this copy; False where none is.
+    """Restore the policy that this copy has noted on a stream.
 
     Args:
         copy_id: the copy.
         name: the stream.
-        store: where it is.
-        settled: whether the segments that it has are those it is to have.
+        store: its store.
+        settled: whether the stream has its own key ranges again. Then a fixed number of segments is
+            set to the number that it has.
+
+    Returns:
+        Whether a policy was restored. False if none is noted, or the stream is sealed or gone.
     """
     stream = store.describe(name)
     if stream is None or stream.sealed:
@@ -114,7 +121,7 @@ def tighten(copy_id: str, name: StreamName, store: Store, *, settled: bool = Fal
 def reshape(
     plan: StreamPlan, ledger: Ledger, store: Store, generation: int, segments: Sequence[int]
 ) -> None:
-    """Scale the target to a generation's key ranges, and back if that came too late."""
+    """Scale the target to a generation's key ranges, and back if the copy was aborted meanwhile."""
     roll = roll_of(ledger)
     if not _scaled(plan, store, segments, layout_of(plan, generation)):
         return
@@ -126,14 +133,18 @@ def reshape(
 
 
 def give_back(plan: StreamPlan, ledger: Ledger, store: Store, segments: Sequence[int]) -> None:
-    """Scale the target to the key ranges that it had."""
+    """Scale the target back to the key ranges that it had before the append."""
     _scaled(plan, store, segments, roll_of(ledger).layout or ())
 
 
 def _scaled(
     plan: StreamPlan, store: Store, segments: Sequence[int], ranges: Sequence[KeyRange]
 ) -> bool:
-    """Scale the target, unless somebody else has; whether we did."""
+    """Scale the target, unless another client has. Return whether this call did it.
+
+    Raises:
+        StoreRejected: the store refused, though the segments to seal are still there.
+    """
     try:
         store.scale(plan.target, segments, ranges)
     except StoreRejected:
@@ -145,9 +156,10 @@ def _scaled(
 
 
 def open_(plan: StreamPlan, ledger: Ledger, store: Store, generation: int) -> None:
-    """Open a generation's transaction, and write it down, unless another driver has.
+    """Open a generation's transaction, and record it, unless another driver has.
 
-    One that is not written down is not used: it is aborted here, or by the store if we die.
+    A transaction that is not recorded is not used. It is aborted here, or by the store after its
+    lease if this driver dies.
     """
     roll = roll_of(ledger)
     opened = store.open_transaction(plan.target, lease=LEASE)
@@ -165,7 +177,7 @@ def open_(plan: StreamPlan, ledger: Ledger, store: Store, generation: int) -> No
 
 
 def commit(plan: StreamPlan, ledger: Ledger, store: Store, generations: Sequence[int]) -> None:
-    """Commit transactions in order, each only if the one before is, and wait for it."""
+    """Commit transactions in order, stop at the first that cannot be, and wait for the others."""
     roll = roll_of(ledger)
     keys = [roll.transactions[number].key for number in generations]
     decided = []
@@ -178,7 +190,7 @@ def commit(plan: StreamPlan, ledger: Ledger, store: Store, generations: Sequence
 
 
 def drop(plan: StreamPlan, roll: Roll, store: Store) -> None:
-    """Shut transactions to being merged into, and abort them."""
+    """Shut uncommitted transactions to merges, and abort them."""
     attribute = identity.publish_attribute(plan.copy_id)
     for number, opened in roll.transactions.items():
         if number in roll.committed:
@@ -198,4 +210,4 @@ def _shut(store: Store, name: str, attribute: UUID) -> None:
     try:
         store.set_attribute(name, CompareAndSet(attribute, None, identity.ABORTED))
     except (NoSuchSegment, SegmentSealed):
-        return  # it takes nothing any more
+        return  # it takes no more bytes

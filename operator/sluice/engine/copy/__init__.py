@@ -1,1 +1,1 @@
-"""A copy of a stream: planning, carrying out, resuming, aborting, asking what came of it."""
+"""The copy of a stream: plan, run, resume and abort it, and ask for its result."""

@@ -1,8 +1,9 @@
-"""Ending a copy before it is published: nothing of it stays.
+"""Abort a copy before it is published, and delete all that it has made.
 
-Publishing and aborting race on one compare-and-set per target segment: both begin with the first
-segment of the plan, so whoever sets its publish attribute has won the whole target. Only a target
-that is shut to publishing is deleted, so a driver that wakes up late cannot lose published bytes.
+Publishing and aborting race on one compare-and-set per target segment. Both begin with the plan's
+first segment, so the process that sets its publish attribute has won the whole target. An abort
+deletes a target only after it has shut the target to publishing. So a driver that wakes up late
+cannot lose published bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     """Delete staging, the unpublished target if this copy made it, and the journal.
 
-    Safe to repeat, at any time and beside running drivers, which end with CopyAborted.
+    This is safe to repeat, at any time and beside running drivers. Those end with CopyAborted.
 
     Args:
         copy_id: the copy.
@@ -45,7 +46,7 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         store: the target store.
 
     Returns:
-        Whether there was anything to delete.
+        Whether there was anything to delete. False for a target that is complete.
 
     Raises:
         AbortRefused: publishing has begun.
@@ -62,7 +63,7 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     bound = journal.target if journal is not None else None
     if ours:
         _shut(store, copy_id, target, segments)
-        bound = bound or segments  # without a journal nobody knows what was to be made later
+        bound = bound or segments  # without a journal, the later segments are unknown
     if bound is not None:
         clear(copy_id, target, bound, store, _attempts(journal))
     if ours:
@@ -74,10 +75,10 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
 
 
 def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
-    """Go on with an abort that was cut off, so that the copy can begin anew.
+    """Finish an interrupted abort, so that the copy can start again.
 
     Returns:
-        Whether there was one.
+        Whether there was such an abort.
     """
     ledger = Ledger(store, copy_id, target)
     journal = ledger.load()
@@ -94,12 +95,12 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
 
 
 def sweep(copy_id: str, target: StreamName, store: Store) -> int:
-    """Delete segments that late drivers made for a target that was whole by then.
+    """Delete the segments that late drivers made after the target was complete.
 
-    A stream that was appended to is given its policy back, should a late driver have taken it.
+    If a late driver has changed the scaling policy of a stream that was appended to, restore it.
 
     Returns:
-        How many there were.
+        How many segments were deleted, the journal included. 1 if a policy was restored.
     """
     stream = store.describe(target)
     if stream is None:
@@ -113,12 +114,12 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     ledger = Ledger(store, copy_id, target)
     journal = ledger.load()
     if journal is not None and journal.target is not None:
-        return left  # somebody is at what follows on the mark, or will be
+        return left  # a driver is still finishing this target, and needs its journal
     return left + ledger.delete()
 
 
 def _first(stream: Stream) -> tuple[int, ...]:
-    """The segments that are published first: the oldest, as long as a copy works on its target."""
+    """Return the ids of the oldest segments: while a copy runs, these are published first."""
     return tuple(segment.id for segment in stream.head)
 
 
@@ -129,21 +130,21 @@ def clear(
     store: Store,
     attempts: Sequence[int] = (),
 ) -> int:
-    """Delete whatever is staged for these target segments, under any plan.
+    """Delete all that is staged for these target segments, under any plan.
 
-    They must be shut to publishing. Merging parts is fenced off here, since a deletion must never
-    meet a merge of the same segment.
+    The target segments must be shut to publishing. Merges of parts are fenced off here, since a
+    deletion must never meet a merge of the same segment.
 
     Args:
         copy_id: the copy.
         target: its target stream.
         segments: ids of the target's segments.
         store: the target store.
-        attempts: how often each segment was begun anew, where that is known. Further attempts are
-            found by the mark of the one before, so the latest is deleted first.
+        attempts: how often each segment was restarted, where that is known. Later attempts are
+            found by the mark that each attempt before them carries.
 
     Returns:
-        How many segments there were.
+        How many staging segments were deleted.
     """
     latest = dict(enumerate(attempts))
     asked = list(range(len(segments)))
@@ -159,6 +160,7 @@ def clear(
         asked = [i for i, value in zip(asked, values, strict=True) if value == identity.ABORTED]
         latest |= {i: latest.get(i, 0) + 1 for i in asked}
     count = 0
+    # The latest attempt first: the marks of the earlier ones lead to it if this is cut off.
     for attempt in range(max(latest.values(), default=0), -1, -1):
         names = [
             _staging_of(copy_id, target, segment, i, store, attempt=attempt)
@@ -170,7 +172,7 @@ def clear(
 
 
 def clear_attempts(plan: StreamPlan, bound: Sequence[int], store: Store) -> int:
-    """Delete what was staged of segments before they were begun anew.
+    """Delete the staging of earlier attempts at segments that were restarted.
 
     Args:
         plan: the plan, as its journal has it.
@@ -178,7 +180,7 @@ def clear_attempts(plan: StreamPlan, bound: Sequence[int], store: Store) -> int:
         store: the target store.
 
     Returns:
-        How many staging segments there were.
+        How many staging segments were deleted.
     """
     names = [
         _staging_of(plan.copy_id, plan.target, bound[i], i, store, attempt=attempt)
@@ -189,12 +191,12 @@ def clear_attempts(plan: StreamPlan, bound: Sequence[int], store: Store) -> int:
 
 
 def _attempts(journal: Journal | None) -> list[int]:
-    """How often each segment was begun anew, as the journal says."""
+    """Return how often each segment was restarted, according to the journal."""
     return [] if journal is None else [one.attempt for one in journal.current.segments]
 
 
 def has_staging(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> bool:
-    """Whether anything is staged for these target segments, under any plan."""
+    """Tell whether anything is staged for these target segments, under any plan."""
     names = [
         _staging_of(copy_id, target, segment, index, store, attempt=0)
         for index, segment in enumerate(segments)
@@ -212,33 +214,33 @@ def _staging_of(
     attempt: int,
     parts: int = MAX_PARTS,
 ) -> list[str]:
-    """The names of all parts of a segment that any plan of this copy can have."""
+    """Return the names of all parts that a segment can have under any plan of this copy."""
     return staging_names(
         store, copy_id, target, segment=segment, index=index, parts=parts, attempt=attempt
     )
 
 
 def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int]) -> None:
-    """Shut the target to publishing, in the order in which publishing goes."""
+    """Shut the target to publishing, in the order in which segments are published."""
     attribute = identity.publish_attribute(copy_id)
     for segment in segments:
         name = store.segment_name(target, segment)
         try:
             store.set_attribute(name, CompareAndSet(attribute, None, identity.ABORTED))
         except NoSuchSegment:
-            return  # another abort is at it; the target is looked at again before it is deleted
+            return  # another abort deletes it; the target is checked again before its deletion
         except SegmentSealed:
-            pass  # it takes no bytes, ours included, but it may have taken them
+            pass  # it takes no more bytes, but ours may be in it already
         if store.attributes([(name, attribute)]) not in ([identity.ABORTED], [None]):
             raise AbortRefused(f"{target} is being published, so the copy can't be aborted")
 
 
 def _delete_target(store: Store, copy_id: str, target: StreamName, segments: Sequence[int]) -> None:
-    """Delete the target, if it is still the one that was shut.
+    """Delete the target, if it is still the stream that was shut.
 
-    A store deletes streams by name only. Another abort, and another run after it, may have put a
-    new target in the place of the one that was shut, so its segments are looked at directly before:
-    their names are never used again. A sealed stream of that name is the shut one as well.
+    A store deletes streams by name only. After another abort, another run may have made a new
+    target of this name. So the segments of the shut target are checked directly before the
+    deletion: a store never uses their names again. A segment without the mark must be sealed.
     """
     attribute = identity.publish_attribute(copy_id)
     names = [store.segment_name(target, segment) for segment in segments]

@@ -1,4 +1,4 @@
-"""Taking bounds: which bytes of which segments a copy is of."""
+"""Take the bounds of a copy: the bytes of each segment that it reads."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Stream
 
 HEAD_TRIES: Final = 5
-"""How often the bounds are taken anew because the source was truncated meanwhile."""
+"""How often bounds are read before a copy fails because its source was truncated meanwhile."""
 
 COUNT_TRIES: Final = 20
-"""How often a bound and the event count are asked for together before the count is left open."""
+"""How often a segment's end and event count are read together before the count stays unknown."""
 
 
 class _Wanted(NamedTuple):
-    """A stretch of a range, and the number of the range."""
+    """A stretch of a segment that a range asks for, and the number of that range."""
 
     stretch: SegmentRange
     generation: int
@@ -33,7 +33,7 @@ class _Wanted(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """A segment as it is now; `events` None where the store cannot tell for these bounds."""
+    """A segment as it is now; `events` is None where the store has no count for its length."""
 
     info: SegmentInfo
     created: int
@@ -43,15 +43,17 @@ class _Measured(NamedTuple):
 def take_bounds(
     request: CopyRequest, stores: Sequence[Source], streams: Sequence[Stream]
 ) -> list[SeenSegment]:
-    """The segments that a request is of, with bounds, by sources, ranges and generations.
+    """Return all segments that a request reads, with bounds.
+
+    They are ordered by source, then range, then generation.
 
     Args:
-        request: what is wanted.
-        stores: where the sources are.
-        streams: the sources as they were seen just now.
+        request: the copy that is asked for.
+        stores: the stores of the sources.
+        streams: the sources as they were described just now.
 
     Raises:
-        InvalidSpec: a range is none of its stream.
+        InvalidSpec: a range does not lie in its stream.
         SourceReplaced: a stream was deleted, or truncated again and again, meanwhile.
     """
     found: list[SeenSegment] = []
@@ -67,22 +69,22 @@ def take_bounds(
 def bounds_of(
     source: SourceRequest, store: Source, stream: Stream | None = None
 ) -> list[SeenSegment]:
-    """The segments of one source, with bounds, by ranges and generations.
+    """Return the segments of one source, with bounds, by range and generation.
 
     Args:
         source: the source.
-        store: where it is.
-        stream: it as it was seen just now, if anybody looked.
+        store: its store.
+        stream: the source as it was described just now, if the caller has that.
 
     Raises:
-        InvalidSpec: a range is none of the stream.
+        InvalidSpec: a range does not lie in the stream.
         SourceReplaced: the stream was deleted, or truncated again and again, meanwhile.
     """
     for _ in range(HEAD_TRIES - 1):
         try:
             return _look(source, store, stream)
         except SourceReplaced:
-            # It may only have been truncated past a segment, as its retention does.
+            # Its retention may only have truncated it past a segment. Then a new look succeeds.
             stream = store.describe(source.stream)
             if stream is None:
                 raise
@@ -92,15 +94,15 @@ def bounds_of(
 def bounds_together(
     streams: Sequence[tuple[StreamName, Stream]], store: Source
 ) -> list[list[SeenSegment] | None]:
-    """The segments of whole streams, with bounds that are taken in one go.
+    """Return the segments of whole streams. All bounds are read together, in few calls.
 
     Args:
-        streams: as they were seen just now.
-        store: where they are.
+        streams: the streams as they were described just now.
+        store: their store.
 
     Returns:
-        For each stream its segments, by generations; None where it was deleted or truncated since
-        it was seen, so that it has to be looked at by itself.
+        For each stream its segments, by generation. None for a stream that was deleted or truncated
+        since it was described; the caller has to read its bounds separately.
     """
     wanted = [_whole(name, stream, store) for name, stream in streams]
     measured = iter(_measure([name for names, _ in wanted for name in names], store))
@@ -117,7 +119,7 @@ def bounds_together(
 
 
 def _whole(name: StreamName, stream: Stream, store: Source) -> tuple[list[str], list[SegmentRange]]:
-    """The full names of a stream's segments, and their stretches; none where it is gone."""
+    """Return the full names of a stream's segments, and their stretches; none if it is gone."""
     try:
         generations = _generations(name, stream, store)
     except SourceReplaced:
@@ -127,7 +129,7 @@ def _whole(name: StreamName, stream: Stream, store: Source) -> tuple[list[str], 
 
 
 def _look(request: SourceRequest, store: Source, stream: Stream | None) -> list[SeenSegment]:
-    """One look at the segments: their bounds, and how many events the store says are in them."""
+    """Read bounds and event counts of a source's segments once."""
     wanted = _wanted(request, store, stream)
     names = [store.segment_name(request.stream, one.stretch.segment.id) for one in wanted]
     measured = [one for one in _measure(names, store) if one is not None]
@@ -139,16 +141,15 @@ def _look(request: SourceRequest, store: Source, stream: Stream | None) -> list[
 
 
 def _measure(names: Sequence[str], store: Source) -> list[_Measured | None]:
-    """Segments as they are now, and how many events the store says are in them; None if gone.
+    """Measure segments: lengths, creation times, and event counts from the store; None if gone.
 
-    It cannot always tell, and may not count those that came by a transaction; a copy that is
-    verified counts them itself. A count belongs to a bound only if the segment has the same length
-    before and after it is asked for, so segments that moved meanwhile are asked for again. One that
-    is written without a pause may never hold still: its count is not known. Nor is a truncated
-    segment's, which includes what is gone, nor that of a part of a segment. In an empty one there
-    is nothing to count.
+    A store does not always have a count, and may leave out events that came by transactions. A copy
+    that is verified counts events itself. A count belongs to a length only if the segment has that
+    length before and after the count is read. So a segment that has grown meanwhile is asked again.
+    A segment that is written to without a pause may never stand still: then its count stays
+    unknown. An empty segment is not asked. `_seen` drops the counts that do not fit the bounds.
 
-    What is written after a scale event that comes meanwhile is behind the bounds.
+    A scale event may come meanwhile. Bytes of its new segments lie outside of the bounds.
     """
     infos = store.infos(names)
     created: dict[int, int | None] = {}
@@ -178,7 +179,7 @@ def _measure(names: Sequence[str], store: Source) -> list[_Measured | None]:
 
 
 def _wanted(request: SourceRequest, store: Source, stream: Stream | None) -> list[_Wanted]:
-    """The stretches of all ranges, in order; generations count through."""
+    """Return the stretches of all ranges, in order. Generations count on from range to range."""
     generations = _generations(request.stream, stream, store)
     found: list[_Wanted] = []
     for number, asked in enumerate(request.ranges):
@@ -196,10 +197,10 @@ def _wanted(request: SourceRequest, store: Source, stream: Stream | None) -> lis
 def _generations(
     name: StreamName, stream: Stream | None, store: Source
 ) -> tuple[tuple[Segment, ...], ...]:
-    """A stream's segments from head to tail; not asked for where the head is the tail.
+    """Return a stream's segments by generation. A stream of one generation costs no call.
 
     Raises:
-        SourceReplaced: it is gone.
+        SourceReplaced: the stream is gone.
     """
     if stream is not None and stream.is_one_generation:
         return (stream.head,)
@@ -210,7 +211,7 @@ def _generations(
 
 
 def _cut(name: StreamName, position: Position, store: Source, field: str) -> dict[int, int] | None:
-    """A cut's offsets; None for an edge of the stream."""
+    """Return a cut's offsets by segment; None for an edge of the stream."""
     if position.is_edge:
         return None
     if position.text is None:
@@ -229,7 +230,14 @@ def _cut(name: StreamName, position: Position, store: Source, field: str) -> dic
 
 
 def _seen(one: _Wanted, known: _Measured, *, field: str) -> SeenSegment:
-    """A segment with the bounds that are asked for, if it has such bytes."""
+    """Return a segment with the bounds that were asked for.
+
+    The store counts a segment's events from its very beginning. So the count is kept only for a
+    whole segment that was never truncated.
+
+    Raises:
+        InvalidSpec: the segment does not hold a bound.
+    """
     info, created, events = known
     segment, asked = one.stretch.segment, (one.stretch.start, one.stretch.end)
     for offset, side in zip(asked, ("from", "to"), strict=True):

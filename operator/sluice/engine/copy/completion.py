@@ -1,6 +1,7 @@
-"""What a target tells that says of itself that it is whole: metadata only, no stream bytes.
+"""Check a target that is marked complete, and report what it holds.
 
-What it says is held against the plan, if that is known, before anybody is told so.
+Only metadata is read, no stream bytes. If the plan is known, the target is compared with it before
+the copy is reported as complete.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ def whole(
     receipt: Receipt | None = None,
     stream: Stream | None = None,
 ) -> Complete:
-    """What there is to tell of a copy whose target says that it is whole.
+    """Check a target that is marked complete, and return what it holds.
 
     Args:
         request: the copy.
         store: the target store.
-        digest: under which it says so.
-        known: the plan that was written down, to hold the target against.
-        receipt: of a copy that has appended.
-        stream: the target as it was seen just now, if anybody looked.
+        digest: the digest in the target's mark.
+        known: the recorded plan to compare the target with, if there is one.
+        receipt: the receipt of a copy that has appended.
+        stream: the target as it was described just now, if the caller has that.
 
     Raises:
-        TargetReplaced: it is not what the plan asked for.
+        TargetReplaced: the target does not hold what the plan asked for.
     """
     if receipt is not None:
         return _appended(receipt, known)
@@ -56,7 +57,7 @@ def whole(
 
 
 def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
-    """What was appended to a stream that lives on, so that only the receipt tells."""
+    """Return what was appended, from the receipt: the stream itself goes on changing."""
     segments = None if known is None else len(known.segments)
     return Complete(
         digest=receipt.digest, bytes=receipt.bytes, events=receipt.events, segments=segments
@@ -66,7 +67,10 @@ def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
 def _moved(
     request: CopyRequest, plan: StreamPlan, store: Store, digest: str, stream: Stream | None
 ) -> Complete:
-    """A whole target of a move, which has at least what was planned: more came until the end."""
+    """Check the complete target of a move. It holds at least the plan's bytes.
+
+    Events may have come to the source until it was sealed, so the target may hold more.
+    """
     found = _facts(request, store, digest, stream)
     lost = sum(gap.length for gap in found.gaps)
     segments = found.segments or 0
@@ -80,7 +84,10 @@ def _moved(
 
 
 def _compared(plan: StreamPlan, store: Store, digest: str, stream: Stream | None) -> Complete:
-    """A whole target, held against its plan; one that lived on since cannot be any more."""
+    """Compare a complete target with its plan.
+
+    A target that was scaled, truncated or deleted since cannot be compared. It counts as complete.
+    """
     whole = Complete(digest=digest, bytes=plan.bytes, segments=len(plan.segments))
     try:
         made = _made(plan.target, stream, store)
@@ -99,7 +106,7 @@ def _compared(plan: StreamPlan, store: Store, digest: str, stream: Stream | None
         found = (*filter(None, gaps), *torn)
         return replace(whole, bytes=sum(wanted), events=_events(told), gaps=found)
     if [len(segments) for segments in made] != [len(places) for places in plan.generations]:
-        return whole  # scaled since, and perhaps truncated to what it was scaled to
+        return whole  # scaled since, and perhaps truncated to its newer segments
     if any(info is None or info.start for info in store.infos(names)):
         return whole
     raise TargetReplaced(
@@ -110,7 +117,7 @@ def _compared(plan: StreamPlan, store: Store, digest: str, stream: Stream | None
 
 
 def _facts(request: CopyRequest, store: Store, digest: str, stream: Stream | None) -> Complete:
-    """A whole target whose plan nobody has any more: what its segments tell of it."""
+    """Return what a complete target's segments say, without its plan."""
     try:
         made = _made(request.target, stream, store)
     except StreamNotFound:
@@ -128,18 +135,18 @@ def _facts(request: CopyRequest, store: Store, digest: str, stream: Stream | Non
 def _made(
     target: StreamName, stream: Stream | None, store: Store
 ) -> tuple[tuple[Segment, ...], ...]:
-    """A target's segments as scale events made them. StreamNotFound."""
+    """Return a target's segments by generation. StreamNotFound if it is gone."""
     if stream is not None and stream.is_one_generation:
         return (stream.head,)
     return store.generations(target)
 
 
 class _Told(NamedTuple):
-    """What a segment of the target says.
+    """The attributes that publishing has set on a segment of the target.
 
     Attributes:
-        bytes, events: what was published into it; None where nothing of the copy was.
-        gap: what its source had lost before that was read.
+        bytes, events: what was published into it; None where the copy published nothing.
+        gap: bytes that the source had lost before they were read.
     """
 
     bytes: int | None
@@ -148,12 +155,12 @@ class _Told(NamedTuple):
 
 
 def _names(target: StreamName, made: Sequence[Sequence[Segment]], store: Store) -> list[str]:
-    """The full names of a target's segments, as scale events made them."""
+    """Return the full names of a target's segments, by generation."""
     return [store.segment_name(target, segment.id) for segments in made for segment in segments]
 
 
 def _told(copy_id: str, names: Sequence[str], store: Store) -> list[_Told]:
-    """What each segment says."""
+    """Read the attributes of each segment."""
     asked = (
         identity.publish_attribute(copy_id),
         identity.events_attribute(copy_id),
@@ -172,7 +179,7 @@ def _told(copy_id: str, names: Sequence[str], store: Store) -> list[_Told]:
 
 
 def _events(told: Sequence[_Told]) -> int | None:
-    """The events of all segments that were copied; None if one does not tell."""
+    """Return the number of events of all copied segments; None if one has no count."""
     counts = [one.events for one in told if one.bytes is not None]
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None

@@ -1,7 +1,7 @@
-"""Moving a stream: its source is sealed late, copied to its end, and deleted when all is done.
+"""Move a stream: seal its source late, copy it to its end, and delete it when all is done.
 
-A store seals and deletes streams by name, so a source is looked at directly before: it has to be
-the one that was planned, by the ids of its segments and when they were made.
+A store seals and deletes streams by name. So directly before, the source is compared with the plan
+by the ids and creation times of its segments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def drain(
     plan: StreamPlan, bound: Sequence[int], ledger: Ledger, source: Store, target: Store
 ) -> None:
-    """Seal the source and write down where it ends. Safe to repeat: the first record counts.
+    """Seal the source and record where it ends. Safe to repeat: the first record counts.
 
     Args:
         plan: the plan.
@@ -44,8 +44,10 @@ def drain(
         target: the target store.
 
     Raises:
-        SourceNotFound, SourceReplaced: it is not there, or another one. It was not sealed then.
-        SourceUnsupported: no stream could be scaled as it was since the plan was made.
+        SourceNotFound: the source is gone. Nothing was sealed.
+        SourceReplaced: another stream has its name, and was not sealed. Or the source was deleted
+            or truncated after it was sealed.
+        SourceUnsupported: its generations since the plan cannot be made by scale events.
     """
     name = plan.sources[0].stream
     if source.describe(name) is None:
@@ -91,7 +93,9 @@ def drain(
 
 
 def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Store) -> None:
-    """Delete the source. What the stores hold decides, and nothing that a driver remembers.
+    """Delete the source of a move, if the target holds all of it.
+
+    Only what the stores hold decides, never what a driver remembers.
 
     Args:
         plan: the plan, up to where the source ends.
@@ -100,8 +104,8 @@ def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Store) 
         target: the target store.
 
     Raises:
-        SourceKept: the target lacks something, or the source has more; it is not deleted.
-        SourceReplaced: it is another one by now.
+        SourceKept: the target lacks bytes, or the source has more. The source is not deleted.
+        SourceReplaced: another stream has the source's name.
     """
     name = plan.sources[0].stream
     there = target.describe(plan.target)
@@ -113,7 +117,8 @@ def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Store) 
     for segment, segment_info, value in zip(
         plan.segments, target.infos(names), values, strict=True
     ):
-        # A segment of the target that its readers have truncated away told of it before that.
+        # A target segment that was truncated away since (None) was complete before: the mark was
+        # set after all segments were published.
         if segment_info is not None and value != segment.length:
             raise _kept(
                 plan, f"of segment {segment.id}, {value} bytes of {segment.length} are published"
@@ -134,14 +139,18 @@ def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Store) 
 
 
 def is_left(plan: StreamPlan, target: SeenTarget | None, source: Source) -> bool:
-    """Whether the target is whole, and the source is there still and to be deleted."""
+    """Tell whether the target is complete and the planned source still exists."""
     if target is None or identity.completed(target.tags, plan.copy_id) is None:
         return False
     return source.describe(plan.sources[0].stream) is not None and is_planned(plan, source)
 
 
 def is_planned(plan: StreamPlan, source: Source) -> bool:
-    """Whether the stream that is there is the one that was planned."""
+    """Tell whether the stream of the source's name is the planned one.
+
+    Segments that still exist must have the planned creation times. If none exists, the stream must
+    have had the plan's first segment earlier.
+    """
     name = plan.sources[0].stream
     names = [source.segment_name(name, segment.id) for segment in plan.segments]
     made = source.attributes([(one, source.creation_time) for one in names])
@@ -166,7 +175,7 @@ def _infos(plan: StreamPlan, source: Source) -> list[SegmentInfo | None]:
 
 
 def _counts(plan: StreamPlan, source: Source) -> list[int | None]:
-    """The events of each planned segment that is copied from its very beginning."""
+    """Return the store's event count of each planned segment that is copied from offset 0."""
     name = plan.sources[0].stream
     asked = [
         (source.segment_name(name, segment.id), source.event_count) for segment in plan.segments
@@ -180,7 +189,7 @@ def _counts(plan: StreamPlan, source: Source) -> list[int | None]:
 def _later(
     plan: StreamPlan, segment: int, keys: KeyRange, generation: int, source: Source
 ) -> SegmentPlan:
-    """A segment that came after the plan was made."""
+    """Return the plan of a segment that was made after the plan was recorded."""
     name = source.segment_name(plan.sources[0].stream, segment)
     (info,) = source.infos([name])
     created, count = source.attributes([(name, source.creation_time), (name, source.event_count)])

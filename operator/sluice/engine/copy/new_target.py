@@ -1,4 +1,4 @@
-"""A target that the copy makes: it is published segment by segment, and configured at the end."""
+"""The ending of a copy to a new target: publish segment by segment, configure it at the end."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class NewTarget:
-    """See Ending.
+    """The `Ending` of a stream whose target the copy makes.
 
     Args:
         stream: the stream.
-        keep: whether the source of a move is kept all the same.
+        keep: whether to keep the source of a move.
     """
 
     def __init__(self, stream: StagedStream, *, keep: bool) -> None:
@@ -52,26 +52,26 @@ class NewTarget:
         self._made = False
 
     def salt(self, index: int) -> str:
-        """See Ending."""
+        """Return the salt of staging names for the current attempt at a segment."""
         return identity.attempt_salt(self._stream.plan.segments[index].attempt)
 
     def observe(self) -> Observed:
-        """See Ending."""
+        """Look at the stores."""
         stream = self._stream
         return observe(stream.plan, stream.ledger, stream.sources, stream.target)
 
     def decide(self, seen: Observed) -> Step:
-        """See Ending. The plan becomes the one that the journal has made of it."""
+        """Decide the next step. The stream's plan becomes the one that the journal has amended."""
         plan = self._stream.plan = seen.plan or self._stream.plan
         if plan.move and not self._keep:
             seen = replace(seen, left=moving.is_left(plan, seen.target, self._source))
         return next_step(plan, seen)
 
     def let_go(self) -> None:
-        """See Ending: nothing of a target that is ours has to be given back."""
+        """Do nothing: a target that this copy made has nothing to give back."""
 
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
-        """See Ending."""
+        """Carry out a step that moves no bytes."""
         if not isinstance(step, CopyStep) or isinstance(step, Stitch):
             raise TypeError(f"{step} moves bytes or is no step to perform")
         stream = self._stream
@@ -110,7 +110,7 @@ class NewTarget:
                 for index, number in left:
                     target.delete(staged.name(index, number))
             case DeleteJournal():
-                if staged.journal.target is not None:  # else begun for nothing, late
+                if staged.journal.target is not None:  # else a late driver began it for nothing
                     stream.remember()
                     clear_attempts(plan, staged.bound, target)
                 ledger.delete()
@@ -119,7 +119,7 @@ class NewTarget:
 
     @property
     def _source(self) -> Store:
-        """The store of the only source of a move."""
+        """The store of a move's only source."""
         return writable(self._stream.sources[self._stream.plan.sources[0].store])
 
     def _publish(self, index: int) -> None:

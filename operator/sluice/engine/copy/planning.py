@@ -1,4 +1,4 @@
-"""Taking bounds: from a request to a plan, by looking at the stores."""
+"""Plan a copy: find what is recorded of it in the target store, or make a new plan."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class Resolved(NamedTuple):
-    """A request, held against the stores.
+    """What the stores say of a request: a plan, a digest, or neither.
 
     Attributes:
-        plan: what is to be copied; None when the copy is complete and nothing is left to tidy.
-        recorded: whether a driver has begun to carry out the plan.
+        plan: the plan. None if the copy is complete with nothing left to do, or is not planned yet.
+        recorded: whether the plan is recorded in the target store.
         digest: the digest under which the copy is complete.
-        receipt: of a copy that has appended.
-        append: where there is neither plan nor digest, whether the target is appended to.
+        receipt: the receipt of a copy that has appended.
+        append: without plan and digest, whether the copy appends to the target.
     """
 
     plan: StreamPlan | None
@@ -54,11 +54,11 @@ class Resolved(NamedTuple):
 
 
 def resolve(request: CopyRequest, sources: Sequence[Place], target: Store) -> Resolved:
-    """The plan of a copy: the recorded one if it was begun, or a new one. Nothing is changed.
+    """Return the recorded plan of a copy, or a new one, or its result. Nothing is changed.
 
     Args:
         request: the copy.
-        sources: where its sources are. Runs of archives are chosen for a new plan only.
+        sources: the stores of its sources. Runs of archives are chosen for a new plan only.
         target: the store to write to.
 
     Raises:
@@ -76,12 +76,13 @@ def resolve(request: CopyRequest, sources: Sequence[Place], target: Store) -> Re
 
 
 def begun(request: CopyRequest, target: Store) -> Resolved:
-    """What there is of a copy in the target store. Nothing is changed.
+    """Return what the target store has of a copy: plan, digest, or neither. Nothing is changed.
 
     Raises:
         StoreBusy, TargetExists, TargetScopeNotFound: as `is_others` and `check_target` do.
     """
-    # The journal before the target: a copy says that it is whole before it deletes its journal.
+    # Read the journal before the target: a copy marks its target complete, then deletes its
+    # journal.
     ledger = Ledger(target, request.copy_id, request.target)
     journal = ledger.load()
     if journal is not None and journal.plan.append:
@@ -95,7 +96,7 @@ def begun(request: CopyRequest, target: Store) -> Resolved:
     else:
         digest = check_target(request.copy_id, request.target, target)
     if digest is not None:
-        # And again: what follows on the mark is done only when there is no journal any more, and
+        # Read the journal again: as long as there is one, steps are left to do after the mark. And
         # another driver may have begun one since.
         journal = ledger.load()
         if journal is None or journal.target is None:
@@ -106,10 +107,10 @@ def begun(request: CopyRequest, target: Store) -> Resolved:
 
 
 def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
-    """Whether the target is there, and this copy did not make it.
+    """Tell whether the target exists and was not made by this copy.
 
     Raises:
-        StoreBusy: another copy is making it, and would take what comes from others for damage.
+        StoreBusy: another copy is still making it. That copy would take appended bytes for damage.
     """
     there = target.describe(name)
     if there is None or identity.is_ours(there.config.tags, copy_id):
@@ -123,10 +124,11 @@ def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
 
 
 def check_plan(plan: StreamPlan, target: Store) -> str | None:
-    """Whether a plan may be begun: None if so, or the digest under which it is finished.
+    """Check that a plan may start. Return the digest of a copy that is complete, else None.
 
     Raises:
-        TargetSealed: it cannot be appended to. One that was begun is cleared away first.
+        TargetSealed: the target takes no appends, and no journal of this copy is there. A copy with
+            a journal goes on, so that it can clean up.
         TargetExists, TargetScopeNotFound: as `check_target`.
     """
     if not plan.append:
@@ -144,11 +146,11 @@ def check_plan(plan: StreamPlan, target: Store) -> str | None:
 
 
 def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
-    """Whether the target may be made: None if so, or the digest under which it is finished.
+    """Check that the target may be made. Return the digest of a complete target, else None.
 
     Raises:
-        TargetExists: the stream is there and this copy did not make it.
-        TargetScopeNotFound: its scope is not there.
+        TargetExists: the stream exists, and this copy did not make it.
+        TargetScopeNotFound: its scope does not exist.
     """
     there = target.describe(name)
     if there is None:
@@ -166,9 +168,9 @@ def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
 
 
 def refuse_itself(plan: StreamPlan, target: Store) -> None:
-    """Append no stream to itself, which it would be under another address of its store.
+    """Refuse to append a stream to itself, by way of two addresses of one store.
 
-    Whether two streams of one name are one is told by the creation times of their segments.
+    Two streams of one name are the same stream if their segments have the same creation times.
 
     Raises:
         InvalidSpec: the target is one of the sources.
@@ -195,14 +197,15 @@ def refuse_itself(plan: StreamPlan, target: Store) -> None:
 def make_plan(
     request: CopyRequest, stores: Sequence[Source], *, append: bool = False
 ) -> StreamPlan:
-    """The plan for what the sources hold now. Nothing is changed.
+    """Make the plan for what the sources hold now. Nothing is changed.
 
-    A target that is made is configured as the first source is.
+    A new target gets the configuration of the first source.
 
     Raises:
-        SourceNotFound: there is no such stream.
-        SourceUnsupported: it was scaled in a way that no stream can be.
-        InvalidSpec: a range is none of the stream.
+        SourceNotFound: a source does not exist.
+        SourceReplaced: a source was deleted, or truncated again and again, meanwhile.
+        SourceUnsupported: a source's generations cannot be made by scale events.
+        InvalidSpec: a range does not lie in its stream, or a move is not verified.
     """
     refuse_unverified_move(move=request.move, verify=request.verify)
     streams = []
@@ -221,7 +224,7 @@ def make_plan(
 
 
 def refuse_unverified_move(*, move: bool, verify: bool) -> None:
-    """Refuse to delete what was not compared. InvalidSpec."""
+    """Raise InvalidSpec for a move without verification: it would delete unverified data."""
     if move and not verify:
         raise InvalidSpec(
             "a stream is not moved without verification: its source would be deleted",

@@ -1,4 +1,4 @@
-"""Progress, read from the target store: whoever runs the copy need not report it."""
+"""Measure a copy's progress in the target store, so that its driver need not report it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Watch:
         ]
 
     def measure(self) -> Progress:
-        """The progress now."""
+        """Return the progress now."""
         readings = [self._stream(stream, ledger) for stream, ledger in self._ledgers]
         return Progress(
             bytes=sum(done for done, _ in readings),
@@ -42,7 +42,7 @@ class Watch:
         )
 
     def _stream(self, plan: StreamPlan, ledger: Ledger) -> tuple[int, bool]:
-        """Bytes of one stream that are in the target store, and whether it is published."""
+        """Return a stream's bytes in the target store, and whether all are published."""
         found = staged_bytes(plan, ledger, self._target)
         if found is not None:
             return found
@@ -55,9 +55,9 @@ class Watch:
 
 
 def staged_bytes(plan: StreamPlan, ledger: Ledger, target: Store) -> tuple[int, bool] | None:
-    """Bytes of a stream that are staged or published, and whether all of them are.
+    """Return a stream's bytes that are staged or published, and whether all are published.
 
-    None where it has no journal: it was not begun, or is done.
+    None where it has no journal: the copy was not begun, or is done.
     """
     journal = ledger.load()
     if journal is None:
@@ -66,8 +66,8 @@ def staged_bytes(plan: StreamPlan, ledger: Ledger, target: Store) -> tuple[int, 
         return appends.progress(plan, ledger, target)
     if journal.target is None:
         return 0, False
-    # What the source has lost counts as done: the whole stays the number that was told first.
-    # What comes to the source of a move meanwhile is not told beforehand.
+    # Bytes that the source has lost count as done, so the total stays the one shown at first.
+    # Bytes that come to the source of a move meanwhile are not in that total.
     whole, plan = plan.bytes, journal.current
     seen = observe_segments(plan, journal.target, target)
     done = sum(

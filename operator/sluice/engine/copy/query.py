@@ -1,7 +1,7 @@
-"""What the operator asks of a copy's stores, and does there itself: metadata only, no stream bytes.
+"""The operator's own calls about a copy: ask for its state, and end it. Only metadata is read.
 
-A driver reports nothing that counts. Whether a target is whole is seen in the target, and compared
-with the plan, before anybody is told so.
+The operator does not rely on a driver's report. It looks at the target itself, and compares it with
+the plan, before it says that a copy is complete.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 PUBLISH_PATIENCE = 20.0
-"""Seconds for which the store may fail while publishing is finished, before the next try."""
+"""Seconds for which store errors are retried while publishing is finished."""
 
 
 def ask(
@@ -50,17 +50,17 @@ def ask(
     target: tuple[StoreAddress, Store],
     known: StreamPlan | None,
 ) -> Answer:
-    """Whether the copy's target is whole, and otherwise the plan. Nothing is changed.
+    """Return the result of a copy that is complete, otherwise its plan. Nothing is changed.
 
     Args:
-        request: what is wanted.
-        sources: where its sources are, each with its address.
+        request: the copy.
+        sources: the stores of its sources, each with its address.
         target: the target store and its address.
-        known: the plan that was written down, to compare a whole target with.
+        known: the recorded plan, to compare a complete target with.
 
     Raises:
-        SpecError, BackendError, IntegrityError: as `resolve`; TargetReplaced also where the target
-            says that it is whole and is not what the plan asked for.
+        SpecError, BackendError, IntegrityError: as `resolve` does. TargetReplaced also where a
+            target that is marked complete does not hold what the plan asked for.
     """
     found = resolve(request, [place for _, place in sources], target[1])
     if found.plan is not None:
@@ -75,10 +75,10 @@ def ask(
 
 
 def positions(request: CopyRequest, store: Store) -> PositionMap | None:
-    """The map of a whole target; None where no copied segment of it is left, or it is gone."""
+    """Return the map of positions of a complete target; None if no copied segment is left."""
     try:
         mapped = position_map(request.copy_id, request.target, store)
-    except (StreamNotFound, InvalidSpec):  # deleted, or made anew, since it was found whole
+    except (StreamNotFound, InvalidSpec):  # deleted or made again since it was found complete
         return None
     if not mapped:
         return None
@@ -124,7 +124,7 @@ class CopyEnded(NamedTuple):
 
 
 def abandon(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> str:
-    """Leave nothing unpublished of a copy, see `end`; what was done, for people."""
+    """End a copy as `end` does, and return in words what was done."""
     ended = end(request, sources=sources, target=target)
     match ended.how:
         case How.SEALED:
@@ -136,14 +136,18 @@ def abandon(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
 
 
 def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
-    """Leave nothing unpublished of a copy: drop it, or finish it where publishing has begun.
+    """End a copy: abort it, or finish it where publishing has begun.
 
-    Safe to repeat. No driver of the copy must run.
+    This is safe to repeat. No driver of the copy must run meanwhile.
 
     Args:
         request: the copy.
-        sources: the stores to read from, if they can be reached; they are only looked at.
+        sources: the stores of its sources, if they can be reached. Nothing is written to live
+            streams; leases on runs of archives are given back.
         target: the target store.
+
+    Raises:
+        InfrastructureError: publishing could not be finished.
     """
     finish_abort(request.copy_id, request.target, target)
     remembered = request.move or any(source.archive for source in request.sources)
@@ -159,7 +163,7 @@ def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store)
     if not (request.append or _ours(request, target)):
         return CopyEnded(How.NOTHING)
     journal = Ledger(target, request.copy_id, request.target).load()
-    if journal is not None and journal.target is not None:  # whole, but not sealed yet, say
+    if journal is not None and journal.target is not None:  # complete, but perhaps not sealed
         return _finish(request, sources=sources, target=target)
     swept = sweep(request.copy_id, request.target, target)
     return CopyEnded(How.SWEPT if swept else How.NOTHING, swept)
@@ -171,17 +175,17 @@ def _ours(request: CopyRequest, target: Store) -> bool:
 
 
 class _NoSlices:
-    """An executor for what is left when publishing has begun: metadata."""
+    """An executor that refuses to move bytes: once publishing has begun, only metadata is left."""
 
     slots = 1
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-        """See Executor."""
+        """Raise InfrastructureError."""
         raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
 
 
 def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
-    """Publish what is left to publish, and what follows on that."""
+    """Publish the remaining segments, and carry out the steps after that."""
     ledger = Ledger(target, request.copy_id, request.target)
     journal = ledger.load()
     if journal is None:
@@ -193,7 +197,7 @@ def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
     plan = StreamCopyPlan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
     runner = CopyRunner(
         plan,
-        # A run of an archive is not looked at any more: all of it is staged and verified.
+        # All bytes are staged and verified, so no source is read. Any store can stand for one.
         sources=[target if isinstance(one, Shelf) else one for one in sources or [target] * count],
         target=target,
         executor=_NoSlices(),

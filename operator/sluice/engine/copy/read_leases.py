@@ -1,4 +1,4 @@
-"""Reading runs of archives while a copy is made of them: they are kept from being swept."""
+"""Hold leases on the runs of archives that a copy reads, so that no sweep deletes their objects."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class Readings:
-    """The leases of a copy on the runs that it reads; of live streams there are none.
+    """The leases of a copy on the runs that it reads. Live streams need none.
 
-    They are named from the copy and the driver: what a driver leaves behind counts for a day for
-    whoever goes on, and none ends that of another one that is at work.
+    A lease is named after the copy and the driver. So a driver never ends the lease of another
+    driver at work. The lease of a driver that died holds for a day, for the driver that goes on.
 
     Args:
         copy_id: the copy.
-        stores: that it reads from.
+        stores: the stores that it reads from.
     """
 
     def __init__(self, copy_id: str, stores: Sequence[Source]) -> None:
@@ -50,15 +50,15 @@ class Readings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the leases that are held."""
+        """The names of the leases that this driver holds."""
         return tuple(lease.name for lease in self._leases.values() if lease is not None)
 
     def renew(self) -> None:
-        """Take the leases, or write them again if it is time to.
+        """Take the leases, or write them again when that is due.
 
         Raises:
-            ArchiveNotFound: a run was let go, and may have been swept since.
-            ArchiveDamaged, ArchiveUnsupported: its manifest is not what was written down.
+            ArchiveNotFound: the archive does not list a run any more; it may have been swept.
+            ArchiveDamaged, ArchiveUnsupported: a run's manifest cannot be read as recorded.
         """
         for owner, store in self._runs:
             lease = self._leases.get(owner)
@@ -68,10 +68,10 @@ class Readings:
                 self._leases[owner] = _hold(store, owner)
 
     def give_back(self) -> None:
-        """Need the runs no more: delete our leases, and those that were there before them."""
+        """Delete this driver's leases, and those that the copy's earlier drivers left behind."""
         for owner, store in self._runs:
             lease = self._leases.pop(owner, None)
-            with suppress(SluiceError):  # it is over in a day
+            with suppress(SluiceError):  # a lease that stays ends by itself after a day
                 if lease is None:
                     forget(store.archive.objects, owner)
                 else:
@@ -79,10 +79,10 @@ class Readings:
                     store.archive.objects.delete(lease.earlier)
 
     def compare(self, results: Iterable[SliceResult]) -> None:
-        """Hold what was read of archives against the digests that these have of it.
+        """Compare the digests of what was read with those that the archives recorded.
 
         Raises:
-            ArchiveDamaged: they are not those that were archived, though each object is.
+            ArchiveDamaged: the bytes read are not the archived ones.
         """
         for result in results:
             work = result.slice
@@ -91,11 +91,11 @@ class Readings:
 
 
 def release(plan: StreamPlan, places: Sequence[Place]) -> None:
-    """Give the leases back that a copy which was aborted has left in archives.
+    """Delete the leases that an aborted copy has left in archives.
 
     Args:
-        plan: of the copy, as it was recorded.
-        places: where its sources are; of live streams they are not looked at.
+        plan: the copy's recorded plan.
+        places: the stores of its sources. Stores of live streams are not asked.
     """
     runs = [
         place.run(source.archive)
@@ -106,10 +106,10 @@ def release(plan: StreamPlan, places: Sequence[Place]) -> None:
 
 
 def _hold(store: ArchivedStore, owner: str) -> Lease | None:
-    """Take a lease; None where we may only read.
+    """Take a lease; None where the credentials only allow reading.
 
-    Nothing keeps such a run from being swept once it is let go. If it is, what is missing is told,
-    and nothing gets visible of what was restored.
+    Without a lease, a sweep may delete the run once retention has dropped it. The copy then fails
+    for the missing objects, and publishes nothing.
     """
     try:
         return hold(store.archive, owner, store.entry)
@@ -118,7 +118,7 @@ def _hold(store: ArchivedStore, owner: str) -> Lease | None:
 
 
 def _compare(name: str, found: Mapping[int, bytes], source: Source) -> None:
-    """Hold digests of a segment's chunks, by number, against those that its store has."""
+    """Compare digests of a segment's chunks, by chunk number, with those of its store."""
     known = source.digests(name) if found else {}
     for chunk, digest in found.items():
         if known.get(chunk, digest) != digest:

@@ -1,4 +1,4 @@
-"""What came of a copy, for people and programs."""
+"""The report of a copy, for people and programs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ class Outcome(StrEnum):
 
 
 class SegmentReport(Frozen):
-    """One segment's copy. Offsets are the source's, `digest` is over its chunks'.
+    """The report of one segment.
 
-    `events` is None and `digest` is `unverified` where what a driver counted and hashed was lost
-    with its journal after it had published. `lost` bytes before `start` were to be copied as well,
-    and the source had lost them before they were read. Of a `torn` one nobody knows what the source
-    had behind `end`, if anything: that was lost before it could be archived.
+    Attributes:
+        source, target: ids of the source's and the target's segment.
+        start, end: bounds of the copied bytes, as offsets in the source.
+        events: number of events; None if it is not known.
+        digest: SHA-256 over the digests of its chunks; `unverified` if some are not known.
+        lost: bytes before `start` that were to be copied, and that the source had lost before they
+            were read.
+        torn: whether an unknown number of bytes after `end` was lost before it could be archived.
     """
 
     source: int
@@ -43,18 +47,18 @@ class SegmentReport(Frozen):
 
 
 class StreamReport(Frozen):
-    """One stream's copy.
+    """The report of one stream's copy.
 
     Attributes:
         copy_id: the copy's identity.
-        source: the stream read, or the first of them and how many follow.
-        target: the stream made.
+        source: the stream read, or the first of several and how many follow.
+        target: the stream made, or appended to.
         outcome: how it ended.
         digest: SHA-256 over the segments' digests; `unverified` without verification.
-        segments: in key order; empty when the copy was complete before, or failed.
+        segments: in the plan's order; empty when the copy was complete before, or failed.
         error: why it failed.
-        cleaned: after a failure, whether staging and the unpublished target were deleted; what is
-            kept lets the copy go on when it is run again.
+        cleaned: after a failure, whether staging and the unpublished target were deleted. If not,
+            the copy goes on from there when it is run again.
     """
 
     copy_id: str
@@ -70,7 +74,7 @@ class StreamReport(Frozen):
     def failed(
         cls, plan: StreamPlan | CopyRequest, error: SluiceError, *, cleaned: bool = False
     ) -> StreamReport:
-        """The report of a copy that failed for good."""
+        """Return the report of a copy that failed for good."""
         return cls(
             copy_id=plan.copy_id,
             source=plan.origin,

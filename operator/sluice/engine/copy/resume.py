@@ -1,4 +1,4 @@
-"""Coming to a copy: whether its plan may be begun, and what others have left of it."""
+"""Resume a copy whose plan may be old: check its state in the target store before it starts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Arrival(NamedTuple):
-    """What a driver found that came to a copy, perhaps late.
+    """The state in which a driver found a copy.
 
     Attributes:
-        aborted: whether it finished an abort that was cut off, so that the copy begins anew.
+        aborted: whether the driver finished an interrupted abort, so that the copy starts again.
         digest: the digest under which the copy is complete, None if it is not.
-        settled: whether nothing is left to do; then late drivers' leftovers were deleted.
-        swept: how many of them there were.
+        settled: whether nothing is left to do. Then leftovers of late drivers were deleted.
+        swept: how many leftovers were deleted.
     """
 
     aborted: bool
@@ -30,15 +30,15 @@ class Arrival(NamedTuple):
 
 
 def arrive(plan: StreamPlan, target: Store) -> Arrival:
-    """Come to a copy whose plan may be old: finish its abort, see whether it is complete.
+    """Resume a copy. Finish an interrupted abort, then check whether the target is complete.
 
     Raises:
         SluiceError: as `finish_abort`, `check_plan` and `sweep` do.
     """
     aborted = finish_abort(plan.copy_id, plan.target, target)
     digest = check_plan(plan, target)
-    # The journal after the target: what follows on the mark is done only when there is none any
-    # more, and another driver may have begun one, and set the mark, since anybody looked before.
+    # Read the journal after the target. As long as there is one, steps are left to do after the
+    # mark. Another driver may have begun it, and set the mark, since the check.
     journal = Ledger(target, plan.copy_id, plan.target).load()
     if digest is None or (journal is not None and journal.target is not None):
         return Arrival(aborted, digest)

@@ -1,4 +1,4 @@
-"""Runs the copies of a plan."""
+"""Run the copies of a plan."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class CopyRunner(Runner[StreamPlan, StreamReport]):
-    """Runs a plan's copies.
+    """A runner of a plan's copies.
 
     Args:
         plan: what to copy.
         sources: the stores to read from, as the plan numbers them.
         target: the store to write to.
         executor, limits, listener, clock, patience, slow: see Runner.
-        keep_sources: whether the sources of moves are not deleted.
+        keep_sources: whether to keep the sources of moves.
     """
 
     def __init__(

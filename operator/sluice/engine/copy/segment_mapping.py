@@ -1,4 +1,4 @@
-"""Writing down which segments a copy's target has, before anything is staged for them."""
+"""Record which segments a copy's target has, before anything is staged for them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def bind(
     plan: StreamPlan, first: tuple[int, ...], ledger: Ledger, store: Store, *, made: bool
 ) -> None:
-    """Write down which segments the target has and will have, if nothing is staged for them.
+    """Record which segments the target has and will have, if nothing is staged for them.
 
-    What is there already was staged either by a driver that has bound the target meanwhile, or
-    under a journal that is lost, by a plan that nobody knows and whose drivers may still live:
-    that only an abort can clear away. A target that was just made has segments whose ids were
-    never used, so there is nothing to look for.
+    Bytes may be staged already for two reasons. Another driver has bound the target meanwhile: then
+    there is nothing to do. Or they come from a copy whose journal is lost. Its plan is unknown, and
+    its drivers may still live, so only an abort can clear them away. A target that was just made
+    has segments whose ids were never used: then the search is left out.
 
     Args:
         plan: the copy.
@@ -31,6 +31,9 @@ def bind(
         ledger: the copy's journal.
         store: the target store.
         made: whether the target was just made.
+
+    Raises:
+        CopyAborted: staged bytes of a lost journal were found, and deleted with the target.
     """
     later = [[plan.segments[i].keys for i in later_ones] for later_ones in plan.generations[1:]]
     segments = (*first, *itertools.chain(*store.following(first, later)))

@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySlice(Slice):
-    """Bytes of one part to stage. Once its time is over it ends at the next chunk boundary.
+    """A slice of one part to stage. Once its time is over, it ends at the next chunk boundary.
 
     Attributes:
         source: full name of the segment to read.
         staging: full name of the staging segment to append to.
         writer: the writer id that fences the staging segment.
         origin: where the part begins.
-        at: where the store stood when the slice was made; the truth is asked of it again.
+        at: how far the part was staged when the slice was made. `run` asks the store again.
         end: where the slice ends: a chunk boundary or the part's end.
         limit: where the part ends.
-        window: most bytes in flight; and read ahead.
+        window: most bytes in flight, and most bytes read ahead.
     """
 
     source: str
@@ -59,8 +59,8 @@ class CopySlice(Slice):
     def run(self, source: Source, target: Place, task: Task) -> SliceResult:
         """Append the bytes of the slice that the staging segment lacks, and hash whole chunks.
 
-        Reading begins at the chunk where the store stands, so the chunk's digest is whole even when
-        an earlier attempt stopped in its midst.
+        Reading begins at the start of the chunk that is to be continued. So the chunk's digest
+        covers all of it, even if an earlier attempt stopped in its midst.
         """
         result = SliceResult(slice=self)
         with (
@@ -88,10 +88,10 @@ class CopySlice(Slice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySlice(Slice):
-    """Staged bytes to compare with the source's digests. It ends at no other time.
+    """A slice of staged bytes to compare with the source's digests. No time limit ends it early.
 
     Attributes:
-        source: full name of the source segment, read only where a digest is not known.
+        source: full name of the source segment. It is read only where a digest is not known.
         staging: full name of the whole staging segment.
         origin: source offset of the staging segment's first byte.
         start: first offset to verify: a chunk's or the range's start.
@@ -100,10 +100,10 @@ class VerifySlice(Slice):
         known: SHA-256 of the source's chunks, as far as they are known.
         compare: whether digests are compared; False only counts.
         count: whether events are counted.
-        first: where the first event begins that is to be counted; None where nobody knows.
+        first: where the first event to count begins; None if that is not known yet.
         strict: whether bytes that are no events are an error.
-        range: which range that was asked for is a part of the segment; None for all of it.
-        truncated: whether it begins where the source was truncated to while it was copied.
+        range: number of the requested range, if that is a part of the segment; else None.
+        truncated: whether the segment begins where its source was truncated during the copy.
         window: most bytes read ahead; None for the store's own choice.
     """
 
@@ -137,10 +137,10 @@ class VerifySlice(Slice):
 
 @dataclass(slots=True, kw_only=True)
 class VerifyResult(SliceResult):
-    """What came of verifying a slice.
+    """The result of verifying a slice.
 
     Attributes:
-        counted: the events that were counted, if there are any.
+        counted: the count of events, if events were counted.
     """
 
     counted: Counted | None = None
@@ -176,7 +176,7 @@ def _verify(
 
 
 class _Counting:
-    """Counts a slice's events. Where the bytes are no events, that is an error or a result."""
+    """A counter of a slice's events. Bytes that are no events are an error if `strict` is set."""
 
     def __init__(self, work: VerifySlice) -> None:
         self._work = work
@@ -185,11 +185,11 @@ class _Counting:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """What has to be read: nothing where an event of the slice before reaches over it all."""
+        """The bytes to read: none where an event of the slice before covers the whole slice."""
         return min(self._counter.begin, self._counter.reach), self._counter.reach
 
     def feed(self, block: memoryview) -> None:
-        """Take the next bytes."""
+        """Count events in the next bytes. Keep an error until `finish`."""
         if self._error is None:
             try:
                 self._counter.feed(block)
@@ -197,7 +197,12 @@ class _Counting:
                 self._error = _damaged(self._work, error.message)
 
     def finish(self) -> Counted | None:
-        """What was counted. Raises what is wrong with the events, where that is an error."""
+        """Return the count; without a number where the bytes are no events and that is no error.
+
+        Raises:
+            EventsDamaged, CutInsideEvent, SourceTruncated, IntegrityError: the bytes are no events,
+                and the slice is strict.
+        """
         if self._error is None:
             try:
                 return self._counter.finish()
@@ -209,14 +214,14 @@ class _Counting:
 
 
 def _damaged(work: VerifySlice, what: str) -> SluiceError:
-    """The error that there are no events, where a range begins inside one."""
+    """Return the error for bytes that are no events: a bound inside an event, or damage."""
     if work.range is not None or work.truncated:
         return _inside(work, what)
     return EventsDamaged(f"in {work.source}, {what}")
 
 
 def _inside(work: VerifySlice, what: str) -> SluiceError:
-    """The error that a range has its bounds inside events."""
+    """Return the error for a bound that lies inside an event."""
     what = f"in {work.source}, {what}"
     if work.truncated:
         return SourceTruncated(
@@ -231,7 +236,7 @@ def _inside(work: VerifySlice, what: str) -> SluiceError:
 
 
 def _source_digest(work: VerifySlice, source: Source, chunk: int, task: Task) -> bytes:
-    """The digest of a source chunk that no attempt wrote down before it died."""
+    """Read a source chunk whose digest no attempt has recorded, and return its digest."""
     start = chunk_start(chunk, work.origin)
     digester = ChunkDigester(start, work.limit)
     end = chunk_end(chunk, work.limit)
@@ -241,7 +246,7 @@ def _source_digest(work: VerifySlice, source: Source, chunk: int, task: Task) ->
 
 
 def verify_slices(template: VerifySlice, most: int) -> list[VerifySlice]:
-    """A segment's verification in slices of at most `most` bytes."""
+    """Cut a segment's verification into slices of at most `most` bytes, but of at least a chunk."""
     step = max(1, most // CHUNK)
     numbers = chunks(template.start, template.end)
     return [

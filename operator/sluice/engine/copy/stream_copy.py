@@ -1,6 +1,6 @@
-"""One stream's copy: carries out the steps that `core.copy.next_step` decides.
+"""Copy one stream: carry out the steps that `core.copy.next_step` decides.
 
-Steps that move bytes become slices for tasks; all others are short calls, made here.
+Steps that move bytes become slices for tasks. All other steps are short calls, made here.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class StreamCopyWork:
     """The copy of one stream of a plan.
 
     Args:
-        plan: what to copy; the recorded plan takes its place if there is another.
+        plan: what to copy. If another plan is recorded, that one takes its place.
         number: the stream's place in the whole plan.
-        sources: what is read; of a place for archives, the run that the plan names.
+        sources: the stores to read from. In a store of archives, the plan's run is read.
         target: the store to write to.
-        keep: whether the source of a move is kept all the same.
+        keep: whether to keep the source of a move.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class StreamCopyWork:
         self.ledger = Ledger(target, plan.copy_id, plan.target)
         self._places = sources
         self.target = target
-        # Another driver may have planned otherwise: the plan says which of them it is.
+        # Both endings are made: another driver's plan may be recorded, and it says which to use.
         self._new, self._existing = NewTarget(self, keep=keep), ExistingTarget(self)
-        # By segment and edition: what was checked of one that begins anew counts for nothing.
+        # By segment and edition: a segment that is restarted has to be verified again.
         self._checked: defaultdict[tuple[int, int], Checking] = defaultdict(Checking)
         self._reading(plan)
         self._segments: tuple[SegmentReport, ...] | None = None
@@ -81,7 +81,15 @@ class StreamCopyWork:
         return self._existing if self.plan.append else self._new
 
     def begin(self, *, late: bool, permit: Callable[[], None] | None) -> StreamReport | None:
-        """Take up the copy: refuse a target that is not ours, and make sure of the plan."""
+        """Begin or resume the copy: check the target, and record the plan or load the recorded one.
+
+        Args:
+            late: whether the plan may be old, so that the copy's state has to be checked first.
+            permit: called before the plan is recorded; raises if the copy must not begin.
+
+        Returns:
+            The report, if the copy is complete and nothing is left to do; else None.
+        """
         arrival = arrive(self.plan, self.target) if late else None
         digest = arrival.digest if arrival else check_plan(self.plan, self.target)
         if digest is not None:
@@ -92,13 +100,16 @@ class StreamCopyWork:
         return None
 
     def _reading(self, plan: StreamPlan) -> None:
-        """Take a plan, and read what it names."""
+        """Set the plan, and open the sources that it names."""
         self.plan = plan
         self.sources: Sequence[Source] = run_stores(plan, self._places)
         self._readings = Readings(plan.copy_id, self.sources)
 
     def look(self) -> Step:
-        """Observe, and decide the next step. Raises what `next_step` and `Readings.renew` do."""
+        """Look at the stores, and decide the next step.
+
+        Raises what `next_step` and `Readings.renew` raise.
+        """
         seen = self._ending.observe()
         if seen.sources is not None:
             self._readings.renew()
@@ -110,11 +121,11 @@ class StreamCopyWork:
         self._readings.give_back()
 
     def failed(self, error: SluiceError, *, cleaned: bool) -> StreamReport:
-        """The report of a copy that failed for good."""
+        """Return the report of a copy that failed for good."""
         return StreamReport.failed(self.plan, error, cleaned=cleaned)
 
     def let_go(self) -> None:
-        """Leave the target as it is to be while nobody goes on with the copy."""
+        """Leave the target as it has to be while no driver works on the copy."""
         self._ending.let_go()
 
     def perform(self, step: Step) -> None:
@@ -125,7 +136,7 @@ class StreamCopyWork:
             self._ending.perform(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
-        """The slices of a step that moves bytes, for one round."""
+        """Return the slices of a step that moves bytes, for one round."""
         if isinstance(step, Transfer):
             return [self._copy_slice(*part, limits, slots) for part in step.parts]
         most = limits.verify_bytes or limits.slice_bytes
@@ -137,7 +148,7 @@ class StreamCopyWork:
         ]
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
-        """Write down what a round learnt, and mark the segments that are verified by now."""
+        """Record digests and counts from a round, and mark segments that are verified by now."""
         self._readings.compare(results)
         records = [
             record
@@ -164,12 +175,12 @@ class StreamCopyWork:
             del self._checked[self._version(index)]
 
     def _is_checked(self, index: int) -> bool:
-        """Whether nothing is left to verify of a segment."""
+        """Tell whether a segment is verified completely."""
         whole = self._verify_slice(index)
         return whole is None or self._checked[self._version(index)].is_done(whole)
 
     def segment_digest(self, index: int) -> bytes | None:
-        """A segment's digest, None when a chunk's is not known."""
+        """Return a segment's digest; None if a chunk's digest is not known."""
         known = self._journal().known(index)
         segment = self.plan.segments[index]
         wanted = chunks(segment.start, segment.end)
@@ -178,20 +189,23 @@ class StreamCopyWork:
         return combine(known[chunk] for chunk in wanted)
 
     def segment_events(self, index: int) -> int | None:
-        """A segment's number of events: counted, or what the source's store says; None if neither.
+        """Return a segment's number of events: counted, or as its source's store says, or None.
 
-        What a store says is too low where transactions brought some of them.
+        A store's number is too low where events came by transactions.
         """
         return self._journal().events.get(index, self.plan.segments[index].events)
 
     def digest(self) -> str:
-        """The copy's digest: over its segments' digests in order, or UNVERIFIED."""
+        """Return the copy's digest, over its segments' digests in order, or UNVERIFIED."""
         digests = [self.segment_digest(index) for index in range(len(self.plan.segments))]
         known = [digest for digest in digests if digest is not None]
         return combine(known).hex() if len(known) == len(digests) else UNVERIFIED
 
     def finished(self, digest: str) -> StreamReport:
-        """The report of a copy that is whole; without segments if it was when this driver came."""
+        """Return the report of a complete copy.
+
+        It has no segments if the copy was complete already when this driver came.
+        """
         self._readings.give_back()
         return StreamReport(
             copy_id=self.plan.copy_id,
@@ -203,7 +217,7 @@ class StreamCopyWork:
         )
 
     def remember(self) -> None:
-        """Keep what the report says of segments: the journal is about to be deleted."""
+        """Make the segments' reports now: the journal is about to be deleted."""
         self._segments = self._report_segments()
 
     def _report_segments(self) -> tuple[SegmentReport, ...]:
@@ -247,7 +261,10 @@ class StreamCopyWork:
         )
 
     def _verify_slice(self, index: int, window: int | None = None) -> VerifySlice | None:
-        """The whole verification of a segment; None when there is nothing to read."""
+        """Return the verification of a whole segment; None if neither digests nor events need it.
+
+        A known count of events from the store is kept, unless the copy is verified.
+        """
         plan = self.plan
         segment = plan.segments[index]
         known = segment.events is not None
@@ -274,17 +291,21 @@ class StreamCopyWork:
         )
 
     def _reads(self, index: int) -> dict[str, Any]:
-        """What a slice is to read of a segment: in which store or run, under which full name."""
+        """Return the fields of a slice that name its source: store, run and full segment name."""
         segment = self.plan.segments[index]
         source = self.plan.source_of(segment)
         name = self.sources[source.store].segment_name(source.stream, segment.id)
         return {"store": source.store, "archive": source.archive, "source": name}
 
     def counted(self, index: int) -> int:
-        """The number of events of a segment that is verified."""
+        """Return the number of events of a verified segment.
+
+        Raises:
+            StoreUnavailable: the number is not known.
+        """
         if self.plan.verify and index not in self._journal().events:
-            # Another driver may have written it down, and then set the mark, since this one read
-            # the journal; only now is it certain that nobody could count them.
+            # Another driver may have recorded the count, and then set the mark, since this driver
+            # read the journal. Read it again before the store's number is used.
             self.ledger.load()
         events = self.segment_events(index)
         if events is None:
@@ -299,5 +320,5 @@ class StreamCopyWork:
 
     @property
     def staged(self) -> Staged:
-        """Its staging segments."""
+        """The staging segments of this copy."""
         return Staged(self.plan, self.ledger, self.target, self._ending.salt)

@@ -1,8 +1,8 @@
-"""The target of a copy as a stream: made, scaled as its source was, and configured at the end.
+"""Make a copy's target stream, scale it as its source was scaled, and configure it at the end.
 
-While a copy works on its target, the store neither scales it by itself nor drops anything. Each
-call is safe to repeat; a scale event names the segments that it ends, so one that comes late is
-refused.
+While a copy works on its target, the target has a fixed number of segments and no retention. So the
+store neither scales nor truncates it. Each call is safe to repeat. A scale event names the segments
+that it replaces, so the store refuses one that comes late.
 """
 
 from __future__ import annotations
@@ -30,31 +30,34 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Stream
 
 _NEVER: Final = 2_000_000_000
-"""Events per second that no segment reaches: a store does not split one that is to take so many."""
+"""Events per second that no segment reaches, so the store never splits one with this target."""
 
 
 def claim(plan: StreamPlan, store: Store) -> bool:
-    """Make the target, ours from the first moment; False when it is there."""
+    """Make the target, with this copy's tags from the start. Return False if it exists."""
     config = _at_rest(plan, len(plan.generations[0]))
     return store.create_stream(plan.target, config)
 
 
 def shape(plan: StreamPlan, segments: Sequence[int], store: Store) -> None:
-    """Give the target, which is empty, the key ranges of the first generation.
+    """Scale the empty target to the key ranges of the plan's first generation.
 
     Args:
         plan: the plan.
         segments: ids of the target's segments.
         store: the target store.
+
+    Raises:
+        TargetReplaced: the segments that it had before hold data.
     """
     wanted = [plan.segments[i].keys for i in plan.generations[0]]
     stream = store.describe(plan.target)
     if stream is not None and not has_shape(plan, stream.tail):
         stream = _scaled(plan, segments, wanted, store)
     if stream is None or not has_shape(plan, stream.tail):
-        return  # another driver, or somebody else, is at it: the next look tells
+        return  # another driver or another client changes it: the next look decides
     if has_shape(plan, stream.head):
-        return  # another driver has dropped what was there before, and may have published since
+        return  # another driver has truncated it already, and may have published since
     older = [segment.id for segment in stream.head]
     infos = store.infos([store.segment_name(plan.target, segment) for segment in older])
     if any(info is not None and info.length for info in infos):
@@ -66,12 +69,12 @@ def shape(plan: StreamPlan, segments: Sequence[int], store: Store) -> None:
 
 
 def scale(plan: StreamPlan, bound: Sequence[int], generation: int, store: Store) -> None:
-    """Make the segments of a generation, in place of those that take their keys.
+    """Scale the target to a generation: replace the segments that have its keys.
 
     Args:
         plan: the plan.
-        bound: ids of the target's segments, those of later generations too, in the plan's order.
-        generation: which one.
+        bound: ids of the target's segments, of later generations too, in the plan's order.
+        generation: the number of the generation.
         store: the target store.
     """
     before, after = plan.active[generation - 1], plan.active[generation]
@@ -80,8 +83,8 @@ def scale(plan: StreamPlan, bound: Sequence[int], generation: int, store: Store)
     if stream is None or identity.completed(stream.config.tags, plan.copy_id) is not None:
         return
     if stream.config.scaling.min_segments > len(after):
-        # A store takes no fewer segments than a policy wants, and brings the number of a fixed
-        # policy about by itself. So the policy is another one for this moment.
+        # A store refuses fewer segments than a policy wants, and scales to the number of a fixed
+        # policy by itself. So the target gets a policy by events until it is scaled.
         _update(plan, _at_rest(plan, 1, ScaleType.BY_EVENTS), store)
     _scaled(
         plan,
@@ -92,41 +95,41 @@ def scale(plan: StreamPlan, bound: Sequence[int], generation: int, store: Store)
 
 
 def settle(plan: StreamPlan, store: Store) -> None:
-    """Have the target scaled by nobody, however many segments it has."""
+    """Fix the target's number of segments at the present one, so that the store does not scale."""
     stream = store.describe(plan.target)
     if stream is not None and identity.completed(stream.config.tags, plan.copy_id) is None:
         _update(plan, _at_rest(plan, len(stream.tail)), store)
 
 
 def mend(plan: StreamPlan, ledger: Ledger, digest: str, store: Store) -> None:
-    """Give a target back what it said of itself, if it was whole by the time it was changed.
+    """Restore the configuration of a target that was complete when this driver changed it.
 
-    A store changes a configuration whatever that is by then, and who was held up between looking
-    and changing may come after another driver has ended the copy: with the journal gone, a target
-    of ours that does not say that it is whole was whole before.
+    A store replaces a configuration unconditionally. A driver that is held up between looking and
+    changing may come after another driver has completed the copy. That shows afterwards: the
+    journal is gone, and a target of this copy lacks the mark of a complete one.
 
     Args:
         plan: the plan.
-        ledger: the copy's journal; what was read of it stays as it is.
-        digest: the copy's.
+        ledger: the copy's journal. It is not loaded again.
+        digest: the copy's digest.
         store: the target store.
     """
     if ledger.is_there():
         return
     stream = store.describe(plan.target)
     if stream is None or set(stream.config.tags) != set(identity.owner_tags(plan.copy_id)):
-        return  # aborted, or begun or ended by others since
+        return  # the copy was aborted, or another driver has restored the configuration
     if not ledger.is_there():  # else another run has begun after an abort
         configure(plan, digest, store)
 
 
 def configure(plan: StreamPlan, digest: str, store: Store) -> None:
-    """Say on the target that it is whole, and give it the source's configuration.
+    """Mark the target as complete, and give it the source's configuration.
 
-    A number of segments that is fixed is the true one, since a store would scale to it: somebody
-    may have scaled the source by hand.
+    A fixed number of segments is set to the number that the target has: the store would scale to
+    it. The source's policy may have another number, since streams can be scaled by hand.
     """
-    # Plans that were recorded before have the source's marks, and keep them with their hash.
+    # Plans recorded by older versions hold the source's marks, which their hash covers.
     config = marks.plain(plan.config)
     tags = (*config.tags, *identity.owner_tags(plan.copy_id), identity.TAG_COMPLETE + digest)
     scaling, count = config.scaling, len(plan.active[-1])
@@ -137,7 +140,7 @@ def configure(plan: StreamPlan, digest: str, store: Store) -> None:
 
 
 def _update(plan: StreamPlan, config: StreamConfig, store: Store) -> None:
-    """Configure the target, unless another driver has meanwhile sealed it whole."""
+    """Configure the target, unless another driver has meanwhile completed and sealed it."""
     try:
         store.update_stream(plan.target, config)
     except StoreRejected:
@@ -151,7 +154,7 @@ def _update(plan: StreamPlan, config: StreamConfig, store: Store) -> None:
 
 
 def _at_rest(plan: StreamPlan, segments: int, type_: ScaleType = ScaleType.FIXED) -> StreamConfig:
-    """What a target is configured with while it is being made."""
+    """Return the configuration of a target while a copy works on it."""
     scaling = Scaling(min_segments=segments)
     if type_ is not ScaleType.FIXED:
         scaling = Scaling(type=type_, target_rate=_NEVER, scale_factor=2, min_segments=segments)
@@ -162,7 +165,11 @@ def _at_rest(plan: StreamPlan, segments: int, type_: ScaleType = ScaleType.FIXED
 def _scaled(
     plan: StreamPlan, sealed: Sequence[int], ranges: Sequence[KeyRange], store: Store
 ) -> Stream | None:
-    """Scale the target, unless another driver has; the target as it is then."""
+    """Scale the target, unless another driver has. Return the target as it is then.
+
+    Raises:
+        StoreBusy: the store refused, though the segments to seal are still there.
+    """
     before = store.describe(plan.target)
     if before is None:
         return None
@@ -172,14 +179,14 @@ def _scaled(
     except StoreRejected as error:
         stream = store.describe(plan.target)
         if stream is not None and {segment.id for segment in stream.tail} >= set(sealed):
-            # Another driver may have given the target another policy directly before.
+            # Another driver may have set another policy directly before.
             raise StoreBusy(error.message) from error
         return stream
     return store.describe(plan.target)
 
 
 def _snapped(keys: KeyRange, edges: Iterable[float]) -> KeyRange:
-    """A range whose edges are the target's own, where they differ from them by rounding only."""
+    """Return a range with the target's own edges, where its edges differ by rounding only."""
 
     def snap(edge: float) -> float:
         return next((known for known in edges if abs(known - edge) < ROUNDING), edge)

@@ -1,7 +1,7 @@
-"""What a driver has verified so far of a segment that is staged whole.
+"""Keep track of what a driver has verified of a staged segment.
 
-It is remembered by the driver only: what lasts is the mark on the staged segment, and the number of
-events in the journal, both written once all of it is done. Another driver begins again.
+Only this driver knows it. When a whole segment is verified, the number of events goes into the
+journal, and the mark onto the staged segment. Until then, another driver begins again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Checking:
-    """Verifies one segment, slice by slice."""
+    """The verification of one segment, slice by slice."""
 
     def __init__(self) -> None:
         self._done: dict[int, CountedStretch] = {}
 
     def take(self, result: SliceResult) -> None:
-        """Take in what came of a slice, if nothing went wrong."""
+        """Add the result of a slice, unless it failed."""
         work = result.slice
         if (
             result.error is None
@@ -33,11 +33,11 @@ class Checking:
             self._done[work.start] = CountedStretch(work.start, work.end, result.counted)
 
     def left(self, template: VerifySlice, most: int) -> list[VerifySlice]:
-        """The slices that are still to be done, of at most `most` bytes.
+        """Return the slices that are left to do, then those whose events are to be counted again.
 
         Args:
             template: the verification of the whole segment.
-            most: bytes.
+            most: most bytes of a slice.
         """
         pieces = verify_slices(template, most)
         left = [piece for piece in pieces if piece.start not in self._done]
@@ -48,7 +48,7 @@ class Checking:
         return left
 
     def is_done(self, template: VerifySlice) -> bool:
-        """Whether every byte was verified, and every event counted."""
+        """Tell whether every byte is verified and every event counted."""
         size = sum(stretch.end - stretch.start for stretch in self._done.values())
         if size != template.size:
             return False
@@ -56,6 +56,6 @@ class Checking:
 
     @property
     def events(self) -> int | None:
-        """The number of events, once all is done; None where they are none, or not counted."""
+        """The number of events once all is done; None if not counted, or bytes are no events."""
         total = add_up(self._done.values())
         return total.events if self._done and isinstance(total, Total) else None

@@ -1,1 +1,1 @@
-"""Rounds of work that tasks do side by side, at the limits that hold."""
+"""Rounds: slices of work that tasks do side by side, within the limits."""

@@ -1,4 +1,4 @@
-"""Rounds of slices at the limits that hold: where they run, how many at once, how fast."""
+"""Run rounds of slices within the limits: decide where, how many at once, and how fast."""
 
 from __future__ import annotations
 
@@ -24,28 +24,34 @@ ROUND_SLICES: Final = 2
 
 
 def tasks_at(rate: float | None, slots: int, unit: int = CHUNK) -> int:
-    """How many tasks a round has at a rate: as many as get a unit of bytes a second each.
+    """Return how many tasks a round has at a rate: as many as get one unit of bytes per second.
 
-    A task ends where a unit does, and a new limit holds from the next round on: so units are short.
+    A task can end only where a unit ends, and a new limit holds from the next round on. So a unit
+    must not take a task long.
+
+    Args:
+        rate: most bytes per second of all tasks; None for no limit.
+        slots: how many tasks can run at once.
+        unit: bytes after which a task can end.
     """
     return slots if rate is None else max(1, min(slots, int(rate // unit)))
 
 
 def is_slow(limits: Limits, unit: int = CHUNK) -> bool:
-    """Whether a rate is so low that it is no task's: it would take long to the end of a unit.
+    """Tell whether the rate is too low for tasks: a unit would take too long.
 
-    Then the driver's process moves the bytes, where a new limit is seen at once, and one does.
+    Then the driver's own process moves the bytes, where a new limit takes effect at once.
     """
     rate = limits.bytes_per_second
     return rate is not None and rate < 2 * unit
 
 
 class Rounds:
-    """Runs rounds.
+    """A runner of rounds.
 
     Args:
-        executor: where tasks run side by side.
-        slow: where they run at a low rate, which keeps to the limits by itself; None for the same.
+        executor: runs tasks side by side.
+        slow: runs slices at a low rate, and follows the limits by itself; None for `executor`.
         unit: bytes after which a task can end.
         clock: time.
     """
@@ -65,21 +71,23 @@ class Rounds:
         self._account = Account()
 
     def is_slow(self, limits: Limits) -> bool:
-        """Whether no tasks run at these limits."""
+        """Tell whether the rate is too low for tasks."""
         return is_slow(limits, self._unit)
 
     def is_inline(self, slices: Sequence[Slice], limits: Limits) -> bool:
-        """Whether a thread that works on one of many streams moves these bytes itself."""
+        """Tell whether a thread that works on one of many streams moves these bytes itself."""
         return self.is_slow(limits) or is_small(sum(work.size for work in slices), limits)
 
     def executor(self, limits: Limits) -> Executor:
-        """Where slices run at these limits."""
+        """Return the executor for these limits."""
         return self._slow if self._slow is not None and self.is_slow(limits) else self._executor
 
     def fitted(self, limits: Limits) -> Limits:
-        """The same limits, with slices that fit their rate.
+        """Return the limits with sizes of slices that fit their rate.
 
-        Those whose time ends them have bytes enough to make up for what was not moved before.
+        A slice that copies ends when its time is over. It may have twice the bytes of a round, to
+        make up for the time between rounds. A slice that verifies ends only after its bytes, so it
+        gets its share of a round.
         """
         rate = limits.bytes_per_second
         if rate is None:
@@ -93,12 +101,12 @@ class Rounds:
         )
 
     def choose(self, slices: Sequence[Slice], limits: Limits) -> list[Slice]:
-        """Those of the slices, in their order, that make a round."""
+        """Return the first of the slices, as many as make a round."""
         tasks = tasks_at(limits.bytes_per_second, self.executor(limits).slots, self._unit)
         return take(slices, ROUND_SLICES * tasks * limits.slice_bytes, lambda work: work.size)
 
     def run(self, slices: Sequence[Slice], limits: Limits) -> list[SliceResult]:
-        """Run slices, shared out among tasks. Raises as Executor."""
+        """Share slices out among tasks, and run them. Raises what `Executor.run` raises."""
         executor, limit = self.executor(limits), limits.bytes_per_second
         tasks = tasks_at(limit, executor.slots, self._unit)
         shares = share_out(slices, tasks, lambda work: work.size)

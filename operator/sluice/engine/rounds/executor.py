@@ -1,4 +1,4 @@
-"""Where slices run: the engine asks for tasks and does not know what they are."""
+"""Executors: they run the engine's slices in tasks. The engine does not know what a task is."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source, Store
 
 INLINE_BYTES: Final = 1 << 20
-"""Bytes that a step of one of many streams moves in the thread that does it."""
+"""Most bytes that a step of one of many streams moves in the thread that does the step."""
 
 INLINE_PLAN: Final = 8 << 20
-"""Bytes that one process copies of a stream by itself, since Spark takes a second to start.
+"""Most bytes of a single stream that one process copies without Spark, which takes 1 s to start.
 
-Chosen, not measured: 1 MB takes half a second, and of longer ones nobody has taken the time.
-Parts are not shorter, so there is little that tasks could do side by side.
+This is chosen, not measured: copying 1 MB takes half a second, and larger sizes were not timed.
+Parts are not shorter than this, so tasks could do little side by side.
 """
 
 INLINE_RUN: Final = 32 << 20
-"""Bytes that one process archives by itself, many events to an object."""
+"""Most bytes that one process archives without Spark, with many events in an object."""
 
 INLINE_EVENTS: Final = 1 << 20
-"""Bytes that it archives with an object for each event: many objects take longer than few."""
+"""Most bytes that it archives with an object for each event: many objects take longer than few."""
 
 
 def is_small(size: int, limits: Limits) -> bool:
-    """Tell whether a step of one of many streams moves so many bytes without tasks.
+    """Tell whether a step of one of many streams moves `size` bytes without tasks.
 
-    Not below a limit, which is shared out among all tasks.
+    With a rate limit it uses tasks, since only rounds share the rate out.
     """
     return limits.bytes_per_second is None and size <= INLINE_BYTES
 
 
 def is_small_plan(size: int) -> bool:
-    """Tell whether the copy of a single stream moves so many bytes without tasks."""
+    """Tell whether the copy of a single stream moves `size` bytes without tasks."""
     return size <= INLINE_PLAN
 
 
 def is_small_run(size: int, *, of_events: bool) -> bool:
-    """Tell whether a run of an archive moves so many bytes without tasks.
+    """Tell whether a run of an archive moves `size` bytes without tasks.
 
     Args:
         size: bytes.
@@ -57,7 +57,7 @@ def is_small_run(size: int, *, of_events: bool) -> bool:
 
 
 class Executor(Protocol):
-    """Runs tasks side by side. A task is a list of slices, done one after the other."""
+    """An executor of tasks side by side. A task is a list of slices, done one after the other."""
 
     @property
     def slots(self) -> int:
@@ -67,23 +67,23 @@ class Executor(Protocol):
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
         """Run all tasks to their end.
 
-        Results come in any order and may be fewer than the slices: what is missing is seen in the
-        store and done in the next round.
+        Results come in any order. Some slices may have none: the next look at the store finds what
+        is missing, and the next round does it.
 
         Raises:
-            InfrastructureError: no result could be had.
+            InfrastructureError: there is no result at all.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class InlineExecutor:
-    """Runs every task in the calling thread.
+    """An executor that runs every task in the calling thread.
 
     Attributes:
         sources, target: the stores.
-        slots: see Executor.
-        pace: what is moved keeps to it, and not to the rates of slices; None for these.
+        slots: for how many tasks slices are made.
+        pace: limits the rate in place of the slices' own rates; None for those.
     """
 
     sources: Sequence[Source]
@@ -92,7 +92,7 @@ class InlineExecutor:
     pace: RateLimiter | None = None
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-        """See Executor."""
+        """Run all tasks, one after the other."""
         return [
             result
             for task in tasks

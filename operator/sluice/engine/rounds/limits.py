@@ -1,4 +1,4 @@
-"""What a copy may use."""
+"""The limits of a copy."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from sluice.core.values.rounds import SLICE_BYTES, SLICE_SECONDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a copy may use; may change between rounds.
+    """The limits of a copy. They may change between rounds.
 
     Attributes:
-        in_flight_bytes: bytes sent to the target store and not confirmed, over all tasks.
-        bytes_per_second: over all tasks; None for no limit.
+        in_flight_bytes: most bytes sent to the target store and not confirmed, over all tasks.
+        bytes_per_second: most bytes per second, over all tasks; None for no limit.
         slice_bytes: most bytes of one slice.
-        verify_bytes: of one that verifies, which ends at no other time; None for as many.
-        slice_seconds: after this time tasks of a round begin no other slice, and end theirs where
-            the next chunk or object ends.
-        parallelism: of many streams, how many are worked on at once.
-        stop_at_failure: whether, of many streams, no other one is begun once one has failed.
+        verify_bytes: most bytes of a slice that verifies, which no time limit ends; None for
+            `slice_bytes`.
+        slice_seconds: after this time a task begins no other slice, and ends its slice at the end
+            of the next chunk or object.
+        parallelism: most streams that are worked on at once.
+        stop_at_failure: whether to begin no other stream after one has failed.
     """
 
     in_flight_bytes: int = 16 << 20
@@ -31,5 +32,5 @@ class Limits:
     stop_at_failure: bool = False
 
     def window(self, slots: int) -> int:
-        """A task's share of the bytes in flight."""
+        """Return a task's share of the bytes in flight, at least 1 MiB."""
         return max(1 << 20, self.in_flight_bytes // slots)

@@ -1,4 +1,4 @@
-"""Runs the work of many streams: rounds of slices over all, until each is done or given up."""
+"""Run the work of many streams in shared rounds, until each stream is done or given up."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Runner(Generic[P, R]):
-    """Does what is to be done for several streams.
+    """A runner of the work of several streams.
 
     Args:
-        works: what, numbered by their places.
-        executor: where slices run.
-        limits: asked before every round.
-        listener: hears of every step.
+        works: the work of each stream; each one's `number` is its place.
+        executor: runs slices.
+        limits: returns the present limits; called before every round.
+        listener: called at every step and retry.
         clock: time.
         patience: seconds without progress after which a failing stream is given up; None for
             each error category's own.
@@ -54,11 +54,11 @@ class Runner(Generic[P, R]):
         ]
 
     def run(self) -> list[R]:
-        """Run to the end.
+        """Run until each stream is done or has failed for good.
 
         Returns:
-            A report for each stream of the plan, in order; a stream that failed for good has its
-            error in the report. Others go on.
+            A report for each stream of the plan, in order. The report of a failed stream has its
+            error; the other streams go on.
         """
         try:
             while active := [run for run in self._runs if run.report is None]:
@@ -71,7 +71,7 @@ class Runner(Generic[P, R]):
         return [run.report for run in self._runs if run.report is not None]
 
     def _turn(self, active: list[StreamRun[P, R]]) -> None:
-        """Go on with all that can be gone on with, or wait."""
+        """Advance all streams that are not waiting. If all are, sleep until the first is due."""
         limits = self._rounds.fitted(self._limits())
         now = self._clock.monotonic()
         ready = [run for run in active if run.not_before <= now]
@@ -85,7 +85,7 @@ class Runner(Generic[P, R]):
             self._round(slices, limits)
 
     def _round(self, slices: list[Slice], limits: Limits) -> None:
-        """Run slices, and let each stream absorb its results."""
+        """Run a round of slices, and give each stream its results."""
         chosen = self._rounds.choose(slices, limits)
         concerned = [self._runs[number] for number in sorted({work.stream for work in chosen})]
         try:

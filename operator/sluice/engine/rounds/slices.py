@@ -1,7 +1,8 @@
-"""A slice: bounded work for a task, as a value that travels to a task and back in its result.
+"""Slices: bounded pieces of work, as values that are sent to tasks and come back in results.
 
-It carries no credentials and no state: where to go on is asked of the store, so a task is safe to
-run twice, or twice at once, and a slice that another task overtook simply ends.
+A slice holds no credentials and no state. Each time it runs, it asks the store where to go on. So
+it is safe to run a slice twice, or twice at once. A slice that another task has overtaken just
+ends.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source
 
     Ends = tuple[Source, Place]
-    """What a slice reads from, and writes to."""
+    """The stores that a slice reads from and writes to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +34,10 @@ class Slice(ABC):
     Attributes:
         stream: the stream's place in the plan.
         segment: the segment's place in its stream's plan.
-        store: the place of the store to read from.
-        archive: the run to read, where that is a place for archives.
+        store: the number of the store to read from.
+        archive: the run to read, if that is a store of archives.
         rate: most bytes per second; None for no limit.
-        seconds: of its task, after which it ends where its kind can.
+        seconds: time of its task, after which the slice ends if its kind can end early.
     """
 
     stream: int = 0
@@ -49,7 +50,7 @@ class Slice(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Bytes to move, for sharing out."""
+        """Bytes to move, by which slices are shared out among tasks."""
 
     @abstractmethod
     def run(self, source: Source, target: Place, task: Task) -> SliceResult:
@@ -61,19 +62,19 @@ class Slice(ABC):
             task: the pace to keep to, and the time that is left.
 
         Returns:
-            What came of it; errors of the tree are in there, others propagate.
+            The result. A SluiceError is kept in it; other errors propagate.
         """
 
 
 @dataclass(slots=True, kw_only=True)
 class SliceResult:
-    """What came of a slice.
+    """The result of a slice.
 
     Attributes:
         slice: the slice.
         moved: bytes that were moved or compared.
-        digests: SHA-256 of source chunks that became known.
-        error: why the slice ended early.
+        digests: SHA-256 of source chunks, by chunk number, that the slice has read whole.
+        error: the error that ended the slice early.
     """
 
     slice: Slice
@@ -83,31 +84,31 @@ class SliceResult:
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        """Keep an error of the block. The result keeps the work before it, too."""
+        """Keep an error of the block in the result, beside the work done before it."""
         try:
             yield
         except InvalidEventNumber:
-            pass  # another driver is at this part: the next look asks the store where to go on
+            pass  # another driver writes this part: the next look asks the store where to go on
         except SluiceError as error:
             self.error = error
 
 
 def run_slice(work: Slice, source: Source, target: Place, task: Task | None = None) -> SliceResult:
-    """Do a slice, in a task of its own where none is given."""
+    """Run a slice, in its own task if none is given."""
     return work.run(source, target, task or Task(work.rate, work.seconds))
 
 
 def run_share(
     share: Sequence[Slice], stores: Callable[[Slice], Ends], pace: RateLimiter | None = None
 ) -> Iterator[SliceResult]:
-    """Do the slices of a task, one after the other, for as long as its time lasts.
+    """Run the slices of a task, one after the other, until its time is over.
 
-    The first one is begun in any case. Slices that are not begun are left to the next round.
+    The first slice is begun in any case. Slices that are not begun are left to the next round.
 
     Args:
         share: the slices.
-        stores: gives the stores that a slice reads from and writes to.
-        pace: shared with other work that is to keep to it as well; None for a pace of their own.
+        stores: returns the stores that a slice reads from and writes to.
+        pace: a rate limiter shared with other work; None to keep to the slices' own rate.
     """
     task = None
     for work in share:

@@ -1,4 +1,4 @@
-"""Keeping work below a rate that may change while it goes on."""
+"""Keep work below a rate that may change meanwhile."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from sluice.engine.rounds.work import Clock
 
 STEP: Final = 0.25
-"""Most seconds of sleep between two looks whether the rate is another one, or all is to stop."""
+"""Most seconds to sleep before the rate is asked again, which may have changed or end the work."""
 
 
 class RateLimiter:
-    """What all that is moved in one process keeps to, in however many threads.
+    """A limiter of the bytes that all threads of a process move.
 
     Args:
-        rate: gives the most bytes per second that hold now, None for no limit. It is asked before
-            every block and while waiting; what it raises ends the work of the thread that asks.
+        rate: returns the present limit in bytes per second, None for no limit. It is called before
+            every block and while waiting. An error that it raises ends the calling thread's work.
         clock: time.
     """
 
@@ -33,7 +33,7 @@ class RateLimiter:
         self._bucket = TokenBucket(clock.monotonic())
 
     def ready(self) -> bool:
-        """Whether bytes may be moved now, without waiting."""
+        """Tell whether bytes may be moved now, without waiting."""
         rate = self._rate()
         with self._lock:
             return not self._bucket.wait(rate, self._clock.monotonic())
@@ -42,10 +42,10 @@ class RateLimiter:
         """Wait until bytes may be moved, and count them.
 
         Args:
-            most: how many there are to be moved.
+            most: most bytes that the caller wants to move.
 
         Returns:
-            How many of them may be.
+            How many of them it may move now.
         """
         while True:
             rate = self._rate()
@@ -58,18 +58,18 @@ class RateLimiter:
             self._clock.sleep(min(wait, STEP))
 
     def spend(self, count: int) -> None:
-        """Wait until so many bytes may be moved, and count them."""
+        """Wait until `count` bytes may be moved, and count them."""
         while count:
             count -= self.take(count)
 
 
 class Task:
-    """What slices that are done one after the other may use.
+    """The rate and time of a task, whose slices run one after the other.
 
     Args:
         rate: most bytes per second; None for no limit.
-        seconds: after which its time is over.
-        pace: takes the place of the rate.
+        seconds: time until the task is over.
+        pace: a rate limiter that takes the place of the rate.
     """
 
     def __init__(self, rate: float | None, seconds: float, pace: RateLimiter | None = None) -> None:
@@ -78,5 +78,5 @@ class Task:
 
     @property
     def over(self) -> bool:
-        """Whether its time is over."""
+        """Whether the task's time is over."""
         return time.monotonic() >= self._until

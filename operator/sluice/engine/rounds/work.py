@@ -1,4 +1,4 @@
-"""One stream's copy within a run: its steps, what is tried again, and when it is given up."""
+"""Carry out one stream's copy within a run: do its steps, retry errors, and give up."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source
 
 MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)
-"""Refusals that mean the world is not as it was observed: looking again says how it is."""
+"""Refusals that mean that the store has changed since the observation. Look again at once."""
 
 CLEANED = (Category.SPEC, Category.INTEGRITY)
-"""Failures of these categories take their staging and their unpublished target with them."""
+"""After failures of these categories, staging and the unpublished target are deleted."""
 
 KEPT = (CopyAborted, *UNDECIDED)
-"""Failures that leave all as it is: there is nothing any more, or a person has to decide first."""
+"""Failures that delete nothing: nothing is left, or a person has to decide first."""
 
 T = TypeVar("T")
 P = TypeVar("P")
 """A plan of one stream."""
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
-"""What came of it."""
+"""The report of one stream."""
 
 
 class Clock(Protocol):
-    """Time, so that tests can own it."""
+    """A clock, which tests can replace."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment."""
+        """Return seconds since some moment."""
         ...
 
     def sleep(self, seconds: float, /) -> None:
@@ -59,17 +59,17 @@ class Clock(Protocol):
 
 if TYPE_CHECKING:
     CopyRun: TypeAlias = "StreamRun[Any, Any]"
-    """The copy of one stream of a scope, whatever it is copied from and to."""
+    """The run of one stream of a scope, from and to any kind of store."""
 
 
 class Work(Protocol[P, R_co]):
-    """What is done step by step for one stream: its copy, or a run of its archive.
+    """The work on one stream, step by step: its copy, or a run of its archive.
 
-    Nothing is remembered between two steps but what the stores say, so whoever comes can go on.
+    Between two steps only the stores hold state, so any driver can go on.
 
     Attributes:
-        plan: what is done.
-        number: its place among those that are done together.
+        plan: the plan of the work.
+        number: its place among the works that run together.
         sources: the stores that its slices are read from.
     """
 
@@ -78,19 +78,19 @@ class Work(Protocol[P, R_co]):
     sources: Sequence[Source]
 
     def begin(self, *, late: bool, permit: Callable[[], None] | None) -> R_co | None:
-        """Take it up, and make sure of the plan.
+        """Begin or resume the work, and make sure that its plan is the recorded one.
 
         Args:
-            late: whether the plan may be old, and nobody has looked since.
-            permit: called before what is not whole is begun; raises what keeps it from that.
+            late: whether the plan may be old, so that its state has to be checked first.
+            permit: called before work that is not complete begins; raises if it must not begin.
 
         Returns:
-            The report, where it is done already.
+            The report, if the work is done already; else None.
         """
         ...
 
     def look(self) -> Step:
-        """Observe, and decide the next step."""
+        """Look at the stores, and decide the next step."""
         ...
 
     def perform(self, step: Step) -> None:
@@ -98,58 +98,58 @@ class Work(Protocol[P, R_co]):
         ...
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
-        """The slices of a step that moves bytes, for one round."""
+        """Return the slices of a step that moves bytes, for one round."""
         ...
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
-        """Write down what a round has brought."""
+        """Record the results of a round."""
         ...
 
     def finished(self, digest: str) -> R_co:
-        """The report of what is whole, under that digest."""
+        """Return the report of complete work with this digest."""
         ...
 
     def give_up(self) -> None:
-        """Delete what there is of it."""
+        """Delete all that the work has made and not published."""
         ...
 
     def failed(self, error: SluiceError, *, cleaned: bool) -> R_co:
-        """The report of what failed for good."""
+        """Return the report of work that failed for good."""
         ...
 
     def let_go(self) -> None:
-        """Leave all as it is to be while nobody goes on with it."""
+        """Leave the stores as they have to be while no driver does this work."""
         ...
 
 
 class Listener(Protocol):
-    """Hears what is done for a stream. Called from the thread that does it."""
+    """A listener to the work on streams. It is called from the thread that does the work."""
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
-        """A step begins."""
+        """Note that a step begins."""
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
-        """A step failed and is tried again after `delay` seconds."""
+        """Note that a step failed, and is tried again after `delay` seconds."""
 
 
 class Silent:
-    """A listener that does not care."""
+    """A listener that ignores all calls."""
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
-        """See Listener."""
+        """Do nothing."""
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
-        """See Listener."""
+        """Do nothing."""
 
 
 class StreamRun(Generic[P, R]):
-    """A stream's copy, or the run of its archive, within a run of many.
+    """The progress of one stream's copy, or archive run, within a run of many streams.
 
-    Whoever uses it, it is one thread at a time.
+    Different threads may use it, but only one at a time.
 
     Args:
         copy: the copy.
-        listener: hears of every step.
+        listener: called at every step and retry.
         clock: time.
         patience: seconds without progress after which it is given up; None for each error
             category's own.
@@ -157,8 +157,8 @@ class StreamRun(Generic[P, R]):
 
     Attributes:
         copy: the copy.
-        report: what came of it, once it has ended.
-        not_before: when it is to be gone on with, by the clock.
+        report: its report, once it has ended.
+        not_before: time by the clock before which it waits.
         moves: rounds in which bytes of it were moved or compared.
     """
 
@@ -194,23 +194,23 @@ class StreamRun(Generic[P, R]):
         """Do the steps up to the next that moves bytes.
 
         Returns:
-            Its slices for the executor; none where the copy has ended, waits, or is to be looked at
-            again.
+            The slices of that step for the executor. No slices if the copy has ended, waits, or has
+            to be looked at again.
         """
         return self._guarded(lambda: self._advance(limits, executor)) or []
 
     def slices(self, limits: Limits, executor: Executor) -> list[Slice]:
-        """The slices of the step that moves bytes, for this executor and these limits."""
+        """Return the slices of the pending step, for this executor and these limits."""
         return (
             [] if self._pending is None else self.copy.slices(self._pending, limits, executor.slots)
         )
 
     def absorb(self, results: Sequence[SliceResult]) -> None:
-        """Take in a round's results; the first error of a slice counts as the stream's."""
+        """Absorb a round's results. The first error of a slice counts as the stream's."""
         self._guarded(lambda: self._absorb(results))
 
     def failed(self, error: SluiceError) -> None:
-        """Try again later, or give the stream up."""
+        """Schedule a retry, or give the stream up, by the error's category."""
         now = self._clock.monotonic()
         delay = self._patience.delay(error, now)
         if delay is None:
@@ -220,7 +220,7 @@ class StreamRun(Generic[P, R]):
             self._listener.retry(self.copy, error, delay)
 
     def let_go(self) -> None:
-        """Leave nothing changed in a target that is somebody's; the next driver tries it too."""
+        """Let the work restore its target. Errors are ignored: the next driver tries it again."""
         if self._began:
             with suppress(SluiceError):
                 self.copy.let_go()
@@ -248,12 +248,16 @@ class StreamRun(Generic[P, R]):
         return []
 
     def _perform(self, step: Step) -> None:
-        """Carry out a step. Only the first time is progress, and what failed was not done."""
+        """Carry out a step.
+
+        Only its first success counts as progress, so a step without effect is retried with a wait,
+        and given up at last.
+        """
         if self._done > self.MOST_REPEATS:
-            self._done = self.MOST_REPEATS  # it is done once more after the wait
+            self._done = self.MOST_REPEATS  # do it once more after the wait
             raise StoreUnavailable(f"{type(step).__name__} was done and shows no effect")
         self.copy.perform(step)
-        self._done += 1
+        self._done += 1  # not reached if the step raised
         if self._done == 1:
             self._patience.advanced()
 
@@ -270,7 +274,7 @@ class StreamRun(Generic[P, R]):
         self._surprises = 0
 
     def _guarded(self, action: Callable[[], T]) -> T | None:
-        """Do something for the stream; its errors are its own alone."""
+        """Do something for the stream. Its errors do not affect other streams."""
         try:
             return action()
         except MOVED_ON as error:
@@ -282,10 +286,11 @@ class StreamRun(Generic[P, R]):
         return None
 
     def _given_up(self, error: SluiceError) -> R:
-        """The report of a copy that failed for good.
+        """Clean up after a failure for good, and return the report.
 
-        What only a person can mend (the spec, the data) leaves nothing behind. What may pass (a
-        store that is down, a wrong password) keeps what is staged, so that the copy goes on.
+        After an error that only a person can remove (in the spec, in the data), staging is deleted.
+        After one that may pass (a store that is down, a wrong password), staging is kept, so that a
+        later run goes on from there.
         """
         cleaned = False
         if self._began and error.category in CLEANED and not isinstance(error, KEPT):

@@ -1,4 +1,4 @@
-"""Deleting what is staged, and never what is being merged."""
+"""Delete staging segments, but never while they are being merged."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ if TYPE_CHECKING:
 
 
 def clear_names(copy_id: str, names: Sequence[Sequence[str]], store: Store) -> int:
-    """Delete staging segments by name: the parts of each segment of a plan.
+    """Delete staging segments by name.
 
-    What they would be published into must be shut. Merging parts is fenced off here, since a
-    deletion must never meet a merge of the same segment.
+    The segments that they would be published into must be shut to publishing. Merges of parts are
+    fenced off here, since a deletion must never meet a merge of the same segment.
+
+    Args:
+        copy_id: the copy.
+        names: for each segment of a plan, the names of its parts, the first part first.
+        store: the target store.
 
     Returns:
-        How many there were.
+        How many staging segments were deleted.
     """
     attribute = identity.stitch_attribute(copy_id)
     heads = [parts[0] for parts in names if parts]
-    # All are looked for in one go: most are gone, and each that is would cost two calls.
+    # Look for all of them at once: most are gone, and fencing a missing one would cost two calls.
     for first, info in zip(heads, store.infos(heads), strict=True):
         if info is not None:
             _fence(store, first, attribute)
@@ -34,7 +39,7 @@ def clear_names(copy_id: str, names: Sequence[Sequence[str]], store: Store) -> i
 
 
 def _fence(store: Store, name: str, attribute: UUID) -> None:
-    """Let no more parts be merged into a segment. One that is gone or sealed takes none anyway."""
+    """Fence off merges of parts into a segment. If it is gone or sealed, it takes none anyway."""
     while True:
         (value,) = store.attributes([(name, attribute)])
         try:
@@ -47,7 +52,7 @@ def _fence(store: Store, name: str, attribute: UUID) -> None:
 
 
 def _delete(store: Store, names: Sequence[str]) -> int:
-    """Delete those of the segments that exist."""
+    """Delete the segments that exist, and return how many there were."""
     there = [name for name, info in zip(names, store.infos(names), strict=True) if info]
     for name in there:
         store.delete(name)

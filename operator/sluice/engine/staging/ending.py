@@ -1,4 +1,4 @@
-"""How staged bytes become readable: what a new target and one that is there have in common."""
+"""Endings: how staged bytes become readable, in a new target or in an existing one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class StagedStream(Protocol):
-    """The stream that is to become readable.
+    """The stream whose bytes an ending makes readable.
 
     Attributes:
-        plan: what is copied; an ending may put the amended plan in its place.
+        plan: what is copied. An ending replaces it with the plan that the journal has amended.
         ledger: its journal.
         sources: the stores to read from, as the plan numbers them.
     """
@@ -35,7 +35,7 @@ class StagedStream(Protocol):
 
     @property
     def staged(self) -> Staged:
-        """Its staging segments."""
+        """The staging segments of its copy."""
         ...
 
     def digest(self) -> str:
@@ -43,22 +43,22 @@ class StagedStream(Protocol):
         ...
 
     def counted(self, index: int) -> int:
-        """Give the number of events of a segment that is verified."""
+        """Give the number of events of a verified segment."""
         ...
 
     def remember(self) -> None:
-        """Keep what the report says of segments: the journal is about to be deleted."""
+        """Make the segments' reports now: the journal is about to be deleted."""
         ...
 
 
 class Ending(Protocol):
-    """How the bytes of a stream become readable.
+    """The way in which the bytes of a stream become readable.
 
-    Staging, verifying and stitching are the same for all; the rest of the steps are its own.
+    Staging, stitching and verifying are the same for all endings. The other steps differ.
     """
 
     def salt(self, index: int) -> str:
-        """Give what tells staging of this attempt at a segment from that of another one."""
+        """Give the salt of staging names, which differs between attempts at a segment."""
         ...
 
     def observe(self) -> Observed:
@@ -74,5 +74,5 @@ class Ending(Protocol):
         ...
 
     def let_go(self) -> None:
-        """Leave the target as it is to be while nobody goes on with the copy."""
+        """Leave the target as it has to be while no driver works on the copy."""
         ...

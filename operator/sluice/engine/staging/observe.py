@@ -1,8 +1,8 @@
-"""Looking at what the stores hold of a copy.
+"""Observe what the stores hold of a copy.
 
-The order of looking matters where other drivers act meanwhile: the journal before the target, since
-a copy says on its target that it is whole before it deletes its journal; staging segments before
-attributes, since a segment that is gone was merged, and the attribute then says so already.
+Other drivers may act meanwhile, so the order of the reads matters. The journal is read before the
+target, since a copy marks its target complete before it deletes its journal. Staging segments are
+read before attributes: if a segment is gone, it was merged, and the attribute says so already.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 TRIES = 10
-"""Looks at a target that another driver scales meanwhile; each time it has gone on."""
+"""How often a copy is observed again because another driver has gone on meanwhile."""
 
 
 def staging_names(
@@ -38,7 +38,17 @@ def staging_names(
     parts: int,
     attempt: int = 0,
 ) -> list[str]:
-    """The full names of a segment's staging segments, by the target segment's id and place."""
+    """Return the full names of a segment's staging segments, one for each part.
+
+    Args:
+        store: the target store.
+        copy_id: the copy.
+        target: its target stream.
+        segment: id of the target's segment, beside which staging lies.
+        index: the segment's place in the plan.
+        parts: how many parts the segment has.
+        attempt: how often the segment was restarted.
+    """
     salt = identity.attempt_salt(attempt)
     return [
         store.staging_name(target, segment, identity.staging_key(copy_id, index, part, salt))
@@ -47,7 +57,10 @@ def staging_names(
 
 
 def part_names(store: Store, plan: StreamPlan, bound: Sequence[int]) -> list[list[str]]:
-    """The full names of all staging segments: one list a segment of the plan, empty if it is."""
+    """Return the full names of all staging segments: a list for each segment of the plan.
+
+    The list of a segment without bytes is empty.
+    """
     return [
         staging_names(
             store,
@@ -65,14 +78,14 @@ def part_names(store: Store, plan: StreamPlan, bound: Sequence[int]) -> list[lis
 def observe(
     plan: StreamPlan, ledger: Ledger, stores: Sequence[Source], target: Store, *, tries: int = TRIES
 ) -> Observed:
-    """One observation, in the order that the module's text explains.
+    """Observe a copy once, in the order that the module's docstring explains.
 
     Args:
         plan: the plan.
         ledger: its journal.
-        stores: where the sources are.
-        target: where the target is.
-        tries: how often it is looked again because another driver went on meanwhile.
+        stores: the stores of the sources.
+        target: the target store.
+        tries: how often to look again because another driver has gone on meanwhile.
     """
     journal = ledger.load()
     if journal is not None:
@@ -82,12 +95,12 @@ def observe(
         segments = observe_segments(plan, journal.target, target)
     described = target.describe(plan.target)
     if described is None and journal is not None:
-        # An abort deletes the target first and the journal last; and a target that was made and
-        # finished since has no journal any more.
+        # Read the journal again. An abort deletes the target first and the journal last. A target
+        # that was made and completed since has no journal any more.
         bound, journal = journal.target, ledger.load()
         if journal is not None and journal.target != bound:
-            # Another driver has made and bound it since: a look at the old state and the new one
-            # would say that it was deleted.
+            # Another driver has made and bound the target since. Old and new state together would
+            # look as if the target had been deleted.
             return observe(plan, ledger, stores, target, tries=tries)
         if journal is None:
             described = target.describe(plan.target)
@@ -125,9 +138,10 @@ def _has_moved_on(
     target: SeenTarget | None,
     segments: Sequence[SeenStaging],
 ) -> bool:
-    """Whether another driver went on while this one looked, so that what it saw does not agree.
+    """Tell whether another driver went on during the observation, so that its parts do not fit.
 
-    What is published of a segment may be what was planned since, where its source had lost bytes.
+    The journal is read again if the plan can be amended: the bytes that are published of a segment
+    may be those of an amended plan.
     """
     plan = journal.current
     if target is not None and journal.target is not None:
@@ -143,7 +157,7 @@ def _has_moved_on(
 def observe_segments(
     plan: StreamPlan, bound: Sequence[int], store: Store
 ) -> tuple[SeenStaging, ...]:
-    """Staging and target of each segment of the plan."""
+    """Observe staging and target of each segment of the plan."""
     targets = [store.segment_name(plan.target, segment) for segment in bound]
     return observe_staged(plan, part_names(store, plan, bound), targets, store)
 
@@ -151,12 +165,12 @@ def observe_segments(
 def observe_staged(
     plan: StreamPlan, names: Sequence[Sequence[str]], targets: Sequence[str], store: Store
 ) -> tuple[SeenStaging, ...]:
-    """Each segment of the plan, by the names of its parts and of what they are published into.
+    """Observe staging and target of each segment of the plan, by their names.
 
     Args:
         plan: the plan.
-        names: of staging segments: one list a segment of the plan.
-        targets: what they are merged into at last.
+        names: names of the parts' staging segments: a list for each segment of the plan.
+        targets: for each segment of the plan, the name of the segment that it is published into.
         store: the target store.
     """
     infos = iter(store.infos([*targets, *(name for parts in names for name in parts)]))
@@ -184,7 +198,7 @@ def observe_staged(
 
 
 def observe_sources(plan: StreamPlan, stores: Sequence[Source]) -> tuple[SeenSource | None, ...]:
-    """The sources' segments as they are now; each store is asked once for all of its own."""
+    """Observe the sources' segments, in the plan's order. Each store is asked for all at once."""
     found: list[SeenSource | None] = [None] * len(plan.segments)
     for number, store in enumerate(stores):
         places = [
@@ -204,7 +218,12 @@ def observe_sources(plan: StreamPlan, stores: Sequence[Source]) -> tuple[SeenSou
 def missing_sources(
     plan: StreamPlan, sources: Sequence[SeenSource | None] | None, stores: Sequence[Source]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The sources that are there without the plan's segments; see Observed.renewed, .outrun."""
+    """Return the sources that exist without any of the plan's segments.
+
+    Returns:
+        Numbers of the sources that were deleted and made again, and of those that were truncated
+        past the plan's segments: `Observed.renewed` and `Observed.outrun`.
+    """
     if sources is None:
         return frozenset(), frozenset()
     strange = _strange(plan, sources, stores)
@@ -215,9 +234,10 @@ def missing_sources(
 def _strange(
     plan: StreamPlan, sources: Sequence[SeenSource | None], stores: Sequence[Source]
 ) -> frozenset[int]:
-    """The sources that are there, and have none of the plan's segments.
+    """Return the numbers of the sources that exist and have none of the plan's segments.
 
-    Stores may number the segments of a stream that is made again on from where it was deleted.
+    A stream that was made again may be one of them: stores may go on counting its segments from
+    where the deleted stream ended.
     """
     there = {
         segment.source
@@ -232,7 +252,7 @@ def _strange(
 
 
 def _is_outrun(plan: StreamPlan, number: int, stores: Sequence[Source]) -> bool:
-    """Whether a source once had the plan's segments: then it was truncated past all of them."""
+    """Tell whether a source once had the plan's segments, and so was truncated past all of them."""
     source = plan.sources[number]
     planned = next(one.id for one in plan.segments if one.source == number)
     return stores[source.store].had(source.stream, planned)

@@ -1,4 +1,4 @@
-"""What is staged of a copy: its names, and the steps from parts to a segment of the target."""
+"""Name the staging segments of a copy, and carry out the steps from parts to a target segment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Staged:
         plan: what is copied.
         ledger: its journal, loaded.
         target: the target store.
-        salt: gives what tells staging of this attempt at a segment from that of another one.
+        salt: returns a segment's salt of staging names, which differs between attempts.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Staged:
 
     @property
     def journal(self) -> journal.Journal:
-        """The journal as it was read last. NoSuchSegment if it is gone."""
+        """The journal as it was read last. Raises NoSuchSegment if it is gone."""
         loaded = self._ledger.loaded
         if loaded is None:
             raise NoSuchSegment("the copy's journal is gone", segment=self._ledger.name)
@@ -46,23 +46,23 @@ class Staged:
 
     @property
     def bound(self) -> tuple[int, ...]:
-        """Ids of the target's segments, in the plan's order. StoreUnavailable before that."""
+        """Ids of the target's segments, in the plan's order. Raises StoreUnavailable if unknown."""
         bound = self.journal.target
         if bound is None:
             raise StoreUnavailable(f"{self._plan.target} is not bound yet")
         return bound
 
     def name(self, index: int, part: int) -> str:
-        """The full name of a part's staging segment."""
+        """Return the full name of a part's staging segment."""
         key = self.key(index, part)
         return self._target.staging_name(self._plan.target, self.bound[index], key)
 
     def key(self, index: int, part: int) -> str:
-        """The key of a part's staging segment."""
+        """Return the key of a part's staging segment."""
         return identity.staging_key(self._plan.copy_id, index, part, self._salt(index))
 
     def stitch(self, parts: Sequence[tuple[int, Part]]) -> None:
-        """Merge parts in order, each on the condition that the one before it is in."""
+        """Merge parts in order, each on the condition that the part before it is merged."""
         attribute = identity.stitch_attribute(self._plan.copy_id)
         for index, part in parts:
             edges = seams(self._plan.segments[index])
@@ -73,11 +73,16 @@ class Staged:
             self._target.merge(self.name(index, 0), name, condition)
 
     def amend(self, index: int, to: int) -> None:
-        """Begin a segment anew, without what its source has lost before `to`.
+        """Restart a segment without the bytes before `to`, which its source has lost.
 
-        What is staged of it is given up first: the mark that would let it be published is taken.
-        So nobody publishes it who has not seen the record, and a driver that dies in between
-        leaves the mark to be found. Where the mark is there already, nothing is lost.
+        First the present staging is invalidated: the verification mark is set to ABORTED. So no
+        driver that has not seen the new record publishes it. If this driver dies in between,
+        another one finds ABORTED and goes on. If the segment is already marked as verified, nothing
+        is lost, and nothing is done.
+
+        Args:
+            index: the segment's place in the plan.
+            to: the first offset that the source still has.
         """
         name = self.name(index, 0)
         self._target.create(name)
@@ -85,7 +90,8 @@ class Staged:
         given_up = self._target.set_attribute(name, CompareAndSet(mark, None, identity.ABORTED))
         if not given_up and self._target.attributes([(name, mark)]) != [identity.ABORTED]:
             return
-        # A name that was merged may be given back after a while: then it was published.
+        # A store frees the name of a merged segment after a while. So `create` may have succeeded
+        # for a segment that is published already. Then do not restart it.
         target = self._target.segment_name(self._plan.target, self.bound[index])
         published = identity.publish_attribute(self._plan.copy_id)
         if self._target.attributes([(target, published)]) == [None]:
@@ -94,7 +100,7 @@ class Staged:
             )
 
     def mark_verified(self, index: int) -> None:
-        """Set the mark that lets a staged segment be published, unless another driver has."""
+        """Mark a staged segment as verified, so that it may be published, unless it is marked."""
         length = self._plan.segments[index].length
         self._target.set_attribute(
             self.name(index, 0),
@@ -102,10 +108,10 @@ class Staged:
         )
 
     def publish(self, index: int, events: int) -> None:
-        """Merge a staged segment into the target's, or mark an empty one as done.
+        """Merge a staged segment into the target's segment, or mark one without bytes as done.
 
-        The condition on the publish attribute makes it happen once, and is what an abort has to
-        win to keep the target empty.
+        The condition on the publish attribute lets this happen only once. An abort sets the same
+        attribute, so only one of the two succeeds.
         """
         plan = self._plan
         segment = plan.segments[index]

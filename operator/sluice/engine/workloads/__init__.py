@@ -1,1 +1,1 @@
-"""The work that each kind of resource has the engine do, for the operator and for drivers."""
+"""Workloads: the engine's work for each kind of resource, for the operator and for drivers."""

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from sluice.engine.workloads.workload import Located, Measures
 
 _MOST_GAPS: Final = 10
-"""Gaps that a termination message has room for."""
+"""Most gaps in a termination message, which has little room."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveWorkload:
-    """What one run of a StreamArchive has the engine do."""
+    """The workload of one run of a StreamArchive."""
 
     request: ArchiveRequest
 
     @property
     def moves(self) -> bool:
-        """See Workload."""
+        """Return False: the source of an archive stays."""
         return False
 
     def ask(
@@ -50,7 +50,7 @@ class ArchiveWorkload:
         again: bool,  # noqa: ARG002 - another run has another key
         told: Recorded | None = None,
     ) -> Answer:
-        """See Workload. What is in a volume only the driver can tell."""
+        """Ask the stores about the run. If the archive is in a volume, use what its driver told."""
         (source,) = sources
         request = self.request.model_copy(update={"store": source[0].uri})
         if target[0].claim is not None:
@@ -67,7 +67,7 @@ class ArchiveWorkload:
         *,
         run: int,  # noqa: ARG002 - another run has another key
     ) -> Plan | None:
-        """See Workload."""
+        """Plan the run; None if nothing is left to do."""
         (source,) = sources
         found = resolve_archive(self.request, live(source[1]), self._archive(target[1])).plan
         if found is None:
@@ -75,13 +75,13 @@ class ArchiveWorkload:
         return ArchiveRunPlan(sources=(source[0],), target=target[0], archive=found)
 
     def tell(self, target: Place) -> Recorded | None:
-        """See Workload."""
+        """Return what to report of the archive and the run; None if the run is not recorded."""
         archive = self._archive(target)
         entry = begun(self.request, archive).entry
         return None if entry is None else told_of(archive, entry, most_gaps=_MOST_GAPS)
 
     def watch(self, plan: Plan, target: Place) -> Measures:
-        """See Workload."""
+        """Return what measures the run's progress; it shows none if only the driver can plan."""
         if isinstance(plan, ArchiveRunPlan):
             return ArchiveWatch(plan.archive, shelf(target))
         return Unseen()
@@ -93,11 +93,14 @@ class ArchiveWorkload:
         *,
         known: Plan | None,  # noqa: ARG002 - the archive has it
     ) -> str:
-        """See Workload. What a run has noted in a volume, the sweep of a later one deletes."""
+        """Delete the notes and leases of an unfinished run, and return in words what was done.
+
+        The operator cannot look into volumes. There, the sweep of a later run deletes the notes.
+        """
         return "nothing" if is_volume(target) else abandon_archive(self.request, shelf(target))
 
     def erase(self, target: Place) -> Erased:
-        """See Workload."""
+        """Delete the archive, as far as one call's time allows."""
         return erase_archive(self.request, shelf(target))
 
     def _archive(self, place: Place) -> Archive:

@@ -1,4 +1,4 @@
-"""The workload of a resource, or of the request that stands in place of its plan."""
+"""Choose the workload of a resource, or of the request that stands in place of its plan."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def workload_of(
 
     Args:
         resource: the resource.
-        cluster: tells clusters apart that share a store.
-        tasks: how many will run at once.
-        run_key: of an archive, which run it is about.
+        cluster: name of the cluster, which differs between clusters that share a store.
+        tasks: how many tasks will run at once.
+        run_key: for an archive, the key of the run.
     """
     if isinstance(resource, StreamArchive):
         return ArchiveWorkload(archive_request(resource, cluster=cluster, run_key=run_key))

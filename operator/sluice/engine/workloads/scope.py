@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ScopeWorkload:
-    """What a ScopeCopy has the engine do. One store is read; either one may be of archives."""
+    """The workload of a ScopeCopy. It reads one store; source or target may hold archives."""
 
     request: ScopeRequest
 
     @property
     def moves(self) -> bool:
-        """See Workload."""
+        """Whether the source is deleted at the end."""
         return self.request.move
 
     def ask(
@@ -44,7 +44,7 @@ class ScopeWorkload:
         again: bool,
         told: Recorded | None = None,  # noqa: ARG002 - the target's store says more
     ) -> Answer:
-        """See Workload."""
+        """Ask the stores about the copy. Nothing is changed."""
         (source,) = sources
         return ask_scope(
             self.request,
@@ -56,7 +56,11 @@ class ScopeWorkload:
         )
 
     def plan(self, sources: Sequence[Located], target: Located, *, run: int) -> Plan | None:
-        """See Workload. Raises PlanTooLarge where the operator could not write the plan down."""
+        """Plan a run; None if nothing is left to do.
+
+        Raises:
+            PlanTooLarge: the plan does not fit where the operator stores it.
+        """
         (source,) = sources
         plan = plan_run(self.request, run, source=source, target=target)
         too_large = refusal(plan)
@@ -65,11 +69,11 @@ class ScopeWorkload:
         return plan
 
     def tell(self, target: Place) -> Recorded | None:  # noqa: ARG002 - the target's log tells all
-        """See Workload."""
+        """Return None: the operator can see all results itself."""
         return None
 
     def watch(self, plan: Plan, target: Place) -> Measures:
-        """See Workload."""
+        """Return what measures the progress of a plan."""
         if isinstance(plan, ScopeCopyPlan):
             return ScopeWatch(plan, self._target(target))
         if isinstance(plan, UnplannedScopeCopy):
@@ -77,13 +81,13 @@ class ScopeWorkload:
         raise TypeError(f"a {type(plan).__name__} is no plan of a ScopeCopy")
 
     def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
-        """See Workload."""
+        """End the copy, so that nothing unpublished stays, and return in words what was done."""
         seen = sources is not None and not is_volume(sources[0])
         source = self._source(sources[0]) if sources is not None and seen else None
         return abandon_scope(self.request, source=source, target=self._target(target), known=known)
 
     def erase(self, target: Place) -> Erased:  # noqa: ARG002 - nothing is deleted
-        """See Workload: what was copied is no part of the resource, and neither are archives."""
+        """Delete nothing: copied streams and archives do not belong to the resource."""
         return Erased()
 
     def _source(self, place: Place) -> Place:
@@ -94,5 +98,5 @@ class ScopeWorkload:
 
 
 def made_by_driver(watch: Measures) -> Plan | None:
-    """The plan of a scope that was left to its driver, which has written it down by now."""
+    """Return the plan that a driver has recorded for a scope left to it; None if there is none."""
     return watch.plan if isinstance(watch, UnplannedScopeWatch) else None

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamWorkload:
-    """What a StreamCopy has the engine do."""
+    """The workload of a StreamCopy."""
 
     request: CopyRequest
 
     @property
     def moves(self) -> bool:
-        """See Workload."""
+        """Whether the source is deleted at the end."""
         return self.request.move
 
     def ask(
@@ -54,7 +54,10 @@ class StreamWorkload:
         again: bool,  # noqa: ARG002 - a stream is whole or is not
         told: Recorded | None = None,  # noqa: ARG002 - the target's store says more
     ) -> Answer:
-        """See Workload."""
+        """Ask the stores about the copy. Nothing is changed.
+
+        If a source is in a volume and the copy is not begun, the driver has to plan it.
+        """
         if in_volumes(sources) and begun(self.request, live(target[1])).is_new:
             addresses = tuple(address for address, _ in sources)
             plan = UnplannedCopy(sources=addresses, target=target[0], copying=self.request)
@@ -69,7 +72,7 @@ class StreamWorkload:
         *,
         run: int,  # noqa: ARG002 - a stream's copy has one
     ) -> Plan | None:
-        """See Workload."""
+        """Plan the copy; None if it is complete."""
         found = resolve(self.request, [place for _, place in sources], live(target[1])).plan
         if found is None:
             return None
@@ -77,11 +80,11 @@ class StreamWorkload:
         return StreamCopyPlan(sources=addresses, target=target[0], streams=(found,))
 
     def tell(self, target: Place) -> Recorded | None:  # noqa: ARG002 - the operator sees all
-        """See Workload."""
+        """Return None: the operator can see the result itself."""
         return None
 
     def watch(self, plan: Plan, target: Place) -> Measures:
-        """See Workload."""
+        """Return what measures the progress of a plan."""
         if isinstance(plan, Unplanned):
             return UnplannedWatch(self.request, plan, live(target))
         return Watch(plan, live(target))
@@ -93,21 +96,21 @@ class StreamWorkload:
         *,
         known: Plan | None,  # noqa: ARG002 - a stream's journal has it
     ) -> str:
-        """See Workload."""
+        """End the copy, so that nothing unpublished stays, and return in words what was done."""
         seen = None if any(map(is_volume, sources or ())) else sources
         return abandon(self.request, sources=seen, target=live(target))
 
     def erase(self, target: Place) -> Erased:  # noqa: ARG002 - nothing is deleted
-        """See Workload: a copy's target is no part of the resource."""
+        """Delete nothing: a copy's target does not belong to the resource."""
         return Erased()
 
 
 class UnplannedWatch:
-    """Measures a copy that its driver plans: nothing before that, then as any other.
+    """The progress of a copy that its driver plans. It is zero until the plan is recorded.
 
     Args:
         request: the copy.
-        plan: what was written down in place of its plan.
+        plan: what the operator has written in place of a plan.
         target: the store to write to.
     """
 
@@ -118,7 +121,7 @@ class UnplannedWatch:
         self._watch: Measures = Unseen()
 
     def measure(self) -> Progress:
-        """See Measures."""
+        """Measure the progress now."""
         if isinstance(self._watch, Unseen):
             found = begun(self._request, self._target).plan
             if found is not None:

@@ -1,7 +1,7 @@
-"""A workload: what a resource has the engine do, the same few calls whatever its kind is.
+"""Workloads: the engine's work for a resource, as the same few calls for each kind.
 
-The operator asks, watches, abandons and erases; a driver that plans by itself plans and tells. All
-calls block.
+The operator calls `ask`, `watch`, `abandon` and `erase`. A driver that plans by itself calls `plan`
+and `tell`. All calls block.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
     Located = tuple[StoreAddress, Place]
-    """A place, and its address."""
+    """A store, and its address."""
 
 
 class Measures(Protocol):
-    """Measures the progress of a plan."""
+    """A measure of a plan's progress."""
 
     def measure(self) -> Progress:
         """Measure the progress now."""
@@ -37,11 +37,11 @@ class Measures(Protocol):
 
 
 class Workload(Protocol):
-    """What a resource has the engine do."""
+    """The engine's work for a resource."""
 
     @property
     def moves(self) -> bool:
-        """Tell whether the source is deleted at the end."""
+        """Whether the source is deleted at the end."""
         ...
 
     def ask(
@@ -53,66 +53,70 @@ class Workload(Protocol):
         again: bool,
         told: Recorded | None = None,
     ) -> Answer:
-        """Ask the stores about the copy; nothing is changed. Volumes are not looked into.
+        """Ask the stores about the copy. Nothing is changed, and volumes are not read.
 
         Args:
             sources: the stores to read from, as the plan numbers them.
             target: the store to write to.
-            known: the plan that was written down.
-            again: whether what ended with failures is to be planned once more.
-            told: what the driver has said of an archive, if it has.
+            known: the plan that was recorded, if there is one.
+            again: whether to plan streams again that ended with failures.
+            told: what the driver has reported of an archive, if it has.
         """
         ...
 
     def plan(self, sources: Sequence[Located], target: Located, *, run: int) -> Plan | None:
-        """Plan what the operator has left to a driver, which can look into volumes.
+        """Make a plan in a driver, which can read volumes.
 
         Args:
             sources: the stores to read from.
             target: the store to write to.
-            run: of a scope, which run it is.
+            run: for a scope, the number of the run.
 
         Returns:
-            The plan; None where nothing is left to do.
+            The plan; None if nothing is left to do.
         """
         ...
 
     def tell(self, target: Place) -> Recorded | None:
-        """Tell of an archive what the operator cannot see; None where there is nothing to tell."""
+        """Return what the operator cannot see itself, of an archive in a volume; else None."""
         ...
 
     def watch(self, plan: Plan, target: Place) -> Measures:
-        """Give what measures the progress of a plan."""
+        """Return what measures the progress of a plan."""
         ...
 
     def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
-        """Leave nothing unpublished.
+        """End the work, so that nothing unpublished stays.
 
         Args:
             sources: the stores to read from, if they can be reached.
             target: the store to write to.
-            known: the plan that was written down.
+            known: the plan that was recorded, if there is one.
 
         Returns:
-            What was done, for people.
+            What was done, in words for a user.
         """
         ...
 
     def erase(self, target: Place) -> Erased:
-        """Delete what stays otherwise: of an archive, all of it. StoreBusy: there is more."""
+        """Delete published data that belongs to the resource: an archive, nothing of other kinds.
+
+        Raises:
+            StoreBusy: there is more to delete.
+        """
         ...
 
 
 class Unseen:
-    """Measures what only the driver can see."""
+    """The progress of work that only the driver can see: always zero."""
 
     def measure(self) -> Progress:
-        """See Measures."""
+        """Return no progress."""
         return Progress(bytes=0, total=0, published=False)
 
 
 def in_volumes(places: Sequence[Located]) -> bool:
-    """Tell whether one of them is in a volume, into which only pods can look."""
+    """Tell whether one of the places is in a volume, which only pods can read."""
     return any(address.claim is not None for address, _ in places)
 
 
@@ -122,5 +126,5 @@ def is_volume(place: Place) -> bool:
 
 
 def located_live(located: Located) -> tuple[StoreAddress, Store]:
-    """Give a store of live streams with its address. InvalidSpec where it is none."""
+    """Give a store of live streams with its address. InvalidSpec if it is a store of archives."""
     return located[0], live(located[1])
