@@ -32,7 +32,7 @@ class Store(Source, SegmentSink, Admin, Transactions, ReaderGroups, Protocol):
     """A store of live streams, made by `stores.connect`."""
 
     def probe(self) -> StoreHealth:
-        """Check that the store answers, knows our user, and speaks a protocol that Sluice speaks.
+        """Check that the store answers, knows the user, and speaks a protocol that Sluice speaks.
 
         Raises:
             BackendError: one of these is not so.

@@ -26,8 +26,8 @@ class Transactions(Protocol):
     A transaction has a segment of its own beside each segment that takes events when it is opened.
     It keeps these segments however the stream is scaled afterwards. A commit puts their bytes at
     the end of the stream's segments. Where these have been replaced, the bytes go into new segments
-    with the same numbers and keys. The new segments follow those that took events so far, and are
-    followed by duplicates of these.
+    with the same numbers and keys. The new segments follow the segments that took events so far.
+    Duplicates of the latter follow the new segments.
     """
 
     def open_transaction(self, name: StreamName, *, lease: float) -> Transaction:

@@ -76,7 +76,7 @@ class Circuit:
                 self._trier = None
 
     def _try(self, now: float) -> bool:
-        """Tell whether this call makes its thread the one that asks a silent store.
+        """Tell whether the store is silent, and this thread now asks it on behalf of all.
 
         Raises:
             StoreTimeout: the store is silent, and it is not this thread's turn to ask.

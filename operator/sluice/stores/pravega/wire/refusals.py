@@ -88,7 +88,7 @@ class SegmentIsMissing(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class EventNumberRefused(Refusal):
-    """The writer's last event number is not the one before this block."""
+    """The writer's last event number differs from the number that this block follows."""
 
     TYPE: ClassVar = FrameType.INVALID_EVENT_NUMBER
     LAYOUT: ClassVar = "uq|sq"
