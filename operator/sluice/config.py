@@ -1,6 +1,6 @@
-"""Settings that processes read from their environment, each with what it does.
+"""Settings that processes read from their environment.
 
-Nothing here is a secret: credentials are files, and only the folder's name is a setting.
+No setting is a secret: credentials are files, and only the folder's name is a setting.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class StoreTimeouts:
         connect: to open a connection and shake hands.
         call: for one request and its answer.
         stall: for the next byte or acknowledgement of a transfer.
-        rest: for which nobody asks a store that says nothing, and then one at a time; 0 for none.
+        rest: for which a store that does not answer is not asked again, then by one thread only;
+            0 to ask it always.
     """
 
     connect: float = 10.0
@@ -30,7 +31,7 @@ class StoreTimeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The process's settings.
+    """The settings of a process.
 
     Attributes:
         cluster_id: tells copies of equally named resources in different clusters apart
@@ -81,7 +82,7 @@ class Settings:
 
 
 def _seconds(name: str, text: str) -> float:
-    """A deadline from the environment."""
+    """Return the seconds in an environment variable. ValueError if they are not positive."""
     try:
         seconds = float(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Logging: one line an event to stderr, for people by default and as JSON for machines.
+"""Log one line per event to stderr, as text for people or as JSON for machines.
 
-What libraries log takes the same form, from warnings on: a line that is no JSON would be lost on
-whoever reads the log by machine.
+Warnings and errors of libraries take the same form: a program that reads JSON could not read other
+lines.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def configure(level: str = "warning", *, as_json: bool = False) -> None:
     """Set up structlog for this process.
 
     Args:
-        level: the least level shown, one of LEVELS.
-        as_json: one JSON object a line instead of text.
+        level: the least level that is shown, one of LEVELS.
+        as_json: write one JSON object per line instead of text.
     """
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()

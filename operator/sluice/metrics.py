@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, as the catalogue describes them."""
+"""The operator's metrics for Prometheus, as `core.catalogue` describes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONG: Final = (5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)
 
 
 class Metrics:
-    """One operator's metrics."""
+    """The metrics of one operator."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -34,17 +34,17 @@ class Metrics:
         (gauge.labels(**labels) if labels else gauge).set(value)
 
     def count(self, name: str, value: float = 1, **labels: str) -> None:
-        """Count up."""
+        """Add to a counter."""
         counter = self._counters[name]
         (counter.labels(**labels) if labels else counter).inc(value)
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
-        """Take in a duration."""
+        """Add a duration to a histogram."""
         histogram = self._times[name]
         (histogram.labels(**labels) if labels else histogram).observe(seconds)
 
     def text(self) -> bytes:
-        """As Prometheus scrapes it."""
+        """Return all metrics in the text format that Prometheus scrapes."""
         return generate_latest(self.registry)
 
     def _gauge(self, metric: Metric) -> Gauge:

@@ -1,22 +1,24 @@
-"""The one tree of errors.
+"""All errors of Sluice, in one tree.
 
-Every error that leaves a module of Sluice is one of these. An error says *what* is wrong
-(`message`), *why* in one CamelCase word that conditions and JSON carry (`reason`), *whose move it
-is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `retryable`.
+Each error that leaves a module of Sluice belongs to this tree. An error says what is wrong
+(`message`), why, in one CamelCase word for conditions and JSON (`reason`), who has to act
+(`category`), and what to do (`remedy`). `retryable` says whether another try can help.
 
-Each category has a module, where its errors are; the package gives them all.
+Each category has a module with its errors. This package exports them all.
+
+The first lines of the classes' docstrings stand in docs/conditions.md, so users read them.
 
     SluiceError
     ├── SpecError                 the resource asks for something impossible
     │   ├── InvalidSpec               a field has a wrong value
     │   ├── SourceNotFound            no such scope or stream to copy from
     │   ├── TargetScopeNotFound       no such scope to copy to
-    │   ├── TargetExists              the target is there and is not ours
+    │   ├── TargetExists              the target is there and this copy did not make it
     │   ├── TargetSealed              the target takes no events any more
-    │   ├── StreamExists              the stream to own is there and is not ours
+    │   ├── StreamExists              the stream to own is there and has another owner
     │   ├── SourceUnsupported         the source has a shape that cannot be copied yet
     │   ├── CutInsideEvent            a range begins or ends inside an event
-    │   ├── PlanTooLarge              its plan does not fit into a ConfigMap
+    │   ├── PlanTooLarge              the plan does not fit into a ConfigMap
     │   ├── StoreNotFound             the StreamStore that is named does not exist
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
     │   ├── ClaimNotFound             the PersistentVolumeClaim that is named does not exist
@@ -31,7 +33,7 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── ArchiveNotFound           no archive there, or no such run of it
     │   ├── ArchiveUnsupported        a later version wrote it
     │   └── TooManyEvents             more events than may become objects
-    ├── BackendError              the store answered, and the answer was no
+    ├── BackendError              the store refused a call, or did not answer it
     │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
     │   │   └── StoreTimeout          no answer before the deadline                 (retryable)
     │   ├── StoreBusy                 the store asks to come again later            (retryable)
@@ -46,19 +48,19 @@ Each category has a module, where its errors are; the package gives them all.
     │   └── SegmentError              about one segment
     │       ├── NoSuchSegment, SegmentExists, SegmentSealed, SegmentTruncated
     │       ├── WrongHost             another server owns the segment               (retryable)
-    │       ├── InvalidEventNumber    another writer with our id was faster         (retryable)
+    │       ├── InvalidEventNumber    another writer with this id was faster        (retryable)
     │       └── ConditionFailed       a compare-and-set found another value
-    ├── InfrastructureError       what runs the copy broke (driver, worker, disk)   (retryable)
+    ├── InfrastructureError       the driver, a worker or the machine broke         (retryable)
     │   ├── ResourceChanged           a resource was changed while it was worked on (retryable)
-    │   ├── ApiUnavailable            the Kubernetes API said no, or nothing        (retryable)
-    │   ├── DriverLost                the driver's pod is gone or ended without a word (retryable)
-    │   ├── DriverEvicted             the node took the driver's pod off            (retryable)
+    │   ├── ApiUnavailable            the Kubernetes API refused or did not answer  (retryable)
+    │   ├── DriverLost                the driver's pod is gone or gave no reason    (retryable)
+    │   ├── DriverEvicted             the node evicted the driver's pod             (retryable)
     │   ├── DriverOutOfMemory         the driver needed more memory than it may use (retryable)
     │   ├── DeadlineExceeded          the copy took longer than it may
     │   └── SchedulingError           no room to run it                             (retryable)
     │       ├── Unschedulable             no node takes the pod                     (retryable)
     │       ├── QuotaExceeded             the namespace's quota is used up          (retryable)
-    │       ├── ImagePullFailed           the image is not to be had                (retryable)
+    │       ├── ImagePullFailed           the image cannot be pulled                (retryable)
     │       ├── DriverNotStarted          the driver's pod stays pending            (retryable)
     │       ├── WaitingForExecutors       Spark's executors did not come in time    (retryable)
     │       └── PodRefused                the cluster's rules forbid the pod        (retryable)
@@ -66,13 +68,13 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── SourceReplaced            deleted and made again under the same name
     │   ├── SourceTruncated           retention took bytes that the plan wants
     │   ├── TargetReplaced            the target changed under the copy
-    │   ├── OutcomeUnknown            nobody knows any more whether it was appended
-    │   ├── SourceKept                a moved stream was not deleted, as it is not as it was copied
-    │   ├── JournalDamaged            what drivers wrote down of the copy cannot be read
+    │   ├── OutcomeUnknown            the store has forgotten whether a part was appended
+    │   ├── SourceKept                a moved stream was not deleted: it is not as it was copied
+    │   ├── JournalDamaged            the copy's journal cannot be read
     │   ├── EventsDamaged             a segment's bytes are no events
     │   ├── DigestMismatch            staged bytes differ from the source's
     │   └── ArchiveDamaged            an archive is not what its manifest says
-    └── CopyAborted               somebody aborted this copy while it ran
+    └── CopyAborted               the copy was aborted while it ran
 """
 
 from sluice.errors.backend import (

@@ -1,4 +1,4 @@
-"""The store answered, and the answer was no."""
+"""Errors of calls to a store: the store refused a call, or did not answer it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sluice.errors.base import Category, SluiceError
 
 
 class BackendError(SluiceError):
-    """The store answered, and the answer was no."""
+    """The store refused a call, or did not answer it."""
 
     category = Category.BACKEND
     default_remedy = (
@@ -98,7 +98,7 @@ class SegmentError(BackendError):
     """The store refused something about one segment.
 
     Args:
-        message: what was refused.
+        message: the refused operation, and why.
         segment: the segment's full name in the store.
         field: as in SluiceError.
         remedy: as in SluiceError.

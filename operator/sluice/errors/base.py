@@ -1,4 +1,4 @@
-"""What every error has in common, and whose move it can be."""
+"""The base class of all errors, and their categories."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 
 class Category(StrEnum):
-    """Whose move it is. Each category has its own backoff and its own exit code."""
+    """The party that has to act. Each category has its own backoff and its own exit code."""
 
     SPEC = "Spec"
     BACKEND = "Backend"
@@ -21,7 +21,7 @@ class SluiceError(Exception):
 
     Args:
         message: what is wrong, with the names concerned.
-        field: the path of the spec's field that has to change, when there is one.
+        field: the path of the spec's field that has to change, if there is one.
         remedy: what to do; each class has a default.
     """
 
@@ -43,11 +43,11 @@ class SluiceError(Exception):
         return type(self).__name__
 
     def __str__(self) -> str:
-        """The message, led by the field it is about."""
+        """Return the message, after the field that it is about."""
         return f"{self.field}: {self.message}" if self.field else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle by state, so that errors of any signature cross a process boundary whole."""
+        """Pickle the state, so that errors with any signature cross a process boundary whole."""
         return (_revive, (type(self), self.args, dict(self.__dict__)))
 
 

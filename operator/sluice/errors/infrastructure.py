@@ -1,4 +1,4 @@
-"""What runs a copy broke, was changed or stopped; trying again mostly helps."""
+"""Errors of the processes and the cluster that run a copy. Another try mostly helps."""
 
 from __future__ import annotations
 

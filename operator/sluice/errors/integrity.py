@@ -1,4 +1,4 @@
-"""The data are not what the plan says: a person has to look."""
+"""Errors of data that are not as the plan says. A person has to look at them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SourceKept(IntegrityError):
 
 
 UNDECIDED = (OutcomeUnknown, SourceKept)
-"""Errors after which nothing is tidied up, since a person has to decide what is right."""
+"""Errors after which nothing is cleaned up, since a person has to decide what to do."""
 
 
 class JournalDamaged(IntegrityError):

@@ -1,4 +1,4 @@
-"""The cluster has no room for a copy, or does not let it run."""
+"""Errors of a cluster that has no room for a copy, or does not let it run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The resource asks for something impossible: its author's move."""
+"""Errors of a resource that asks for something impossible. Its author has to change it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a stream store is, and the stores there are."""
+"""The interface of a stream store, and its implementations."""

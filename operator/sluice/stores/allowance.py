@@ -1,10 +1,12 @@
-"""How much of what peers say is in memory at once, in a process that looks for everybody.
+"""Limit the memory of stores' answers in a process that serves many resources.
 
-Bounds on single answers refuse one that is huge. They do not bound the sum, when many looks take in
-large answers at a time. So each look counts the memory of its answers. A small look never waits. A
-large look waits for its turn: few have one at a time, and of each tenant one. A look that would be
-larger still is refused. Drivers and the command line work for one resource alone: they have no
-allowance and count nothing.
+A look is all that the process asks of stores for one resource at a time. Bounds on single answers
+refuse a huge one, but do not bound the sum when many looks take in large answers at a time. So each
+look counts the memory of its answers.
+
+A small look never waits. A large look waits for its turn: only a few run at a time, and only one of
+each tenant. A look that would be larger still is refused. Drivers and the command line work for one
+resource alone: they have no allowance and count nothing.
 """
 
 from __future__ import annotations
@@ -25,23 +27,23 @@ _A = TypeVar("_A")
 _T = TypeVar("_T")
 
 SMALL: Final = 1 << 20
-"""Bytes of memory of a look that is not large: the journal of some 100 GB."""
+"""Bytes of memory that a small look takes at most: the journal of a copy of some 100 GB."""
 
 LARGE: Final = 80 << 20
-"""Bytes of the largest look: the plan of ten thousand streams."""
+"""Bytes of memory that a large look takes at most: the plan of ten thousand streams."""
 
 AT_ONCE: Final = 2
-"""Large looks at a time."""
+"""Large looks that run at a time."""
 
 KEPT: Final = 32 << 20
-"""Bytes that may be kept between looks to spare calls, of all resources together."""
+"""Bytes that may be kept between looks to save calls, for all resources together."""
 
 _TENANT: Final = ContextVar("tenant", default="")
 
 
 @contextmanager
 def tenant(name: str) -> Iterator[None]:
-    """Let the looks that the block begins be this tenant's."""
+    """Count the looks that begin in the block as this tenant's."""
     before = _TENANT.set(name)
     try:
         yield
@@ -50,17 +52,17 @@ def tenant(name: str) -> Iterator[None]:
 
 
 def current_tenant() -> str:
-    """Whose looks are begun here."""
+    """Return the tenant for whom looks begin here; empty if none is set."""
     return _TENANT.get()
 
 
 class Allowance:
-    """What a process may hold of what peers say. May be used by several threads.
+    """The memory that a process may use for stores' answers. Several threads may use it.
 
     Args:
-        small: bytes of a look for which nobody waits.
-        large: bytes of the largest look.
-        at_once: looks of more than `small` bytes at a time.
+        small: bytes that a look may take without waiting.
+        large: bytes that a look may take at most.
+        at_once: looks of more than `small` bytes that run at a time.
         kept: bytes that may be kept between looks.
     """
 
@@ -80,7 +82,7 @@ class Allowance:
 
     @contextmanager
     def look(self, name: str) -> Iterator[None]:
-        """Count what the block takes in as one look of this tenant."""
+        """Count the answers that the block takes in as one look of this tenant."""
         look = _Look(self, name)
         before = _LOOK.set(look)
         try:
@@ -96,12 +98,12 @@ class Allowance:
         return self._held <= self._kept
 
     def count(self, more: int) -> None:
-        """So much more is held, or less."""
+        """Count so many more bytes as held; fewer if negative."""
         with self._changed:
             self._held += more
 
     def enter(self, name: str, seconds: float) -> bool:
-        """Let a large look of a tenant in, once there is room; False if there was none in time."""
+        """Wait for a turn for a tenant's large look; False if none came within `seconds`."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._has_turn(name), timeout=seconds):
                 return False
@@ -109,7 +111,7 @@ class Allowance:
             return True
 
     def leave(self, name: str) -> None:
-        """A large look is over."""
+        """End the turn of a tenant's large look."""
         with self._changed:
             self._let_in.discard(name)
             self._changed.notify_all()
@@ -119,10 +121,10 @@ class Allowance:
 
 
 class Kept:
-    """The memory of a thing that is kept between looks. It counts as long as this object lives.
+    """The memory of a value that is kept between looks. It counts as long as this object lives.
 
     Args:
-        allowance: of the process.
+        allowance: the process's allowance.
         amount: bytes of memory.
     """
 
@@ -131,12 +133,12 @@ class Kept:
         allowance.count(amount)
 
     def __del__(self) -> None:
-        """It is gone."""
+        """Stop counting the memory."""
         self._allowance.count(-self._bytes)
 
 
 class _Look:
-    """One look: what it holds, in all of its threads."""
+    """The memory that one look holds, in all of its threads."""
 
     def __init__(self, allowance: Allowance, name: str) -> None:
         self.allowance = allowance
@@ -148,16 +150,17 @@ class _Look:
         self._over = False
 
     def add(self, more: int, *, wait: bool) -> bool:
-        """Hold so much more; False where that has to be waited for, and nobody may.
+        """Hold so many more bytes; False if that needs a turn, there is none, and `wait` is False.
 
         Raises:
             ProtocolError: it is more than any look may hold.
-            StoreTimeout: others held so much for as long as there was time.
+            StoreTimeout: other looks had the turns until the deadline.
         """
         if self._added(more):
             return True
-        # Not under the other lock: any thread may have to give memory back meanwhile. And an event
-        # loop must not wait for a thread of the same look that waits.
+        # Wait for the turn without `_lock`: other threads may have to give memory back meanwhile.
+        # With `wait` False do not even wait for `_entering`: an event loop must not wait for a
+        # thread of the same look that waits for a turn.
         if not self._entering.acquire(timeout=left(TIMEOUT_MAX) if wait else 0):
             return self._late(wait=wait)
         try:
@@ -169,13 +172,16 @@ class _Look:
 
     @staticmethod
     def _late(*, wait: bool) -> bool:
-        """There was no turn: False, or StoreTimeout where it was waited for."""
+        """Return False if the caller did not wait for a turn; else raise StoreTimeout."""
         if wait:
             raise StoreTimeout("others took too long for what they asked of their stores")
         return False
 
     def _entered(self, seconds: float) -> bool:
-        """Be let in as a large look, unless the look was over before that."""
+        """Wait for a turn as a large look; False if there was none within `seconds`.
+
+        A look that ended meanwhile hands the turn back at once.
+        """
         if not self.allowance.enter(self._name, seconds):
             return False
         with self._lock:
@@ -185,7 +191,7 @@ class _Look:
         return True
 
     def _added(self, more: int) -> bool:
-        """Hold so much more, if that needs nobody to let it in. ProtocolError: it is too much."""
+        """Hold so many more bytes if that needs no further turn. ProtocolError: it is too much."""
         with self._lock:
             held = self._held + more
             if held > self.allowance.large:
@@ -202,13 +208,13 @@ class _Look:
         return True
 
     def give_back(self, less: int) -> None:
-        """Hold so much less."""
+        """Hold so many bytes less."""
         with self._lock:
             self._held -= less
         self.allowance.count(-less)
 
     def end(self) -> None:
-        """Let the next large look in. Readers that outlive this one give their memory back."""
+        """End the look, and its turn. Readers that outlive it give their memory back later."""
         with self._lock:
             self._over = True
             if self._large:
@@ -219,7 +225,7 @@ _LOOK: Final = ContextVar[_Look | None]("look", default=None)
 
 
 class Held:
-    """What one reader holds of what peers said. It is given back with the reader."""
+    """The memory that one reader holds of stores' answers. It is given back with the reader."""
 
     def __init__(self) -> None:
         self._lock = RLock()
@@ -227,18 +233,18 @@ class Held:
         self._bytes = 0
 
     def add(self, more: int = 0, *, wait: bool = True) -> bool:
-        """Hold so much more; what was held since an earlier look counts for this one.
+        """Hold so many more bytes. Bytes held since an earlier look now count for this one.
 
         Args:
             more: bytes of memory.
-            wait: whether the thread may be kept waiting.
+            wait: whether the thread may wait for a turn.
 
         Returns:
-            Whether it is held: always, where it may be waited for.
+            Whether the bytes are held; always True with `wait`.
 
         Raises:
             ProtocolError: it is more than any look may hold.
-            StoreTimeout: others held so much for as long as there was time.
+            StoreTimeout: other looks had the turns until the deadline.
         """
         look = _LOOK.get()
         if look is None:
@@ -255,20 +261,20 @@ class Held:
         return True
 
     def clear(self) -> None:
-        """Give all back."""
+        """Give all memory back."""
         with self._lock:
             if self._look is not None:
                 self._look.give_back(self._bytes)
             self._look, self._bytes = None, 0
 
     def __del__(self) -> None:
-        """Give all back: the reader is gone."""
+        """Give all memory back: the reader is gone."""
         self.clear()
 
 
 @contextmanager
 def held(amount: int = 0) -> Iterator[Held]:
-    """Hold so many bytes in the block, and those that are added there."""
+    """Hold so many bytes until the end of the block, and those that the block adds."""
     holding = Held()
     try:
         holding.add(amount)
@@ -282,7 +288,7 @@ _PART: Final = ContextVar[Held | None]("part", default=None)
 
 @contextmanager
 def part() -> Iterator[None]:
-    """Give back at the end of the block all that is taken in it. Its outcome must be small."""
+    """Give back the memory taken in the block when it ends. The block's result must be small."""
     holding = Held()
     before = _PART.set(holding)
     try:
@@ -293,13 +299,13 @@ def part() -> Iterator[None]:
 
 
 def take(more: int, *, wait: bool = True) -> bool:
-    """Hold so much more until the part of the look is over, or all of it. See `Held.add`."""
+    """Hold so many more bytes until the `part` of the look ends, or the look. See `Held.add`."""
     holding = _PART.get()
     return holding is None or holding.add(more, wait=wait)
 
 
 def apart(call: Callable[[_A], _T]) -> Callable[[_A], _T]:
-    """The same call, as a part of its own: see `part`."""
+    """Wrap a call so that the memory it takes is given back when it returns; see `part`."""
 
     def alone(one: _A) -> _T:
         with part():

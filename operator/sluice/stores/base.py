@@ -1,8 +1,8 @@
-"""What Sluice needs of a stream store, in small protocols.
+"""The interface of a stream store, in small protocols.
 
-A `Source` is read: streams, segments, bytes. A `Store` takes bytes as well, has transactions and
-reader groups. All block, raise the errors of `sluice.errors` only, and put a deadline on every
-call, so the engine above them is plain sequential code that a test can run against a model.
+A `Source` is read: streams, segments, bytes. A `Store` takes bytes as well, and has transactions
+and reader groups. All methods block, raise only errors of `sluice.errors`, and have a deadline. So
+the engine is plain sequential code that a test can run against a model.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StoreHealth
 
     Told = Callable[[str, float], None]
-    """Told of each call to what serves a catalog: its name, and how many seconds it took."""
+    """Callback `(method, seconds)`, called after each call to the server of a catalog."""
 
 
 class Source(SegmentReader, Topology, Cuts, Protocol):
-    """What a copy, an archive or a comparison reads from."""
+    """A store that a copy, an archive or a comparison reads from."""
 
 
 class Store(Source, SegmentSink, Admin, Transactions, ReaderGroups, Protocol):
     """A store of live streams, made by `stores.connect`."""
 
     def probe(self) -> StoreHealth:
-        """Ask whether the store is there, knows us, and speaks a protocol that we speak.
+        """Check that the store answers, knows the user, and speaks a protocol that Sluice speaks.
 
         Raises:
-            BackendError: it is not, does not, or does not.
+            BackendError: one of these is not so.
         """
         ...
 

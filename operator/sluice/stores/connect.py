@@ -1,4 +1,4 @@
-"""The way to a live store: from its address to an object that is its catalog and its segments."""
+"""Make the `Store` object of a live store from its address."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ def connect(
     """Make the store at an address. No connection is opened before the first call needs one.
 
     Args:
-        address: where it is.
+        address: the store's address.
         settings: deadlines, and the folder of credentials.
-        credentials: as whom; None to read the folder for the Secret that the address names.
-        told: of each call to what serves its catalog, in a thread of its own.
+        credentials: user and password; None to read them from the Secret that the address names.
+        told: callback `(method, seconds)`, called in the client's own thread after each call to
+            the server of the store's catalog.
 
     Raises:
-        InvalidSpec: the URI is not one of this kind of store, or of one that holds archives.
-        AuthenticationFailed: the address names a Secret and its files are not there.
+        InvalidSpec: the URI does not fit this kind of store, or the store holds archives.
+        AuthenticationFailed: the address names a Secret whose files are not there.
     """
     opened = _OPENERS.get(address.backend)
     if opened is None:
@@ -51,7 +52,7 @@ def _pravega(
     address: StoreAddress, settings: Settings, credentials: Credentials | None, told: Told | None
 ) -> Store:
     # gRPC's own handling of fork() can crash a child that is about to become another
-    # program, as Spark's JVM is; without it such a child is left alone.
+    # program, such as Spark's JVM. So it is off unless the environment sets it.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     # Imported here so that a process pays for, and knows, only the backends it uses.
     from sluice.stores.pravega.store import PravegaStore  # noqa: PLC0415
@@ -60,4 +61,4 @@ def _pravega(
 
 
 _OPENERS: Final[dict[BackendName, Callable[..., Store]]] = {"pravega": _pravega}
-"""How each kind of store of live streams is opened."""
+"""The function that opens each kind of store of live streams."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who we are to a store. Neither part appears in a repr, so neither does in logs."""
+    """A user and password for a store. The repr shows neither, so logs do not."""
 
     username: str = field(repr=False)
     password: str = field(repr=False)
@@ -25,7 +25,7 @@ class Credentials:
     def read(cls, secret: str, folder: Path | None) -> Credentials:
         """Read `<folder>/<secret>/username` and `.../password`, as Kubernetes mounts a Secret.
 
-        A line break at the end of a file is no part of what it holds.
+        Line breaks at the end of a file are dropped.
 
         Raises:
             AuthenticationFailed: there is no such folder or file, or a file is empty.
@@ -35,7 +35,7 @@ class Credentials:
         return cls(username, password, source=None if folder is None else (secret, folder))
 
     def again(self) -> Credentials:
-        """What the files hold by now; the same where they cannot be read, or there are none."""
+        """Read the files again. Return the same credentials if there are none, or they fail."""
         if self.source is None:
             return self
         try:
@@ -48,10 +48,10 @@ def read_file(secret: str, key: str, folder: Path | None, *, keys: Sequence[str]
     """Read `<folder>/<secret>/<key>`, as Kubernetes mounts a Secret, without its last line break.
 
     Args:
-        secret: its name.
-        key: of what is read.
-        folder: of Secrets; None where the process has none.
-        keys: all that the Secret has to have, for the remedy.
+        secret: the Secret's name.
+        key: the key whose value is read.
+        folder: the folder of Secrets; None if the process has none.
+        keys: all keys that the Secret must have, for the remedy.
 
     Raises:
         AuthenticationFailed: there is no such folder or file, or the file is empty.

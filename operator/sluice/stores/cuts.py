@@ -1,4 +1,4 @@
-"""Cuts: positions in a stream, as text."""
+"""The part of a store that reads and writes cuts, positions in a stream, as text."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ if TYPE_CHECKING:
 
 
 class Cuts(Protocol):
-    """Positions as text, as the clients of a store write them."""
+    """Cuts as text, in the form that the store's own clients use."""
 
     def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
-        """The stream and the offsets by segment id of a cut as the store's clients write it.
+        """Return the stream of a cut and its offsets in bytes by segment id.
+
+        Args:
+            text: the cut as the store's clients write it.
 
         Raises:
-            InvalidSpec: it is none.
+            InvalidSpec: the text is not a cut.
         """
         ...
 
     def write_cut(self, stream: StreamName, cut: Mapping[int, int]) -> str:
-        """A cut as the store's clients read it."""
+        """Return a cut as text that the store's clients can read."""
         ...

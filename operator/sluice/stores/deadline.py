@@ -1,8 +1,8 @@
-"""When what is asked of stores has to be over as a whole, however many calls that takes.
+"""A deadline for all calls to stores that a block of code makes together.
 
-Each call has a deadline of its own, and a store that answers each of them just in time could keep a
-caller for ever: a listing page by page, a message byte by byte. Whoever has only so much time says
-so `within` a block; whatever waits for a store takes at most what is `left` of it.
+Each call has a deadline of its own. But a store that answers each call just in time could keep a
+caller for ever: a listing page by page, a message byte by byte. So a caller limits the whole block
+with `within`, and each wait for a store takes at most the seconds that are `left`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Let all that the block asks of stores be over in so many seconds, or sooner."""
+    """Give all calls to stores in the block so many seconds together, or an earlier deadline."""
     before = _UNTIL.set(min(_UNTIL.get(), monotonic() + seconds))
     try:
         yield
@@ -38,7 +38,7 @@ def within(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def even_so(seconds: float) -> Iterator[None]:
-    """Let the block, which tidies up, have so many seconds though there may be none left."""
+    """Give a block that tidies up at least so many seconds, even after the deadline."""
     before = _UNTIL.set(max(_UNTIL.get(), monotonic() + seconds))
     try:
         yield
@@ -47,10 +47,10 @@ def even_so(seconds: float) -> Iterator[None]:
 
 
 def left(seconds: float = math.inf) -> float:
-    """So many seconds, or those that are left if these are fewer.
+    """Return so many seconds, or those left until the deadline if these are fewer.
 
     Raises:
-        StoreTimeout: none are left.
+        StoreTimeout: no time is left.
     """
     remaining = _UNTIL.get() - monotonic()
     if remaining <= 0:
@@ -60,7 +60,7 @@ def left(seconds: float = math.inf) -> float:
 
 @contextmanager
 def held(lock: Lock | Semaphore) -> Iterator[None]:
-    """Hold a lock in the block. StoreTimeout: others had it for as long as there was time."""
+    """Hold a lock in the block. StoreTimeout: other threads held it until the deadline."""
     if not lock.acquire(timeout=left(TIMEOUT_MAX)):
         raise StoreTimeout("others took too long for what they asked of the store")
     try:
@@ -70,10 +70,10 @@ def held(lock: Lock | Semaphore) -> Iterator[None]:
 
 
 def carried(call: Callable[[_A], _T]) -> Callable[[_A], _T]:
-    """The same call for other threads, in the context of this one: with its deadline, say."""
+    """Wrap a call so that other threads run it in this thread's context, with its deadline."""
     context = copy_context()
 
     def same(one: _A) -> _T:
-        return context.copy().run(call, one)  # one context is no two threads' at a time
+        return context.copy().run(call, one)  # two threads cannot enter one context at a time
 
     return same

@@ -1,4 +1,4 @@
-"""What Sluice needs of a store's reader groups, besides what `stores.base` has."""
+"""The part of a store that has reader groups."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class ReaderGroups(Protocol):
-    """Applications read together as a group, and the store keeps how far it has read."""
+    """The reader groups of a store, and the positions up to which they have read."""
 
     def reader_group(self, group: GroupName) -> GroupConfig | None:
-        """How a reader group is configured; None when there is none."""
+        """Return the configuration of a reader group; None if there is no such group."""
         ...
 
     def group_state(self, group: GroupName) -> GroupState:
-        """How far a reader group has read.
+        """Return the positions up to which a reader group has read.
 
         Raises:
-            ReaderGroupNotFound: there is none, or it is being made.
-            ProtocolError: its readers are of a version that we do not know.
+            ReaderGroupNotFound: there is no such group, or it is still being made.
+            ProtocolError: its readers are of a version that Sluice does not know.
         """
         ...
 
@@ -39,17 +39,17 @@ class ReaderGroups(Protocol):
         """Make a reader group that begins at a cut of each stream, and reads on without end.
 
         Args:
-            group: its name; nothing is changed where there is one.
-            start: offsets by segment id, by stream.
-            settings: of it.
-            identity: of the one to be made; see `core.values.identity.group_identity`. Making it
-                can be repeated, with another one, after it was cut off anywhere.
+            group: its name. A group that exists already is not changed.
+            start: offsets in bytes by segment id, by stream.
+            settings: the group's settings.
+            identity: the new group's identity; see `core.values.identity.group_identity`. If the
+                call is cut off anywhere, it can be repeated with another identity.
 
         Returns:
-            False when it is there and began at these positions; it may have read on since.
+            False if the group exists and began at these positions; it may have read on since.
 
         Raises:
-            ReaderGroupExists: there is one of that name that began somewhere else.
+            ReaderGroupExists: a group of that name began at other positions.
             ScopeNotFound: there is no such scope.
             InvalidSpec: the store does not allow the name.
         """

@@ -1,4 +1,4 @@
-"""Reading a store: its streams, their segments, and the bytes of these."""
+"""The part of a store that is read: streams, their segments, and the bytes of segments."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Stream(NamedTuple):
-    """A stream as its catalog describes it.
+    """A stream as its store's catalog describes it.
 
-    `head` are the segments that hold the oldest readable bytes, `tail` those that are (or, in a
-    sealed stream, were) written last. They are equal unless the stream was scaled. Sorted by key
-    range.
+    Attributes:
+        config: its configuration.
+        head: the segments that hold the oldest readable bytes, by key range.
+        tail: the segments that take events, by key range; in a sealed stream, the last ones that
+            did. Head and tail are equal unless the stream was scaled.
+        sealed: whether the stream is sealed.
     """
 
     config: StreamConfig
@@ -28,19 +31,22 @@ class Stream(NamedTuple):
 
     @property
     def is_one_generation(self) -> bool:
-        """Whether the head is the tail: then it is all that `Topology.generations` would tell."""
+        """Whether the head is the tail, so that `Topology.generations` would return only it."""
         return self.head == self.tail
 
 
 class Block(NamedTuple):
-    """Bytes read at `offset` of a segment. `data` is valid until the next one is asked for."""
+    """Bytes read at `offset` of a segment. `data` is valid until the next block is asked for."""
 
     offset: int
     data: memoryview
 
 
 def joined(blocks: Iterable[Block]) -> bytes:
-    """The bytes of all blocks. Of a store that tells them one by one they take no more room."""
+    """Return the bytes of all blocks in one piece.
+
+    Each block is copied as it comes, so the blocks need not all be in memory besides.
+    """
     data = bytearray()
     for block in blocks:
         data += block.data
@@ -48,37 +54,37 @@ def joined(blocks: Iterable[Block]) -> bytes:
 
 
 class Flow(Protocol):
-    """How fast somebody wants to read."""
+    """The speed at which a reader wants to read."""
 
     def ready(self) -> bool:
-        """Whether bytes may be asked for now, without waiting."""
+        """Tell whether bytes may be asked for now, without waiting."""
         ...
 
     def take(self, most: int) -> int:
-        """Wait until bytes may be asked for; how many of `most` may be."""
+        """Wait until bytes may be asked for. Return how many, at most `most`."""
         ...
 
     def spend(self, count: int) -> None:
-        """Wait until all of so many bytes may be handed on, however many were asked for."""
+        """Wait until so many bytes may be handed on, however many were asked for."""
         ...
 
 
 class SegmentReader(Protocol):
-    """The bytes and the attributes of segments, read. Names are full names."""
+    """Reads the bytes and attributes of segments. Names are full names of segments."""
 
     def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
-        """Each segment as it is now, None where there is none. Asked for in one go."""
+        """Return the present state of each segment; None for a missing one. Asks all in one go."""
         ...
 
     def attributes(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
-        """Attribute values, None where the segment or the value does not exist."""
+        """Return values of attributes; None where the segment or the value does not exist."""
         ...
 
     def digests(self, name: str) -> Mapping[int, bytes]:
-        """SHA-256 of the segment's chunks as somebody wrote them down, by number.
+        """Return the recorded SHA-256 of the segment's chunks, by the chunks' numbers.
 
-        Whoever reads other bytes has not got what was written. A live store knows none. Of an
-        archive the chunks are cut as the segment's readable bytes are.
+        Bytes with another digest are not those that were written. A live store records none. In an
+        archive, chunks are cut as the segment's readable bytes are.
         """
         ...
 
@@ -91,43 +97,43 @@ class SegmentReader(Protocol):
         flow: Flow | None = None,
         ahead: int | None = None,
     ) -> Iterator[Block]:
-        """The bytes [start, end) in order, read ahead; `end` must not be beyond the length.
+        """Read the bytes [start, end) in order, ahead of the caller.
 
         Args:
             name: the segment.
             start: first offset, in bytes.
-            end: offset behind the last byte.
-            flow: how fast; None for as fast as they come. Bytes count when they are asked for.
-            ahead: bytes that are asked for and not handed on, at most, but for one block; None for
-                what the store deems good.
+            end: offset behind the last byte; must not be beyond the segment's length.
+            flow: the speed; None for as fast as possible. Bytes count when they are asked for.
+            ahead: bytes that may be asked for and not handed on yet, apart from one block; None
+                for the store's default.
 
         Raises:
-            SegmentTruncated: with the first offset that is still there.
-            NoSuchSegment: the segment is not there, or was deleted meanwhile.
+            SegmentTruncated: bytes are gone; the error has the first offset that is still there.
+            NoSuchSegment: the segment does not exist, or was deleted meanwhile.
         """
         ...
 
 
 class Topology(Protocol):
-    """The streams of a store and their segments, as they are and as they came to be."""
+    """The streams of a store and their segments, present and past."""
 
     def describe(self, name: StreamName) -> Stream | None:
-        """The stream as it is now; None when it (or its scope) does not exist."""
+        """Return the stream as it is now; None if it or its scope does not exist."""
         ...
 
     def generations(
         self, name: StreamName, since: Sequence[Segment] = ()
     ) -> tuple[tuple[Segment, ...], ...]:
-        """The segments from head to tail as they came to be.
+        """Return the segments from head to tail, by the scale events that made them.
 
         Args:
             name: the stream.
-            since: segments that took events all at once at some time, to begin with in place of the
-                head. What came after them is told whether it is truncated away or not.
+            since: segments that took events at the same time once. If given, they take the place
+                of the head; later segments are returned even if they are truncated away.
 
         Returns:
-            First those of the head, by key range. Then, for each scale event since, those that it
-            made, in the order of their ids; each takes the keys of segments that are before it.
+            First the segments of the head, by key range. Then, for each later scale event, the
+            segments that it made, by id. Each takes the keys of segments before it.
 
         Raises:
             StreamNotFound: there is no such stream.
@@ -135,22 +141,22 @@ class Topology(Protocol):
         ...
 
     def had(self, name: StreamName, segment: int) -> bool:
-        """Whether a stream has or had a segment of this id, which may be truncated away.
+        """Tell whether a stream has or had a segment of this id, which may be truncated away.
 
         A stream that was deleted and made again under the same name has other ids.
         """
         ...
 
     def configuration(self, name: StreamName) -> StreamConfig | None:
-        """A stream's configuration, None without a stream. Less work than `describe`."""
+        """Return a stream's configuration; None if there is no stream. Cheaper than `describe`."""
         ...
 
     def scope_exists(self, scope: str) -> bool:
-        """Whether there is such a scope."""
+        """Tell whether there is such a scope."""
         ...
 
     def list_scopes(self) -> list[str]:
-        """Names of all scopes, sorted, without the store's own."""
+        """Return the names of all scopes, sorted, without the store's internal scopes."""
         ...
 
     def list_streams(
@@ -161,15 +167,15 @@ class Topology(Protocol):
         internal: bool = False,
         most: int | None = None,
     ) -> list[str]:
-        """Names of a scope's streams, sorted.
+        """Return the names of a scope's streams, sorted.
 
         Args:
             scope: the scope.
-            tag: what they have; internal streams are never found by it.
-            internal: whether internal streams, whose names begin with `_`, count too; except for
-                those that the store makes and deletes together with another stream.
-            most: more need not be looked for once there are so many: for those who only want to
-                know whether there are. What the store makes with streams may then be among them.
+            tag: list only streams with this tag; internal streams are never found by it.
+            internal: whether internal streams, whose names begin with `_`, count too. Streams that
+                the store makes and deletes together with another stream do not count.
+            most: stop after so many names, for callers that only ask whether there are any.
+                Streams that the store makes together with another one may then be among them.
 
         Raises:
             ScopeNotFound: there is no such scope.
@@ -177,9 +183,9 @@ class Topology(Protocol):
         ...
 
     def list_key_value_tables(self, scope: str) -> list[str]:
-        """Names of a scope's key-value tables that one may read, sorted.
+        """Return the names of a scope's key-value tables that the user may read, sorted.
 
-        They have no streams, not even internal ones, and may have names that streams have too.
+        Tables have no streams, not even internal ones. A table and a stream may have one name.
 
         Raises:
             ScopeNotFound: there is no such scope.
@@ -188,7 +194,7 @@ class Topology(Protocol):
 
     @property
     def event_count(self) -> UUID:
-        """The attribute under which this store counts a segment's events."""
+        """The attribute in which this store counts a segment's events."""
         ...
 
     @property
@@ -197,12 +203,12 @@ class Topology(Protocol):
         ...
 
     def is_original(self, segment: int) -> bool:
-        """Whether a stream was made with this segment, rather than scaled to it.
+        """Tell whether the stream was made with this segment, and not scaled to it later.
 
-        Only such a segment's creation time is that of its stream.
+        Only such a segment has its stream's creation time.
         """
         ...
 
     def segment_name(self, stream: StreamName, segment: int) -> str:
-        """The full name of a stream's segment."""
+        """Return the full name of a stream's segment."""
         ...

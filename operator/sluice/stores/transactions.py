@@ -1,4 +1,4 @@
-"""What Sluice needs of a store's transactions, besides what `stores.base` has."""
+"""The part of a store that has transactions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ class Transaction(NamedTuple):
     """A transaction of a stream.
 
     Attributes:
-        key: 32 hexadecimal digits. Under this key its segments lie beside those of the stream: see
-            `Store.staging_name`.
-        segments: of the stream, those that took events when it was opened, in key order.
+        key: 32 hexadecimal digits. `Store.staging_name` makes the names of its segments from it.
+        segments: the stream's segments that took events when it was opened, in key order.
     """
 
     key: str
@@ -22,16 +21,17 @@ class Transaction(NamedTuple):
 
 
 class Transactions(Protocol):
-    """What is written to a stream under a transaction is there all at once, or never.
+    """The transactions of a store. Their bytes reach a stream all at once, or never.
 
-    A transaction has a segment of its own beside each segment that takes events when it is opened,
-    and keeps them however the stream is scaled afterwards. A commit then puts their bytes at the
-    end of the stream's segments or, where these have been replaced, into new segments with the same
-    numbers and keys, which follow on what is there and are followed by what takes events.
+    A transaction has a segment of its own beside each segment that takes events when it is opened.
+    It keeps these segments however the stream is scaled afterwards. A commit puts their bytes at
+    the end of the stream's segments. Where these have been replaced, the bytes go into new segments
+    with the same numbers and keys. The new segments follow the segments that took events so far.
+    Duplicates of the latter follow the new segments.
     """
 
     def open_transaction(self, name: StreamName, *, lease: float) -> Transaction:
-        """Open a transaction. It is aborted once nobody has kept it for `lease` seconds.
+        """Open a transaction. The store aborts it if it is not kept for `lease` seconds.
 
         Raises:
             StreamNotFound: there is no such stream.
@@ -40,28 +40,32 @@ class Transactions(Protocol):
         ...
 
     def keep_transaction(self, name: StreamName, key: str, *, lease: float) -> bool:
-        """Let its lease begin anew; False when it is not open, or has been for too long."""
+        """Renew a transaction's lease; False if it is not open, or has been open for too long."""
         ...
 
     def commit_transaction(self, name: StreamName, key: str) -> bool:
-        """Decide that the transaction is committed, which the store does soon; it may be repeated.
+        """Decide that the transaction is committed. The store commits it soon after.
 
-        Those of a stream are committed in the order of these decisions, if they were opened in the
-        order of the stream's scale events.
+        The call may be repeated. A stream's transactions are committed in the order of these
+        decisions, if they were opened in the order of the stream's scale events.
 
         Returns:
-            False when it is aborted, or the store does not know it.
+            False if the transaction is aborted, or the store does not know it.
         """
         ...
 
     def abort_transaction(self, name: StreamName, key: str) -> bool:
-        """Decide that it is aborted; False when it is committed, or the store does not know it."""
+        """Decide that a transaction is aborted; False if it is committed, or is not known."""
         ...
 
     def transaction(self, name: StreamName, key: str) -> TransactionState:
-        """What becomes of a transaction."""
+        """Return the state of a transaction."""
         ...
 
     def settled(self, name: StreamName, key: str) -> TransactionState:
-        """As `transaction`, once what was decided is done. StoreTimeout if that takes long."""
+        """Wait for a decided commit or abort, then return the state.
+
+        Raises:
+            StoreTimeout: the store took too long to carry out the decision.
+        """
         ...

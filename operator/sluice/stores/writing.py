@@ -1,4 +1,4 @@
-"""Writing to a store: bytes for segments, and what becomes of streams."""
+"""The part of a store that is written to: bytes of segments, and scopes and streams."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ class CompareAndSet(NamedTuple):
 class Appender(Protocol):
     """An open, fenced append to one segment.
 
-    The store keeps the last event number per writer id with the data and refuses any append that
-    does not follow it, so of two appenders with one id the slower gets InvalidEventNumber.
+    For each writer id, the store keeps the last event number with the data. It refuses an append
+    that does not follow this number. So of two appenders with one id, the slower one gets
+    InvalidEventNumber.
     """
 
     @property
     def last(self) -> int | None:
-        """The last event number the store had when this appender was set up; None if none."""
+        """The last event number that the store had when this appender was set up; None if none."""
         ...
 
     @property
     def acknowledged(self) -> int | None:
-        """The last event number the store has confirmed."""
+        """The last event number that the store has confirmed."""
         ...
 
     def append(self, data: Buffer, *, event_number: int) -> None:
-        """Send a block; returns while it is in flight, once no more than the window is.
+        """Send a block. Return while it is in flight, once all in flight fits into the window.
 
         Raises:
-            InvalidEventNumber: another writer with this id was faster; earlier blocks may be in.
+            InvalidEventNumber: another writer with this id was faster. Earlier blocks may be
+                stored.
             SegmentSealed: the segment takes no more bytes.
             NoSuchSegment: it was deleted.
-            StoreUnavailable: the connection broke; what the store has is unknown.
+            StoreUnavailable: the connection broke. It is unknown which blocks the store has.
         """
         ...
 
@@ -55,10 +57,13 @@ class Appender(Protocol):
 
 
 class SegmentSink(Protocol):
-    """Bytes for segments: staged where no reader sees them, merged at once. Names are full."""
+    """Writes segments: stages bytes where no reader sees them, and merges them at once.
+
+    Names are full names of segments.
+    """
 
     def set_attribute(self, name: str, condition: CompareAndSet) -> bool:
-        """Compare-and-set an attribute; False when it had another value. NoSuchSegment."""
+        """Compare and set an attribute; False if it had another value. NoSuchSegment."""
         ...
 
     def create(self, name: str) -> bool:
@@ -70,12 +75,12 @@ class SegmentSink(Protocol):
         ...
 
     def delete(self, name: str, *, length: int | None = None) -> bool:
-        """Delete a segment; False when there is none, or when it has another `length`.
+        """Delete a segment; False if there is none, or if it has another `length`.
 
-        The length is looked at directly before; a store has no conditional deletion.
+        The length is checked directly before the deletion, since stores have no conditional one.
 
-        Nobody may be able to merge the segment into another one meanwhile: a store can be damaged
-        by a deletion that meets a merge of the same segment. Fence the merge off first.
+        Make sure beforehand that no driver can merge the segment meanwhile. A deletion that meets
+        a merge of the same segment can damage the store.
         """
         ...
 
@@ -90,19 +95,19 @@ class SegmentSink(Protocol):
     ) -> None:
         """Append the sealed `source` to `target` by metadata; `source` is gone afterwards.
 
-        In the same step the attribute is set, `events` are added to the target's event count, and
-        `notes`, attributes with their values, are written.
+        The same atomic step sets the condition's attribute of `target`, adds `events` to its event
+        count, and sets the attributes in `notes` to their values.
 
         Raises:
             ConditionFailed: the attribute of `target` had another value; nothing changed.
-            NoSuchSegment: `target` or `source` does not exist (a repeat of a merge that went
-                through may say so, or succeed: look at the attribute).
+            NoSuchSegment: `target` or `source` does not exist. A repeat of a merge that went
+                through may raise this, or succeed: look at the attribute.
             SegmentSealed: `target` takes no more bytes.
         """
         ...
 
     def appender(self, name: str, *, writer: UUID, window: int) -> AbstractContextManager[Appender]:
-        """A fenced append with at most `window` bytes in flight."""
+        """Open a fenced append with at most `window` bytes in flight."""
         ...
 
     def append_at(self, name: str, offset: int, data: bytes) -> bool:
@@ -110,33 +115,39 @@ class SegmentSink(Protocol):
         ...
 
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
-        """The name of a segment of our own that can be merged into that one.
+        """Return the name of a staging segment that can be merged into a stream's segment.
 
-        `key` is 32 hexadecimal digits. Neither readers nor listings see it; it has no lease.
+        Readers and listings do not see a staging segment. It has no lease.
+
+        Args:
+            stream: the stream.
+            segment: the id of its segment.
+            key: 32 hexadecimal digits that tell staging segments of one segment apart.
         """
         ...
 
     def is_beside(self, one: int, other: int) -> bool:
-        """Whether what is staged for one segment, by its id, can be merged beside the other."""
+        """Tell whether bytes staged for segment `one` can be merged into `other`, or beside it."""
         ...
 
 
 class Admin(Protocol):
-    """Scopes and streams, made, changed and deleted."""
+    """Makes, changes and deletes scopes and streams."""
 
     def create_scope(self, scope: str) -> bool:
         """Make a scope; False when it exists."""
         ...
 
     def delete_scope(self, scope: str) -> bool:
-        """Delete an empty scope; False when there is none.
+        """Delete an empty scope; False if there is none.
 
-        A store may be damaged by a refusal that it gives itself: look for streams before, and for
-        key-value tables. A reader group counts too: it has an internal stream. Never delete that
-        one alone, for the group stays without it, unseen, and keeps the scope from being deleted.
+        Look for streams and key-value tables first: a store may be damaged when it refuses the
+        deletion itself. A reader group counts too, since it has an internal stream. Never delete
+        that stream alone: the group stays without it, unlisted, and keeps the scope from being
+        deleted.
 
         Raises:
-            ScopeNotEmpty: there are streams in it, internal ones perhaps, or key-value tables.
+            ScopeNotEmpty: the scope has streams, perhaps internal ones, or key-value tables.
         """
         ...
 
@@ -147,19 +158,19 @@ class Admin(Protocol):
     def update_stream(self, name: StreamName, config: StreamConfig) -> None:
         """Replace the whole configuration, tags included. StreamNotFound.
 
-        A stream with a fixed number of segments that has another number of them, or fewer than the
-        least that its policy wants, is scaled to it, if need be by a change of tags. A sealed
-        stream is refused.
+        The store also scales the stream if it has fewer segments than its policy's least number,
+        or another number than a fixed policy wants. Even a change of tags can do this. The store
+        refuses to update a sealed stream.
         """
         ...
 
     def scale(self, name: StreamName, sealed: Iterable[int], ranges: Sequence[KeyRange]) -> None:
-        """Replace segments by new ones, numbered as `Store.following` says; wait for it.
+        """Replace segments by new ones, numbered as `Store.following` says, and wait for the end.
 
         Args:
             name: the stream.
-            sealed: ids of segments that take events.
-            ranges: of the new ones, which take the same keys.
+            sealed: ids of the segments to replace, which take events.
+            ranges: key ranges of the new segments, which together take the same keys.
 
         Raises:
             StoreRejected: some of the segments take no events any more, the policy wants more
@@ -168,7 +179,7 @@ class Admin(Protocol):
         ...
 
     def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
-        """Drop what lies before `cut`, offsets by segment id. StreamNotFound."""
+        """Drop all bytes before `cut`: offsets in bytes by segment id. StreamNotFound."""
         ...
 
     def seal_stream(self, name: StreamName) -> None:
@@ -182,12 +193,11 @@ class Admin(Protocol):
     def following(
         self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
     ) -> list[tuple[int, ...]]:
-        """The ids that scale events will give to the segments that they make.
+        """Return the ids that scale events will give to the segments that they make.
 
         Args:
-            segments: the ids of a stream's segments, all made at once and the latest it has.
-            made: the key ranges of those that each of the next scale events makes, as `scale` is
-                going to be given them.
+            segments: the ids of the stream's latest segments, all made at once.
+            made: for each of the next scale events, the key ranges that `scale` will be given.
 
         Returns:
             For each scale event the ids, in the order of its key ranges.

@@ -1,20 +1,21 @@
-"""Pravega behind the protocols of `sluice.stores.base`.
+"""A Pravega cluster behind the protocols of `sluice.stores.base`.
 
-Two servers answer: the *controller* (gRPC, `controller`) knows scopes, streams and who owns which
-segment; the *segment stores* (a framed TCP protocol, `wire`) hold the bytes. From the bottom up:
+Two kinds of servers answer. The *controller* (gRPC, `controller`) knows scopes, streams and which
+segment store owns a segment. The *segment stores* (a framed TCP protocol, `wire`) hold the bytes.
+From the bottom up:
 
-    wire            frames as values: encode, and decode what a peer sent
+    wire            frames as values: encodes them, and decodes those of a peer
     refusals        the store's error replies as errors of `sluice.errors`
     connection      one socket: handshake, deadlines, whole frames
     pool            connections kept for the next call
-    names           segment names, and what they say
+    names           segment names, and the ids in them
     policies        stream configurations as the controller's messages
     controller      the gRPC client, asynchronous
-    directory       the same for blocking callers, with owners and tokens remembered
-    transport       requests to whoever owns a segment, repeated where that is safe
-    window          how many bytes an append keeps in flight
+    directory       the same for blocking callers, with owners and tokens cached
+    transport       requests to the segment store that owns a segment, repeated where that is safe
+    window          the bound on the bytes that an append keeps in flight
     reader          a segment's bytes, read ahead
     appender        fenced appends
-    segments        the protocol `Segments`
+    segments        the protocols `SegmentReader` and `SegmentSink`
     store           the protocol `Store`
 """

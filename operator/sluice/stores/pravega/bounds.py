@@ -1,7 +1,7 @@
-"""How much of what a peer says is taken in: pages, names, segments, epochs, tokens.
+"""Bounds on a server's answers: pages, names, segments, epochs, tokens.
 
-A store is somebody's server, and the operator that asks it is everybody's. All bounds lie far above
-what a real store has; whoever exceeds one gets an error in place of our memory and time.
+One tenant's store is asked by an operator that serves all tenants. All bounds lie far above the
+sizes of real stores. An answer that exceeds one is an error, and takes no more memory or time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MOST_MESSAGE: Final = 1 << 20
-"""Bytes in one answer of the controller: some eight thousand segments. The library takes one in as
-a whole before anybody sees it."""
+"""Bytes in one answer of the controller: some eight thousand segments. gRPC reads a whole answer
+into memory before it hands it on."""
 
 MOST_PAGES: Final = 100_000
 """Pages of one listing."""
@@ -24,16 +24,16 @@ MOST_NAMES: Final = 250_000
 """Names in one listing: 25 times as many streams as a copy of a scope can have."""
 
 MOST_NAME: Final = 1024
-"""Characters of a name; streams have at most 255, and the store's own put something before."""
+"""Characters of a name; streams have at most 255, and internal streams add a prefix."""
 
 MOST_SEGMENTS: Final = 25_000
-"""Segments of one epoch: more than are active in one container of a store."""
+"""Segments of one epoch: more than can be active in one container of a store."""
 
 MOST_EPOCHS: Final = 100_000
 """Epochs of one stream that are looked at."""
 
 MOST_MADE: Final = 250_000
-"""Segments of all these epochs."""
+"""Segments of all epochs of one stream that are looked at."""
 
 MOST_TOKEN: Final = 16 << 10
 """Characters of a delegation token."""
@@ -42,18 +42,18 @@ MOST_HOST: Final = 255
 """Characters of a segment store's host."""
 
 MOST_STATE: Final = 64 << 20
-"""Bytes of what a reader group remembers."""
+"""Bytes of a reader group's state."""
 
 
 class Listing:
-    """The names of one listing, page by page, and where the next one begins.
+    """The names of one listing, collected page by page.
 
     Args:
-        doing: what is listed, for errors.
+        doing: the listing in words, for errors.
 
     Attributes:
-        names: those told so far.
-        token: what the next page is asked for with.
+        names: the names so far.
+        token: the continuation token with which to ask for the next page.
     """
 
     def __init__(self, doing: str) -> None:
@@ -63,10 +63,11 @@ class Listing:
         self._tokens = {hash("")}
 
     def add(self, names: Iterable[str], token: str) -> bool:
-        """Take in a page; False for an empty one, which is the last.
+        """Add a page; False if it is empty, and so the last one.
 
         Raises:
-            ProtocolError: it is one page or name too many, or one that was told before.
+            ProtocolError: there are too many pages or names, a name is too long, or a token comes
+                again, so the pages would have no end.
         """
         page = list(names)
         if not page:

@@ -1,8 +1,8 @@
-"""Names of segments, and what is in them.
+"""Names and ids of segments.
 
-A stream's segment is `scope/stream/<number>.#epoch.<epoch>`; its id has the epoch in the high 32
+A stream's segment is `scope/stream/<number>.#epoch.<epoch>`. Its id has the epoch in the high 32
 bits and the number in the low ones. A segment whose name goes on with `#transaction.` and 32
-hexadecimal digits lives beside it: on the same server, unseen by readers and listings.
+hexadecimal digits lies beside it: on the same server, unseen by readers and listings.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 EVENT_COUNT: Final = UUID("80000000-0000-0000-0000-000000000001")
-"""The attribute that counts a segment's events: the longs minimum and 1."""
+"""The attribute that counts a segment's events. As two longs: the least one, and 1."""
 
 CREATION_TIME: Final = UUID("80000000-0000-0000-0000-000000000000")
-"""The attribute with a segment's creation time: the longs minimum and 0."""
+"""The attribute with a segment's creation time. As two longs: the least one, and 0."""
 
 _CORE: Final = 1 << 63
-"""The upper half of the id of an attribute that the store always has in memory."""
+"""The upper half of the id of each core attribute, which the store always has in memory."""
 
 INTERNAL: Final = "_"
-"""How the names of internal streams and scopes begin."""
+"""The prefix of the names of internal streams and scopes."""
 
 _MARKS: Final = "_MARK"
-"""Followed by a stream's name: where the store keeps the watermarks of that stream. It makes and
-deletes the two together."""
+"""The prefix, before a stream's name, of the internal stream that holds its watermarks. The store
+makes and deletes the two streams together."""
 
 _NAME: Final = re.compile(
     r"(?P<scope>[^/]+)/(?P<stream>[^/]+)/(?P<number>\d+)\.#epoch\.(?P<epoch>\d+)"
@@ -46,7 +46,7 @@ _PORTS: Final = range(1, 1 << 16)
 
 
 class TokenAccess(StrEnum):
-    """What a delegation token allows its bearer to do with a stream's segments."""
+    """The access to a stream's segments that a delegation token grants."""
 
     READ = "READ"
     READ_WRITE = "READ_WRITE"
@@ -59,7 +59,7 @@ class Endpoint(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        """`host:port`."""
+        """Return `host:port`, with brackets around an IPv6 address."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @classmethod
@@ -67,7 +67,7 @@ class Endpoint(NamedTuple):
         """Read `tcp://host:port`.
 
         Raises:
-            InvalidSpec: it is something else.
+            InvalidSpec: the text has another form.
         """
         match = _URI.fullmatch(uri)
         if match is None or int(match["port"]) not in _PORTS:
@@ -87,29 +87,29 @@ class SegmentOwner(NamedTuple):
 
 
 def is_core(attribute: UUID) -> bool:
-    """Tell whether the store has an attribute in memory always: `Attributes.isCoreAttribute`."""
+    """Tell whether the store always has an attribute in memory (`Attributes.isCoreAttribute`)."""
     return attribute.int >> 64 == _CORE
 
 
 def segment_id(epoch: int, number: int) -> int:
-    """The id of the segment that an epoch made with a number."""
+    """Return the id of the segment with this number that an epoch made."""
     return epoch << _HIGH | number
 
 
 def number_of(segment: int) -> int:
-    """The number in a segment's id, which counts through a stream's epochs."""
+    """Return the number in a segment's id, which counts on through a stream's epochs."""
     return segment & _LOW
 
 
 def epoch_of(segment: int) -> int:
-    """The epoch in which the segment with this id was made."""
+    """Return the epoch that made the segment with this id."""
     return segment >> _HIGH
 
 
 def visible(streams: Collection[str], *, internal: bool) -> list[str]:
-    """Those of a scope's streams that count: with `internal` the internal ones too.
+    """Return a scope's streams that a listing shows; with `internal` the internal ones too.
 
-    The streams in which the store keeps the marks of another one that is there never count.
+    A stream with the watermarks of another stream in the scope is never shown.
     """
     return [
         name
@@ -120,12 +120,12 @@ def visible(streams: Collection[str], *, internal: bool) -> list[str]:
 
 
 def segment_name(stream: StreamName, segment: int) -> str:
-    """The full name of a stream's segment."""
+    """Return the full name of a stream's segment."""
     return f"{stream}/{number_of(segment)}.#epoch.{epoch_of(segment)}"
 
 
 def staging_name(stream: StreamName, segment: int, key: str) -> str:
-    """The name of a segment of our own beside that one.
+    """Return the name of a staging segment beside a stream's segment.
 
     Raises:
         ValueError: `key` is not 32 lower-case hexadecimal digits.
@@ -136,10 +136,10 @@ def staging_name(stream: StreamName, segment: int, key: str) -> str:
 
 
 def owner_of(name: str) -> SegmentOwner:
-    """What decides where the segment with this full name lives.
+    """Return the stream and segment id that decide which server has the segment of this name.
 
     Raises:
-        ValueError: it is no segment's full name.
+        ValueError: the text is not a segment's full name.
     """
     match = _NAME.fullmatch(name)
     if match is None:

@@ -43,13 +43,15 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _MOST_SETUPS: Final = 10_000
-"""Requests after which a connection is given up on which the store remembers something of each."""
+"""Requests after which a connection for SetupAppend is replaced: the store remembers something of
+each such request until the connection ends."""
 
 _SYSTEM: Final = StreamName(scope="_system", stream="_requeststream")
-"""A stream that every cluster has: the controller's own."""
+"""An internal stream of the controller, which every cluster has."""
 
 _POLL: Final = 0.02
-"""Seconds between two looks whether a stream is made (0.1 s) or scaled (0.02 to 0.3 s)."""
+"""Seconds between two checks whether the store has made a stream (which takes 0.1 s), scaled one
+(0.02 to 0.3 s), or ended a transaction."""
 
 
 class PravegaStore(PravegaSegments):
@@ -57,9 +59,10 @@ class PravegaStore(PravegaSegments):
 
     Args:
         uri: the controller, `tcp://host:port`.
-        credentials: as whom; None for a cluster that asks nobody.
+        credentials: user and password; None for a cluster without authentication.
         timeouts: deadlines of every call.
-        told: of each call to the controller.
+        told: callback `(method, seconds)`, called on the gRPC thread after each call to the
+            controller.
 
     Raises:
         InvalidSpec: the URI is not of that form.
@@ -86,12 +89,12 @@ class PravegaStore(PravegaSegments):
         )
 
     def __repr__(self) -> str:
-        """The class and the address; never a credential."""
+        """Return the class and the address; never a credential."""
         return f"{type(self).__name__}({self._uri!r})"
 
     @property
     def event_count(self) -> UUID:
-        """The attribute under which the store counts a segment's events."""
+        """The attribute in which the store counts a segment's events."""
         return names.EVENT_COUNT
 
     @property
@@ -100,48 +103,48 @@ class PravegaStore(PravegaSegments):
         return names.CREATION_TIME
 
     def segment_name(self, stream: StreamName, segment: int) -> str:
-        """The full name of a stream's segment."""
+        """Return the full name of a stream's segment."""
         return names.segment_name(stream, segment)
 
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
-        """The name of a segment of our own that can be merged into that one."""
+        """Return the name of a staging segment that can be merged into a stream's segment."""
         return names.staging_name(stream, segment, key)
 
     def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
-        """The stream and the offsets by segment id of a StreamCut's text. InvalidSpec."""
+        """Return the stream and the offsets by segment id of a StreamCut's text. InvalidSpec."""
         return cuts.read(text)
 
     def write_cut(self, stream: StreamName, cut: Mapping[int, int]) -> str:
-        """A StreamCut's text, as clients read it."""
+        """Return a StreamCut as text that clients can read."""
         return cuts.write(stream, cut)
 
     def following(
         self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
     ) -> list[tuple[int, ...]]:
-        """The ids that scale events will give to the segments that they make."""
+        """Return the ids that scale events will give to the segments that they make."""
         return epochs.following(segments, made)
 
     def is_original(self, segment: int) -> bool:
-        """Whether a stream was made with this segment, rather than scaled to it."""
+        """Tell whether the stream was made with this segment, and not scaled to it later."""
         return names.epoch_of(segment) == 0
 
     def is_beside(self, one: int, other: int) -> bool:
-        """Whether segments have one number, which alone decides in which container they are."""
+        """Tell whether two segments have one number: it alone decides their container."""
         return names.number_of(one) == names.number_of(other)
 
     def probe(self) -> StoreHealth:
-        """Whether the cluster is there: its controller, and a segment store to shake hands with.
+        """Check that the controller answers, and that a segment store shakes hands.
 
         Raises:
-            AuthenticationFailed: it does not know us.
-            StoreUnavailable: no answer.
-            ProtocolError: it speaks no protocol that we speak.
+            AuthenticationFailed: the cluster does not know the user.
+            StoreUnavailable: one of them does not answer.
+            ProtocolError: the segment store speaks no protocol that Sluice speaks.
         """
         begun = time.monotonic()
         doing = "see whether the store answers"
         self._directory.run(lambda controller: controller.scope_exists(_SYSTEM.scope, doing=doing))
         latency = time.monotonic() - begun
-        # Any segment has an owner, whether it exists or not.
+        # Each segment name has an owner, whether the segment exists or not.
         segment = names.segment_name(_SYSTEM, 0)
         (endpoint,) = self._directory.owners([segment])
         try:
@@ -152,33 +155,34 @@ class PravegaStore(PravegaSegments):
             raise
 
     def close(self) -> None:
-        """Close every idle connection and the controller's. The store may be used again."""
+        """Close all idle connections, and that to the controller. The store may be used again."""
         self._pool.close()
         self._setups.close()
         self._directory.close()
 
     def describe(self, name: StreamName) -> Stream | None:
-        """The stream as it is now; None when it (or its scope) does not exist."""
+        """Return the stream as it is now; None if it or its scope does not exist."""
         return self._of_made(name, lambda controller: epochs.describe(controller, name))
 
     def configuration(self, name: StreamName) -> StreamConfig | None:
-        """A stream's configuration; None when there is no such stream."""
+        """Return a stream's configuration; None if there is no such stream."""
         return self._of_made(name, lambda controller: epochs.configuration(controller, name))
 
     def _of_made(
         self, name: StreamName, call: Callable[[ControllerClient], Coroutine[Any, Any, _T]]
     ) -> _T:
-        """Ask about a stream that somebody may be making at this moment, which takes a moment.
+        """Ask about a stream that another client may be creating; finish Sluice's own creations.
 
-        One of Sluice's that somebody has begun to make and left is made to its end, as a store
-        repairs by itself what it reads: a controller that could not reach the segment store goes on
-        with a making only when it is asked for it again, and to whoever asks about the stream until
-        then it is busy. That changes nothing of what was decided when the making began.
+        The controller answers that a stream is busy while it is being created. A controller that
+        could not reach the segment store stops halfway, and goes on only when it is asked to create
+        the stream again. Until then it answers every question about the stream with busy. So a
+        stream with Sluice's tag is created again here, with the configuration that the controller
+        already has. This decides nothing new.
         """
         try:
             return self._patiently(call)
         except StoreBusy:
-            # What it is to be is told already, its segments are not.
+            # The controller tells the configuration of a stream whose segments are not made yet.
             config = self._directory.run(lambda controller: controller.configuration(name))
             if TAG_MANAGED not in config.tags:
                 raise
@@ -186,7 +190,7 @@ class PravegaStore(PravegaSegments):
         return self._patiently(call)
 
     def _patiently(self, call: Callable[[ControllerClient], Coroutine[Any, Any, _T]]) -> _T:
-        """Ask until the store is not busy, for as long as a call may take."""
+        """Repeat a call while the store is busy, for as long as one call may take."""
         deadline = time.monotonic() + self._timeouts.call
         while True:
             try:
@@ -199,15 +203,15 @@ class PravegaStore(PravegaSegments):
     def generations(
         self, name: StreamName, since: Sequence[Segment] = ()
     ) -> tuple[tuple[Segment, ...], ...]:
-        """The segments from head to tail as scale events made them. StreamNotFound."""
+        """Return the segments from head to tail, by scale events. StreamNotFound."""
         return self._directory.run(lambda controller: epochs.generations(controller, name, since))
 
     def had(self, name: StreamName, segment: int) -> bool:
-        """See Catalog."""
+        """Tell whether a stream has or had a segment of this id, which may be truncated away."""
         return self._directory.run(lambda controller: epochs.had(controller, name, segment))
 
     def scope_exists(self, scope: str) -> bool:
-        """Whether there is such a scope."""
+        """Tell whether there is such a scope."""
         return self._directory.run(lambda controller: controller.scope_exists(scope))
 
     def create_scope(self, scope: str) -> bool:
@@ -219,7 +223,7 @@ class PravegaStore(PravegaSegments):
         return self._directory.run(lambda controller: controller.delete_scope(scope))
 
     def list_scopes(self) -> list[str]:
-        """Names of all scopes, sorted, without the store's own."""
+        """Return the names of all scopes, sorted, without internal ones."""
         return self._directory.run(lambda controller: controller.list_scopes())
 
     def list_streams(
@@ -230,13 +234,13 @@ class PravegaStore(PravegaSegments):
         internal: bool = False,
         most: int | None = None,
     ) -> list[str]:
-        """Names of a scope's streams, sorted; with `tag`, or internal ones too. ScopeNotFound."""
+        """Return the names of a scope's streams, sorted; see `Topology`. ScopeNotFound."""
         return self._directory.run(
             lambda controller: controller.list_streams(scope, tag, internal=internal, most=most)
         )
 
     def list_key_value_tables(self, scope: str) -> list[str]:
-        """Names of a scope's key-value tables, sorted. ScopeNotFound."""
+        """Return the names of a scope's key-value tables, sorted. ScopeNotFound."""
         return self._directory.run(lambda controller: controller.list_key_value_tables(scope))
 
     def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
@@ -248,7 +252,7 @@ class PravegaStore(PravegaSegments):
         self._directory.run(lambda controller: controller.update_stream(name, config))
 
     def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
-        """Drop what lies before `cut`, offsets in bytes by segment id. StreamNotFound."""
+        """Drop all bytes before `cut`: offsets in bytes by segment id. StreamNotFound."""
         self._directory.run(lambda controller: controller.truncate_stream(name, cut))
 
     def seal_stream(self, name: StreamName) -> None:
@@ -263,9 +267,9 @@ class PravegaStore(PravegaSegments):
         """Replace segments by new ones with the given key ranges, and wait until that is done.
 
         Raises:
-            StoreRejected: the store refuses: ranges that are not those of the sealed segments, a
-                policy that wants more segments, a stream that is sealed or not there.
-            StoreTimeout: it is not done within the timeout of a call.
+            StoreRejected: the ranges are not those of the sealed segments, the policy wants more
+                segments, or the stream is sealed or missing.
+            StoreTimeout: the store has not scaled the stream within the timeout of a call.
         """
 
         async def scale(controller: ControllerClient) -> None:
@@ -283,23 +287,23 @@ class PravegaStore(PravegaSegments):
         return self._directory.run(lambda controller: controller.open_transaction(name, lease))
 
     def keep_transaction(self, name: StreamName, key: str, *, lease: float) -> bool:
-        """Let its lease begin anew; False when it is not open, or has been for too long."""
+        """Renew a transaction's lease; False if it is not open, or has been open for too long."""
         return self._directory.run(lambda controller: controller.keep_transaction(name, key, lease))
 
     def commit_transaction(self, name: StreamName, key: str) -> bool:
-        """Decide that it is committed, which may be repeated; False when that is too late."""
+        """Decide that a transaction is committed; False if it is aborted or not known."""
         return self._directory.run(lambda controller: controller.commit_transaction(name, key))
 
     def abort_transaction(self, name: StreamName, key: str) -> bool:
-        """Decide that it is aborted, which may be repeated; False when that is too late."""
+        """Decide that a transaction is aborted; False if it is committed or not known."""
         return self._directory.run(lambda controller: controller.abort_transaction(name, key))
 
     def transaction(self, name: StreamName, key: str) -> TransactionState:
-        """What becomes of a transaction."""
+        """Return the state of a transaction."""
         return self._directory.run(lambda controller: controller.transaction(name, key))
 
     def settled(self, name: StreamName, key: str) -> TransactionState:
-        """What has become of a transaction, once what was decided is done. StoreTimeout."""
+        """Wait for a decided commit or abort, then return the state. StoreTimeout."""
 
         async def settled(controller: ControllerClient) -> TransactionState:
             deadline = time.monotonic() + self._timeouts.call
@@ -314,15 +318,16 @@ class PravegaStore(PravegaSegments):
         return self._directory.run(settled)
 
     def reader_group(self, group: GroupName) -> GroupConfig | None:
-        """How a reader group is configured; None when there is none."""
+        """Return the configuration of a reader group; None if there is no such group."""
         return self._directory.run(lambda controller: groups.config(controller, group))
 
     def group_state(self, group: GroupName) -> GroupState:
-        """How far a reader group has read.
+        """Return the positions up to which a reader group has read.
 
         Raises:
-            ReaderGroupNotFound: there is none, or it is being made.
-            ProtocolError: a client wrote it that is of another version than those we know.
+            ReaderGroupNotFound: there is no such group, or it is still being made.
+            ProtocolError: the state is larger than `MOST_STATE`, or was written by a client of a
+                version that Sluice does not know.
         """
         name = self._state_of(group)
         (info,) = self.infos([name])
@@ -343,7 +348,7 @@ class PravegaStore(PravegaSegments):
         settings: GroupSettings,
         identity: UUID,
     ) -> bool:
-        """Make a reader group that begins at a cut of each stream; see `stores.base.Store`."""
+        """Make a reader group that begins at a cut of each stream; see `ReaderGroups`."""
         made = self._directory.run(
             lambda controller: groups.make(
                 controller, group, start, settings=settings, identity=identity
@@ -351,8 +356,9 @@ class PravegaStore(PravegaSegments):
         )
         same = made.start == start and made.endless
         begun = False
-        # One that was made and never begun cannot even be deleted by clients, so ours always is.
-        # Whoever configured it anew has seen it begin.
+        # A group without a first record cannot even be deleted by clients. So write it also for a
+        # group of this copy that begins elsewhere. A group that was configured anew (its generation
+        # is not 0) had its first record then.
         if (same or same_maker(made.identity, identity)) and not made.generation:
             record = group_state.first_record(
                 made.start, settings=made.settings, identity=made.identity
@@ -363,7 +369,7 @@ class PravegaStore(PravegaSegments):
         return begun
 
     def _state_of(self, group: GroupName) -> str:
-        """The segment with a group's state."""
+        """Return the name of the segment that holds a group's state. ReaderGroupNotFound."""
         stream = group_state.stream_of(group)
         try:
             found = self._directory.run(lambda controller: controller.current_segments(stream))

@@ -1,1 +1,1 @@
-"""The controller's gRPC."""
+"""The client of the controller's gRPC service."""

@@ -1,7 +1,8 @@
-"""Leaving a store alone that says nothing.
+"""A circuit breaker for a store that does not answer.
 
-Each call to such a store costs its whole deadline, and of thousands of resources that name it each
-would pay that in every look. So one at a time asks it, now and then, until it has answered.
+Each call to a silent store takes its whole deadline. Thousands of resources may name the store, and
+each would pay that in every look. So only one thread asks a silent store now and then, until it
+answers.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
 
 
 class Circuit:
-    """Knows whether a store is silent: nothing of it has answered while a call waited in vain.
+    """A circuit breaker that opens when a store is silent.
 
-    One call that takes too long, while others are answered, is no silence; nor is one that whoever
-    asked had no time for.
+    A store is silent if a call timed out after at least `patience` seconds, and no other call was
+    answered meanwhile. A call that timed out sooner, since its caller had little time, proves
+    nothing.
 
     Args:
-        rest: seconds for which nobody asks a silent store; 0 where nobody else would suffer.
-        patience: seconds without an answer that are a silence.
-        clock: seconds that only go forward.
+        rest: seconds for which a silent store is not asked; 0 turns the circuit breaker off, for
+            processes in which no other resource has to wait.
+        patience: least seconds without an answer that count as silence.
+        clock: monotonic time in seconds.
     """
 
     def __init__(
@@ -43,10 +46,11 @@ class Circuit:
 
     @contextmanager
     def asked(self) -> Iterator[None]:
-        """Something of the store is asked in the block.
+        """Guard a call to the store, which the block makes.
 
         Raises:
-            StoreTimeout: it is silent, and was asked a moment ago or is asked by somebody else.
+            StoreTimeout: the store is silent, and was asked a moment ago or is being asked by
+                another thread.
         """
         if not self._rest:
             yield
@@ -61,7 +65,7 @@ class Circuit:
                 self._silent_until = now + self._rest
             raise
         except StoreUnavailable:
-            raise  # nobody was there to answer
+            raise  # a failed connection is neither an answer nor a silence
         except BackendError:
             self._answer()
             raise
@@ -72,7 +76,11 @@ class Circuit:
                 self._trier = None
 
     def _try(self, now: float) -> bool:
-        """Whether this thread is the one that asks a silent store, as it was not before."""
+        """Tell whether the store is silent, and this thread now asks it on behalf of all.
+
+        Raises:
+            StoreTimeout: the store is silent, and it is not this thread's turn to ask.
+        """
         with self._lock:
             if self._silent_until is None or self._trier == threading.get_ident():
                 return False

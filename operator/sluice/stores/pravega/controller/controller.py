@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 class ControllerClient(TransactionCalls):
-    """A client of one controller. Made, used and closed in one event loop."""
+    """A client of one controller. It must be made, used and closed in one event loop."""
 
     # Scopes
 
     async def create_scope(self, scope: str) -> bool:
-        """Make a scope; False when it exists. InvalidSpec for a name that the store refuses."""
+        """Make a scope; False if it exists. InvalidSpec if the store does not allow the name."""
         doing = f"create the scope {scope}"
         reply = await self.call("createScope", pb.ScopeInfo(scope=scope), doing)
         return settle(
@@ -48,9 +48,9 @@ class ControllerClient(TransactionCalls):
 
     async def delete_scope(self, scope: str) -> bool:
         """Delete an empty scope; False when there is none. ScopeNotEmpty."""
-        # The store (0.13.0) refuses to delete a scope with streams or key-value tables, and yet
-        # drops its index of tags: no tagged stream can then be made or updated there. So it is not
-        # even asked.
+        # The store (0.13.0) refuses to delete a scope with streams or key-value tables, but drops
+        # its index of tags all the same. Then no tagged stream can be made or updated there. So
+        # look first, and do not even ask for such a scope's deletion.
         doing = f"delete the scope {scope}"
         inside = pb.ScopeInfo(scope=scope)
         streams = pb.StreamsInScopeRequest(scope=inside)
@@ -71,13 +71,13 @@ class ControllerClient(TransactionCalls):
         )
 
     async def scope_exists(self, scope: str, *, doing: str = "") -> bool:
-        """Whether there is such a scope; `doing` is why that is asked, for errors."""
+        """Tell whether there is such a scope; errors name `doing` as the purpose."""
         doing = doing or f"look for the scope {scope}"
         reply = await self.call("checkScopeExists", pb.ScopeInfo(scope=scope), doing)
         return bool(reply.exists)
 
     async def list_scopes(self) -> list[str]:
-        """Names of all scopes, sorted, without internal ones."""
+        """Return the names of all scopes, sorted, without internal ones."""
         found = Listing("list the scopes")
         while True:
             request = pb.ScopesRequest(continuationToken=pb.ContinuationToken(token=found.token))
@@ -93,14 +93,14 @@ class ControllerClient(TransactionCalls):
         internal: bool = False,
         most: int | None = None,
     ) -> list[str]:
-        """Names of a scope's streams, sorted; with `tag` if given, which internal ones never are.
+        """Return the names of a scope's streams, sorted.
 
         Args:
             scope: the scope.
-            tag: what the streams have; None for all.
-            internal: whether internal streams count too. Those are left out still in which the
-                store keeps the marks of another stream that is there, and which go with it.
-            most: no page is asked for once there are so many.
+            tag: list only streams with this tag, which internal streams never are; None for all.
+            internal: whether internal streams count too. A stream with the watermarks of another
+                stream in the scope never counts: the store deletes it with that stream.
+            most: stop asking for pages once there are so many names.
 
         Raises:
             ScopeNotFound: there is no such scope.
@@ -127,7 +127,7 @@ class ControllerClient(TransactionCalls):
                 return sorted(found)
 
     async def list_key_value_tables(self, scope: str) -> list[str]:
-        """Names of a scope's key-value tables, sorted. ScopeNotFound."""
+        """Return the names of a scope's key-value tables, sorted. ScopeNotFound."""
         doing = f"list the key-value tables of {scope}"
         inside, listing = pb.ScopeInfo(scope=scope), Listing(doing)
         while True:
@@ -142,14 +142,14 @@ class ControllerClient(TransactionCalls):
     # Streams
 
     async def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
-        """Make a stream with uniform key ranges; False when it exists, however configured.
+        """Make a stream with uniform key ranges; False if it exists, whatever its configuration.
 
         Raises:
             ScopeNotFound: there is no such scope.
             InvalidSpec: the store does not allow the name or cannot hold the policy.
-            StoreBusy: the store cannot make its segments now.
+            StoreBusy: the store cannot make the stream's segments now.
         """
-        if config.scaling.min_segments < 1:  # which the controller would refuse without a reason
+        if config.scaling.min_segments < 1:  # the controller would refuse it without a reason
             raise InvalidSpec(f"the policy of {name} wants {config.scaling.min_segments} segments")
         doing = f"create the stream {name}"
         request = policies.to_message(name, config)
@@ -165,10 +165,10 @@ class ControllerClient(TransactionCalls):
     async def update_stream(self, name: StreamName, config: StreamConfig) -> None:
         """Replace a stream's configuration.
 
-        StreamNotFound; StoreRejected when it is sealed; StoreBusy when somebody else changes it.
-
-        The store replaces the whole of it, so what our model has no place for is carried over.
+        StreamNotFound; StoreRejected if it is sealed; StoreBusy if another client changes it.
         """
+        # The store replaces the whole configuration. So carry over the fields that StreamConfig
+        # does not have.
         old = await self._configuration(name)
         doing = f"update the stream {name}"
         request = policies.to_message(name, config)
@@ -177,9 +177,9 @@ class ControllerClient(TransactionCalls):
         settle_update(await self.call("updateStream", request, doing), doing, name)
 
     async def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
-        """Drop what lies before `cut`, offsets by segment id.
+        """Drop all bytes before `cut`: offsets in bytes by segment id.
 
-        StreamNotFound; StoreBusy when somebody else changes it, or has scaled it since.
+        StreamNotFound; StoreBusy if another client changes the stream, or has scaled it since.
         """
         doing = f"truncate the stream {name}"
         request = pb.StreamCut(streamInfo=info(name), cut=cut)
@@ -203,7 +203,7 @@ class ControllerClient(TransactionCalls):
         )
 
     async def configuration(self, name: StreamName) -> StreamConfig:
-        """What a stream is configured with. StreamNotFound, for a missing scope too."""
+        """Return a stream's configuration. StreamNotFound, for a missing scope too."""
         return policies.from_message(await self._configuration(name))
 
     async def _configuration(self, name: StreamName) -> pb.StreamConfig:
@@ -217,14 +217,18 @@ class ControllerClient(TransactionCalls):
     # Segments of a stream
 
     async def current_segments(self, name: StreamName) -> tuple[Segment, ...]:
-        """The segments that take events, by key range; none if sealed. StreamNotFound."""
+        """Return the segments that take events, by key range; none if sealed. StreamNotFound."""
         doing = f"list the segments of {name}"
         method = "getCurrentSegments"
         reply = await self.call(method, info(name), doing, missing=no_stream(name))
         return segments(reply.segmentRanges)
 
     async def epoch_segments(self, name: StreamName, epoch: int) -> tuple[Segment, ...]:
-        """The segments of an epoch, by key range. StreamNotFound if the epoch never was, too."""
+        """Return the segments of an epoch, by key range.
+
+        Raises:
+            StreamNotFound: there is no such stream, or it has no such epoch.
+        """
         doing = f"list the segments of epoch {epoch} of {name}"
         missing = StreamNotFound(f"there is no stream {name}, or it has no epoch {epoch}")
         request = pb.GetEpochSegmentsRequest(streamInfo=info(name), epoch=epoch)
@@ -232,7 +236,7 @@ class ControllerClient(TransactionCalls):
         return segments(reply.segmentRanges)
 
     async def head_segments(self, name: StreamName) -> frozenset[int]:
-        """Ids of the segments with the oldest readable bytes. StreamNotFound."""
+        """Return the ids of the segments with the oldest readable bytes. StreamNotFound."""
         doing = f"look for the head of {name}"
         request = pb.GetSegmentsRequest(streamInfo=info(name), timestamp=0)
         method = "getSegments"
@@ -248,8 +252,8 @@ class ControllerClient(TransactionCalls):
             The epoch that ends, for `scaled`.
 
         Raises:
-            StoreRejected: the store refuses, as for a policy with more segments, or a sealed
-                stream.
+            StoreRejected: the store refuses, for example as the policy wants more segments, or
+                the stream is sealed.
         """
         doing = f"scale the stream {name}"
         entries = [pb.ScaleRequest.KeyRangeEntry(start=r.low, end=r.high) for r in ranges]
@@ -265,7 +269,7 @@ class ControllerClient(TransactionCalls):
         return int(reply.epoch)
 
     async def scaled(self, name: StreamName, epoch: int) -> bool:
-        """Whether the scale that ends `epoch` is complete."""
+        """Tell whether the scale that ends `epoch` is complete."""
         doing = f"wait for the scale of {name}"
         request = pb.ScaleStatusRequest(streamInfo=info(name), epoch=epoch)
         reply = await self.call("checkScale", request, doing)
@@ -278,7 +282,7 @@ class ControllerClient(TransactionCalls):
     # Access to segments
 
     async def owner(self, name: StreamName, segment: int) -> Endpoint:
-        """The segment store that has a segment, or would have it: it need not exist."""
+        """Return the segment store that owns a segment. The segment need not exist."""
         doing = f"look for the server of segment {segment} of {name}"
         request = pb.SegmentId(streamInfo=info(name), segmentId=segment)
         reply = await self.call("getURI", request, doing)
@@ -289,7 +293,7 @@ class ControllerClient(TransactionCalls):
         return Endpoint(reply.endpoint, reply.port)
 
     async def token(self, name: StreamName, access: TokenAccess) -> str:
-        """A delegation token for a stream's segments. PermissionDenied."""
+        """Return a delegation token for a stream's segments. PermissionDenied."""
         doing = f"get a {access.name} token for {name}"
         request = pb.StreamInfo(
             scope=name.scope,
@@ -306,7 +310,7 @@ class ControllerClient(TransactionCalls):
 
 
 def _wrong_name(what: str, name: str) -> InvalidSpec:
-    """Say which name the store refuses, and which ones it takes."""
+    """Return the error for a name that the store refuses. It says which names are allowed."""
     return InvalidSpec(
         f"the store does not allow the {what} name {name}",
         remedy="Take letters, digits, . and - only, at most 255 of them.",

@@ -1,8 +1,8 @@
-"""The controller for callers that block, and what it said that is worth remembering.
+"""The controller client for blocking callers, with a cache of segments' owners and of tokens.
 
-The gRPC client is asynchronous and lives in an event loop of its own, in a daemon thread that
-starts with the first call. gRPC is imported then too: a process that only moves bytes, or forks
-before it calls, does without.
+The gRPC client is asynchronous. It runs in an event loop of its own, in a daemon thread that starts
+with the first call. gRPC is imported then too, so a process that makes no call, or forks before its
+first one, does without.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _MARGIN: Final = 60.0
-"""Seconds before its expiry at which a token is no longer used; less if it has a short life."""
+"""A token is no longer used from so many seconds before its expiry; see `_SHARE`."""
 
 _SHARE: Final = 4
-"""No more than so much of its life."""
+"""These seconds are at most this fraction (one quarter) of the token's remaining life."""
 
 _UNKNOWN_LIFE: Final = 300.0
 """Seconds for which a token without a readable expiry is used; the store's default is 600."""
 
 _WATCH: Final = 1.0
-"""Seconds between two looks whether somebody closed the loop that a call waits for."""
+"""Seconds between two checks whether another thread closed the loop in which a call runs."""
 
 _LOOKUPS: Final = 64
-"""Owners asked for at a time."""
+"""Owners of segments that are asked for at a time."""
 
 
 class Token(NamedTuple):
-    """A delegation token and the time, in seconds since 1970, from which it is not used."""
+    """A delegation token. From `until`, in seconds since 1970, it is no longer used."""
 
     text: str
     until: float
@@ -68,17 +68,17 @@ class _Client(NamedTuple):
 
 
 class Directory:
-    """Who owns which segment, and tokens to show there; and any other call of the controller.
+    """Finds the segment store that owns a segment, gets tokens, and runs other controller calls.
 
     Args:
-        endpoint: where the controller listens.
-        credentials: as whom; None where the store asks nobody.
+        endpoint: the address at which the controller listens.
+        credentials: user and password; None for a store without authentication.
         timeouts: `call` bounds each call.
-        told: of each call.
+        told: callback `(method, seconds)`, called on the gRPC thread after each call.
 
     Attributes:
         authenticates: whether there are credentials.
-        circuit: whether the store is silent.
+        circuit: the circuit breaker for all calls to this store.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class Directory:
 
         Raises:
             StoreUnavailable: another thread closed the directory meanwhile.
-            StoreTimeout: the time of whoever asks is over, and the call is called off; or the store
-                is silent, and left alone.
+            StoreTimeout: the caller's deadline is over, and the call is cancelled; or the store is
+                silent, and is not asked now.
         """
         with self.circuit.asked():
             return self._run(call)
@@ -140,9 +140,12 @@ class Directory:
             raise closed from None
 
     def owners(self, names: Iterable[str]) -> list[Endpoint]:
-        """The server of each segment, by full names; what is not known yet is asked in one go."""
+        """Return the server of each segment, given by full names.
+
+        Servers that are not in the cache are asked for in one go.
+        """
         wanted = [owner_of(name) for name in names]
-        # A copy of what concerns us: another thread, or a fork, may empty the cache meanwhile.
+        # Copy these entries: another thread, or a fork, may empty the cache meanwhile.
         known = {owner: self._owners.get(owner) for owner in wanted}
         unknown = [owner for owner, endpoint in known.items() if endpoint is None]
         if unknown:
@@ -162,14 +165,14 @@ class Directory:
         return [endpoint for owner in wanted if (endpoint := known[owner]) is not None]
 
     def forget_owner(self, name: str) -> None:
-        """Ask again for the server of this segment: it did not answer, or has it no more."""
+        """Forget the server of this segment: it did not answer, or no longer owns it."""
         self._owners.pop(owner_of(name), None)
 
     def token(self, name: str, access: TokenAccess) -> Token:
-        """A token for the segment of this full name; an empty one where nobody authenticates.
+        """Return a token for the segment of this full name; an empty one without credentials.
 
         Raises:
-            PermissionDenied: the user may not do that.
+            PermissionDenied: the user does not have this access.
         """
         if not self.authenticates:
             return Token("", float("inf"))
@@ -184,7 +187,7 @@ class Directory:
         return token
 
     def forget_token(self, name: str, access: TokenAccess) -> None:
-        """Get a new token for this segment next time: the store did not accept the last."""
+        """Forget the segment's token: the store did not accept it. The next call gets another."""
         self._tokens.pop((owner_of(name).stream, access), None)
 
     def close(self) -> None:
@@ -195,7 +198,7 @@ class Directory:
 
     def _connect(self) -> _Client:
         if os.getpid() != self._process:
-            self._begin()  # the parent's thread and its locks did not come along
+            self._begin()  # fork() does not copy the parent's thread, and may copy a held lock
         with self._lock:
             if self._client is None:
                 self._client = self._start()
@@ -204,7 +207,8 @@ class Directory:
             return self._client
 
     def _start(self) -> _Client:
-        from sluice.stores.pravega.controller.controller import ControllerClient  # noqa: PLC0415 - see above
+        # Imported here so that gRPC starts only in processes that call the controller.
+        from sluice.stores.pravega.controller.controller import ControllerClient  # noqa: PLC0415
 
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="pravega-controller", daemon=True)
@@ -231,7 +235,7 @@ def _stop(client: _Client, process: int) -> None:
 
 
 async def _end(controller: ControllerClient) -> None:
-    """End all calls under way, and the client."""
+    """Cancel all calls under way, and close the client."""
     calls = asyncio.all_tasks() - {asyncio.current_task()}
     for call in calls:
         call.cancel()
@@ -240,7 +244,7 @@ async def _end(controller: ControllerClient) -> None:
 
 
 def expiry_of(token: str, now: float) -> float:
-    """When a token (a JWT) expires, in seconds since 1970; a guess if it does not say."""
+    """Return when a token (a JWT) expires, in seconds since 1970; a guess if it does not say."""
     try:
         claims = token.split(".")[1]
         padded = claims + "=" * (-len(claims) % 4)

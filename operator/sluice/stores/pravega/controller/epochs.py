@@ -1,6 +1,6 @@
-"""A stream's epochs: from scale event to scale event its segments are replaced by others.
+"""A stream's epochs: each scale event ends an epoch and replaces segments by others.
 
-A segment's id has the epoch that made it in the high bits, and a number that counts through all
+A segment's id has the epoch that made it in the high bits, and a number that counts on through all
 epochs in the low ones. A transaction that is committed after a scale event makes two epochs, whose
 segments keep their numbers.
 """
@@ -27,14 +27,14 @@ _AT_ONCE: Final = 32
 
 
 def following(segments: Sequence[int], made: Sequence[Sequence[KeyRange]]) -> list[tuple[int, ...]]:
-    """The ids that scale events, when asked for, will give to the segments that they make.
+    """Return the ids that requested scale events will give to the segments that they make.
 
     Args:
         segments: the ids of the stream's latest segments, all made by one epoch.
-        made: the key ranges that each of the next epochs makes, in the order they are asked for.
+        made: for each of the next epochs, the key ranges in the order of the request.
 
     Returns:
-        For each of them the ids, in the same order.
+        For each of these epochs the ids, in the order of its key ranges.
     """
     epoch = max(map(names.epoch_of, segments))
     number = max(map(names.number_of, segments))
@@ -48,11 +48,11 @@ def following(segments: Sequence[int], made: Sequence[Sequence[KeyRange]]) -> li
 
 
 def _numbered(edges: Sequence[float]) -> list[int]:
-    """For the lower edge of each new segment, as which of them the controller numbers it.
+    """Return the place, from 0, at which the controller numbers the segment of each lower edge.
 
-    The controller puts what it is asked for into a Java HashMap by the lower edges, and numbers the
-    segments in the order in which that gives them back. (Where it scales by itself, it numbers them
-    by their keys.) Only with more than 48 of them can this be wrong, where the map makes trees.
+    The controller puts the requested ranges into a Java HashMap by their lower edges, and numbers
+    the segments in the map's order. (When it scales by itself, it numbers them by their keys.) With
+    more than 48 segments this can be wrong, since the map may then turn buckets into trees.
     """
     size = 16
     while 4 * len(edges) > 3 * size:
@@ -70,14 +70,14 @@ def _numbered(edges: Sequence[float]) -> list[int]:
 def since(
     head: Sequence[Segment], made: Iterable[Sequence[Segment]]
 ) -> tuple[tuple[Segment, ...], ...]:
-    """The head, then what each later epoch made of it.
+    """Return the head, then the segments that each later epoch made from it.
 
-    A head may have segments of several epochs, where one part of the keys is truncated further than
-    another. What an epoch made that is older than the head there is left out.
+    A head may have segments of several epochs, where some keys are truncated further than others.
+    Segments that are older than the head at their keys are left out.
 
     Args:
         head: the segments that hold the oldest readable bytes.
-        made: what each epoch after the head's oldest made, in order.
+        made: the segments that each epoch after the head's oldest one made, in order.
     """
     now, found = list(head), [tuple(head)]
     for segments in made:
@@ -101,9 +101,9 @@ def since(
 async def generations(
     controller: ControllerClient, name: StreamName, begin: Sequence[Segment] = ()
 ) -> tuple[tuple[Segment, ...], ...]:
-    """The segments from head to tail as scale events made them. StreamNotFound.
+    """Return the segments from head to tail, by scale events. StreamNotFound.
 
-    Epochs list what was truncated away, too, so one may begin with segments before the head.
+    Epochs also list segments that are truncated away, so `begin` may lie before the head.
     """
     stream = await describe(controller, name)
     if stream is None:
@@ -134,7 +134,7 @@ def _too_many(name: StreamName, epochs: int) -> ProtocolError:
 
 
 async def had(controller: ControllerClient, name: StreamName, segment: int) -> bool:
-    """Whether a stream has or had a segment: epochs list what was truncated away, too."""
+    """Tell whether a stream has or had a segment. Epochs also list truncated segments."""
     try:
         made = await controller.epoch_segments(name, names.epoch_of(segment))
     except StreamNotFound:
@@ -143,7 +143,8 @@ async def had(controller: ControllerClient, name: StreamName, segment: int) -> b
 
 
 async def configuration(controller: ControllerClient, name: StreamName) -> StreamConfig | None:
-    """A stream's configuration, which it has before it is made: its segments tell that it is."""
+    """Return a stream's configuration; None if there is no stream."""
+    # A stream has a configuration before it is made. That it has segments shows that it is made.
     try:
         config, _ = await asyncio.gather(
             controller.configuration(name), controller.current_segments(name)
@@ -154,16 +155,13 @@ async def configuration(controller: ControllerClient, name: StreamName) -> Strea
 
 
 async def describe(controller: ControllerClient, name: StreamName) -> Stream | None:
-    """The stream as it is now; None when it (or its scope) does not exist.
-
-    One that was never scaled has only the segments that it was made with, which is most of what
-    there is to ask.
-    """
+    """Return the stream as it is now; None if it or its scope does not exist."""
     try:
         config, tail = await asyncio.gather(
             controller.configuration(name), controller.current_segments(name)
         )
         sealed = not tail
+        # A stream that was never scaled has only its first segments: no further call is needed.
         if not sealed and not any(names.epoch_of(segment.id) for segment in tail):
             return Stream(config=config, head=tail, tail=tail, sealed=False)
         oldest = await controller.head_segments(name)
@@ -178,7 +176,7 @@ async def describe(controller: ControllerClient, name: StreamName) -> Stream | N
 async def _with_keys(
     controller: ControllerClient, name: StreamName, wanted: frozenset[int]
 ) -> tuple[Segment, ...]:
-    """These segments with their key ranges, which only the epochs they were made in tell."""
+    """Return these segments with their key ranges, which only the epochs that made them list."""
     epochs = sorted({names.epoch_of(segment) for segment in wanted})
     found = [await controller.epoch_segments(name, epoch) for epoch in epochs]
     segments = {s.id: s for epoch in found for s in epoch if s.id in wanted}
@@ -188,10 +186,10 @@ async def _with_keys(
 async def _last_epoch(
     controller: ControllerClient, name: StreamName, epoch: int
 ) -> tuple[Segment, ...]:
-    """The segments of a stream's last epoch, which nobody tells of a sealed stream.
+    """Find the segments of a sealed stream's last epoch, which the controller does not tell.
 
     Epochs are numbered without gaps, so leaps that double and then halve find the last one with
-    few questions. `epoch` is one that the stream has.
+    few calls. `epoch` is one that the stream has.
     """
     last = await controller.epoch_segments(name, epoch)
     leap, growing = 1, True

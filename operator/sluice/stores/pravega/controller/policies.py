@@ -30,7 +30,7 @@ _RETENTION_OF: Final = {number: kind for kind, number in _RETENTION.items()}
 
 
 def to_message(name: StreamName, config: StreamConfig) -> pb.StreamConfig:
-    """A stream's configuration as the controller wants it.
+    """Return a stream's configuration as a message for the controller.
 
     Raises:
         InvalidSpec: a number is too large for the store.
@@ -46,7 +46,7 @@ def to_message(name: StreamName, config: StreamConfig) -> pb.StreamConfig:
             ),
             tags=pb.Tags(tag=config.tags),
         )
-        # No policy at all is how the store knows a stream that keeps everything.
+        # A stream that keeps everything has no policy at all in the store.
         if config.retention != StreamRetention():
             message.retentionPolicy.retentionType = _RETENTION[config.retention.type]
             message.retentionPolicy.retentionParam = config.retention.minimum
@@ -57,7 +57,7 @@ def to_message(name: StreamName, config: StreamConfig) -> pb.StreamConfig:
 
 
 def from_message(message: pb.StreamConfig) -> StreamConfig:
-    """What the controller said a stream is configured with. The store sorts the tags.
+    """Return the stream configuration in a message of the controller. The store sorts the tags.
 
     Raises:
         ProtocolError: a policy of a kind that this version does not know.

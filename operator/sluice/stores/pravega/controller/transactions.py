@@ -1,9 +1,9 @@
 """The controller's transactions, as typed, asynchronous calls.
 
 A transaction belongs to the epoch in which it was opened. If the stream was scaled since, a commit
-adds two epochs: one with a duplicate of each segment that the transaction's epoch had, which holds
-the transaction's data, and one with duplicates of those that take events. Duplicates keep the
-number and the keys of a segment.
+adds two epochs. The first has a duplicate of each segment of the transaction's epoch, with the
+transaction's data. The second has duplicates of the segments that take events. A duplicate keeps
+the number and the keys of its segment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TransactionCalls(Calls):
 
         Args:
             name: the stream.
-            lease: seconds for which nobody has to keep it.
+            lease: seconds after which the store aborts it, unless its lease is renewed.
         """
         doing = f"open a transaction on {name}"
         request = pb.CreateTxnRequest(streamInfo=info(name), lease=_milliseconds(lease))
@@ -44,7 +44,7 @@ class TransactionCalls(Calls):
         return Transaction(_key(reply.txnId), segments(reply.activeSegments))
 
     async def keep_transaction(self, name: StreamName, key: str, lease: float) -> bool:
-        """Let its lease begin anew; False when it is not open any more."""
+        """Renew a transaction's lease; False if it is not open any more."""
         doing = f"keep transaction {key} of {name}"
         request = pb.PingTxnRequest(
             streamInfo=info(name), txnId=_id(key), lease=_milliseconds(lease)
@@ -53,17 +53,17 @@ class TransactionCalls(Calls):
         return bool(reply.status == pb.PingTxnStatus.OK)
 
     async def commit_transaction(self, name: StreamName, key: str) -> bool:
-        """Begin to commit; False when the transaction is aborted, or nobody knows it."""
+        """Begin to commit; False if the transaction is aborted, or the store does not know it."""
         doing = f"commit transaction {key} of {name}"
         return await self._end("commitTransaction", name, key, doing)
 
     async def abort_transaction(self, name: StreamName, key: str) -> bool:
-        """Begin to abort; False when the transaction is committed, or nobody knows it."""
+        """Begin to abort; False if the transaction is committed, or the store does not know it."""
         doing = f"abort transaction {key} of {name}"
         return await self._end("abortTransaction", name, key, doing)
 
     async def transaction(self, name: StreamName, key: str) -> TransactionState:
-        """What becomes of a transaction."""
+        """Return the state of a transaction; UNKNOWN if the store does not know it."""
         doing = f"look for transaction {key} of {name}"
         request = pb.TxnRequest(streamInfo=info(name), txnId=_id(key))
         reply = await self.call("checkTransactionState", request, doing, missing=no_stream(name))
@@ -86,7 +86,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _key(number: pb.TxnId) -> str:
-    """A transaction's id as it stands in the names of its segments."""
+    """Return a transaction's id as it stands in the names of its segments."""
     return f"{number.highBits % _HALF:016x}{number.lowBits % _HALF:016x}"
 
 

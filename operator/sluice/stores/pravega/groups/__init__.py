@@ -1,1 +1,1 @@
-"""Reader groups, read from their internal streams."""
+"""Read reader groups from their internal streams, and make new ones."""

@@ -1,7 +1,8 @@
-"""StreamCuts as text, as Pravega's clients write and read them.
+"""Read and write StreamCuts as text, in the form of Pravega's clients.
 
-The plain form is `0:scope/stream:numbers:epochs:offsets`, each a list with commas; the zero is the
-form's version. Clients write it compressed by gzip and in base 64; both forms are read.
+The plain form is `0:scope/stream:numbers:epochs:offsets`. The zero is the form's version, the last
+three are lists with commas. Clients write this compressed by gzip and in base 64. Both forms are
+read.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _PLAIN: Final = re.compile(
     r"0:(?P<scope>[^/:]+)/(?P<stream>[^/:]+):(?P<numbers>[\d,]+):(?P<epochs>[\d,]+):(?P<offsets>[\d,]+)"
 )
 _LONGEST: Final = 1 << 20
-"""Characters of the longest plain text that is read; compressed text could be a bomb."""
+"""Bytes of the longest plain text that is unpacked: a short compressed text may be very long."""
 
 
 def read(text: str) -> tuple[StreamName, dict[int, int]]:
-    """The stream and the offsets by segment id of a cut. InvalidSpec where it is none."""
+    """Return a cut's stream and its offsets by segment id. InvalidSpec if the text is no cut."""
     match = _PLAIN.fullmatch(text.strip()) or _PLAIN.fullmatch(_unpacked(text.strip()))
     remedy = "Give the text that StreamCut.asText of a client gives."
     if match is None:
@@ -48,7 +49,7 @@ def read(text: str) -> tuple[StreamName, dict[int, int]]:
 
 
 def write(stream: StreamName, cut: Mapping[int, int]) -> str:
-    """A cut as clients read it, compressed."""
+    """Return a cut as compressed text, which clients can read."""
     ids = sorted(cut)
     lists = (
         map(names.number_of, ids),
@@ -60,7 +61,7 @@ def write(stream: StreamName, cut: Mapping[int, int]) -> str:
 
 
 def _unpacked(text: str) -> str:
-    """The plain text of a compressed one; nothing where it is none."""
+    """Return the plain text in a compressed one; an empty text if it cannot be unpacked."""
     try:
         packed = base64.b64decode(text, validate=True)
         inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)

@@ -1,12 +1,12 @@
-"""What the readers of a group tell one another, in an internal stream with the group's name.
+"""Read the state of a reader group from the internal stream that its readers write to.
 
-The stream has one segment, and its events are records: the group's state, as it begins or begins
-anew, or changes of the state, each behind its length. Its state now follows from all of them. From
-time to time readers write the whole state down and truncate what was before, so at the head there
-may be changes to a state that is gone.
+The stream has one segment, and its events are records. A record is either a whole state of the
+group, or changes of the state, each behind its length. The present state follows from all records.
+From time to time a reader writes the whole state and truncates the stream before it. So at the head
+there may be changes to a state that is gone.
 
-A group is made by the controller, which makes the stream, and then by whoever writes the first
-record, at offset 0: of several only one can.
+A group is made in two steps. The controller makes the stream, then a client writes the first record
+at offset 0. Of several clients only one can do so.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ _BEGINNING: Final = 1
 _CHANGES: Final = 2
 
 _SILENT: Final = "_SILENT_"
-"""In the name of a checkpoint that moves no position."""
+"""A part of the names of checkpoints that move no position."""
 
 _WITHOUT_EFFECT: Final = frozenset({6, 9, 10, 11, 13})
-"""Kinds of changes that move no position: distances to the tail, and the making, forgetting,
-publishing and giving up of checkpoints."""
+"""Kinds of changes that move no position: distances to the tail, and checkpoints that are made,
+forgotten, published or given up."""
 
 _NO_KEYS: Final = -1.0
-"""Each end of a segment's key range, where that is not known."""
+"""Stands for both ends of a segment's key range if the range is not known."""
 
 
 def stream_of(group: GroupName) -> StreamName:
-    """The internal stream of a group."""
+    """Return the internal stream of a group."""
     return StreamName(scope=group.scope, stream=_PREFIX + group.name)
 
 
 def read(data: bytes) -> GroupState | None:
-    """The state that the bytes of a group's stream tell; None while it has not begun.
+    """Return the state that the bytes of a group's stream describe; None if it has not begun.
 
     Raises:
-        ProtocolError: the bytes are none that we know.
+        ProtocolError: the bytes are not in a format that Sluice knows.
     """
     state = _State()
     for record in _records(data):
@@ -67,13 +67,13 @@ def first_record(
     identity: UUID,
     generation: int = 0,
 ) -> bytes:
-    """The event with which a group begins that reads its streams without end.
+    """Return the first event of a group that reads its streams without end.
 
     Args:
-        start: the positions at which it begins.
-        settings: of the group.
-        identity: by which the controller knows it.
-        generation: how often the controller has configured it anew.
+        start: offsets in bytes by segment id, by stream, at which the group begins.
+        settings: the group's settings.
+        identity: the identity by which the controller knows the group.
+        generation: how often the controller has configured the group anew.
     """
     places = {
         names.segment_name(stream, segment): offset
@@ -87,7 +87,7 @@ def first_record(
             + to.mapping(places, to.text, to.int64)
             + to.count(0),  # no segment has an end
             to.mapping(with_keys, bytes, to.int64),
-            b"\0",  # nobody is configuring it anew
+            b"\0",  # it is not being configured anew
         ],
         kind=0,
     )
@@ -131,7 +131,7 @@ def _records(data: bytes) -> Iterator[Input]:
 
 
 class _State:
-    """The state, while records are read."""
+    """A group's state, as it follows from the records read so far."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -157,14 +157,14 @@ class _State:
         return GroupState(readers, dict(positions), dict(awaiting), self._changing)
 
     def take(self, record: Input) -> None:
-        """Go on with the next record."""
+        """Apply the next record to the state."""
         kind = record.int32()
         if kind == _BEGINNING:
             self._change(record)
         elif kind == _CHANGES:
             while record.left:
                 change = Input(record.take(record.int32()))
-                if self.begun:  # or the state that it changes was truncated, and is written again
+                if self.begun:  # else the state that it changes was truncated; a whole one follows
                     self._change(change)
         else:
             raise damaged(f"it has a record of kind {kind}")
@@ -194,7 +194,7 @@ class _State:
 
     def _begin(self, data: Input) -> None:
         first, *more = data.revisions(3)
-        first.array()  # the configuration, which the controller has as well
+        first.array()  # skip the configuration: the controller has it as well
         self._clear()
         self.begun = True
         self._free = first.mapping(_place(first), first.int64)

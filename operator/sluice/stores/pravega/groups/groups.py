@@ -1,4 +1,4 @@
-"""Reader groups as the controller knows them: by name, with a configuration."""
+"""Read and make reader groups at the controller, which knows names and configurations."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Cuts = dict[StreamName, dict[int, int]]
 
 
 class Made(NamedTuple):
-    """A group that the controller has, whoever made it.
+    """A group that the controller has. It may have been made by this call or earlier.
 
     Attributes:
-        start: the positions at which it begins, by stream.
-        settings: of it.
-        identity: by which the controller knows it.
+        start: offsets in bytes by segment id, by stream, at which it begins.
+        settings: the group's settings.
+        identity: the identity by which the controller knows it.
         generation: how often it was configured anew.
         endless: whether it reads all its streams without end.
     """
@@ -39,7 +39,7 @@ class Made(NamedTuple):
 
 
 async def config(controller: ControllerClient, group: GroupName) -> GroupConfig | None:
-    """How a group is configured; None when there is none."""
+    """Return a group's configuration; None if there is no such group."""
     doing = f"read the configuration of the reader group {group}"
     request = pb.ReaderGroupInfo(scope=group.scope, readerGroup=group.name)
     reply = await controller.call("getReaderGroupConfig", request, doing)
@@ -58,7 +58,7 @@ async def make(
     settings: GroupSettings,
     identity: UUID,
 ) -> Made:
-    """Make a group that reads its streams without end, or find the one that has the name.
+    """Make a group that reads its streams without end, or return the group with that name.
 
     Raises:
         ScopeNotFound: there is no such scope.

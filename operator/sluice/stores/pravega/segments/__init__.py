@@ -1,1 +1,1 @@
-"""Segments: appending, reading, attributes."""
+"""Reads, appends to and changes segments at the segment stores."""

@@ -44,7 +44,13 @@ if TYPE_CHECKING:
 
 
 class _Open(NamedTuple):
-    """A connection on which a writer may append: its last event number, and until when."""
+    """A connection set up for a writer's appends.
+
+    Attributes:
+        connection: the connection.
+        last: the writer's last event number in the segment; None if it has none.
+        until: the monotonic time in seconds up to which the token may be used.
+    """
 
     connection: Connection
     last: int | None
@@ -54,18 +60,18 @@ class _Open(NamedTuple):
 class SegmentAppender:
     """An open, fenced append; see `sluice.stores.writing.Appender`.
 
-    It has a connection of its own, which nobody uses afterwards: the store closes it when the
-    segment is deleted or the token with which the append was set up expires. Before that happens
-    the appender waits until all is confirmed and goes on over a new connection.
+    It has a connection of its own, which is never used again: the store closes it when the segment
+    is deleted, or when the token of the set-up expires. Before the token expires, the appender
+    waits until all blocks are confirmed, and goes on over a new connection.
 
     Args:
-        transport: ways to the segment's owner.
+        transport: connects to the segment's owner.
         name: the segment's full name.
         writer: the id under which the store remembers the last event number.
         window: bytes in flight, at most.
 
     Raises:
-        NoSuchSegment: there is no such segment. (A sealed one is noticed by the first append.)
+        NoSuchSegment: there is no such segment. A sealed segment is noticed by the first append.
     """
 
     def __init__(self, transport: Transport, name: str, *, writer: UUID, window: int) -> None:
@@ -82,12 +88,12 @@ class SegmentAppender:
 
     @property
     def last(self) -> int | None:
-        """The last event number the store had when this appender was set up; None if none."""
+        """The last event number that the store had when this appender was set up; None if none."""
         return self._last
 
     @property
     def acknowledged(self) -> int | None:
-        """The last event number the store has confirmed."""
+        """The last event number that the store has confirmed."""
         return self._acknowledged
 
     def append(self, data: Buffer, *, event_number: int) -> None:
@@ -99,7 +105,7 @@ class SegmentAppender:
         """
         block = _checked(data)
         if event_number <= self._highest:
-            # The store drops such a block without a word, or hangs up.
+            # The store drops such a block without an error, or hangs up.
             raise ValueError(f"event number {event_number} does not follow {self._highest}")
         with self._recovering():
             if monotonic() >= self._open.until:
@@ -117,7 +123,7 @@ class SegmentAppender:
             self._flush()
 
     def close(self) -> None:
-        """Hang up, without waiting for what is in flight."""
+        """Hang up, without waiting for blocks in flight."""
         self._open.connection.close()
 
     def _send(self, block: memoryview, event_number: int) -> None:
@@ -127,7 +133,7 @@ class SegmentAppender:
         try:
             connection.send(message, self._timeout)
         except StoreUnavailable:
-            # The store refuses a block and then hangs up: its reason may have come before that.
+            # The store refuses a block and then hangs up, so its reason may have arrived already.
             while (reply := _what_came(connection)) is not None:
                 self._take(reply)
             raise
@@ -156,7 +162,10 @@ class SegmentAppender:
 
     @contextmanager
     def _recovering(self) -> Iterator[None]:
-        """Let whoever tries again after an error find the segment's owner of then."""
+        """Close the connection after an error, and raise the error that explains it.
+
+        The segment's owner is looked up anew by the next try.
+        """
         try:
             yield
         except BackendError as error:
@@ -167,10 +176,10 @@ class SegmentAppender:
 def append_at(transport: Transport, name: str, offset: int, data: bytes) -> bool:
     """Append `data` to a segment if it is exactly `offset` bytes long; False when it is not.
 
-    The connection is closed in any case: the store keeps none on which a condition failed.
+    The connection is always closed, since the store closes it after a failed condition.
 
     Raises:
-        ValueError: as SegmentAppender.append.
+        ValueError: the block is empty or too large, as for `SegmentAppender.append`.
     """
     block = _checked(data)
     writer = uuid4()
@@ -193,10 +202,10 @@ def append_at(transport: Transport, name: str, offset: int, data: bytes) -> bool
 
 
 def _explained(transport: Transport, name: str, error: BackendError) -> BackendError:
-    """Why an append broke off.
+    """Return the error that says why an append broke off.
 
-    A store that does not want a block says so and hangs up, and sometimes only hangs up. So after
-    a lost connection the segment itself is looked at.
+    A store that refuses a block says so and hangs up, and sometimes only hangs up. So after a lost
+    connection, look at the segment itself: it may be gone or sealed.
     """
     error = transport.recover(name, TokenAccess.READ_WRITE, error, first=True)
     if not isinstance(error, StoreUnavailable) or isinstance(error, StoreTimeout):
@@ -222,7 +231,7 @@ def _checked(data: Buffer) -> memoryview:
 
 
 def _set_up(transport: Transport, name: str, writer: UUID) -> _Open:
-    """Begin to append, with a new token if the store does not accept the first."""
+    """Set an append up. Use a new token if the store does not accept the first."""
     first = True
     while True:
         try:
@@ -250,7 +259,7 @@ def _try_to_set_up(transport: Transport, name: str, writer: UUID) -> _Open:
 def _last_number(
     connection: Connection, name: str, writer: UUID, *, token: str, timeout: float
 ) -> int | None:
-    """Set an append up; the writer's last event number in the segment, None if it has none."""
+    """Set an append up. Return the writer's last event number in the segment; None if none."""
     request = connection.next_request()
     connection.send(SetupAppend(request, writer, name, token), timeout)
     reply = connection.receive(timeout)

@@ -1,13 +1,13 @@
-"""Attributes of segments, read from where the store keeps them.
+"""Read attributes of segments, also those that have left the store's memory.
 
 Pravega (0.13.0) answers GetSegmentAttribute from a segment's metadata in memory. Core attributes,
 such as the event count and the creation time, are always there. All others are written to an index
-in long-term storage and leave the memory some minutes after the segment was last used; from then
+in long-term storage, and leave the memory some minutes after the segment was last used. From then
 on the store answers that they are not set (`PravegaRequestProcessor.getSegmentAttribute`).
 
-SetupAppend asks the index (`AppendProcessor.setupAppend`): to the store a writer's last event
-number is the attribute whose id is the writer's. So a mark is read by setting up an append of the
-writer that is called like the mark, and appending nothing. That serves sealed segments as well.
+SetupAppend reads the index (`AppendProcessor.setupAppend`): the store keeps a writer's last event
+number as the attribute with the writer's id. So such an attribute is read by setting up an append
+of a writer with the attribute's id, and appending nothing. That works for sealed segments as well.
 """
 
 from __future__ import annotations
@@ -41,19 +41,20 @@ if TYPE_CHECKING:
 _M = TypeVar("_M", bound=Message)
 
 _NOTHING: Final = NOT_SET + 1
-"""Replaced by itself to have an attribute loaded: nothing changes, whatever is set."""
+"""Replaced by itself to make the store load an attribute. Nothing changes, whatever its value."""
 
 _PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Seconds before each further try where others have the store load the same."""
+"""Seconds before each further try while another client has the store load the same attribute."""
 
 
 class Attributes:
     """Reads attributes of many segments with few round trips; safe to use from several threads.
 
     Args:
-        transport: for requests that leave nothing behind on a connection.
-        setups: for SetupAppend, on connections of its own. The store remembers each writer of a
-            connection until that ends, and ends it when the token expires or a segment is deleted.
+        transport: sends requests that leave nothing behind on a connection.
+        setups: sends SetupAppend on connections of its own. The store remembers each writer of a
+            connection until it ends. It ends the connection when the token expires or a segment
+            is deleted.
     """
 
     def __init__(self, transport: Transport, setups: Transport) -> None:
@@ -61,14 +62,15 @@ class Attributes:
         self._setups = setups
 
     def read(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
-        """Read stored values, None where the segment or the value does not exist.
+        """Read stored values; None where the segment or the value does not exist.
 
-        Only what the memory lacks is asked of the index: the memory is never behind it, and a store
-        may hang up when an append to a segment is set up that was merged into another one.
+        The index is asked only for values that are not in memory. The memory is never behind the
+        index. And a store may hang up when an append is set up to a segment that was merged into
+        another one.
 
         Raises:
             PermissionDenied: the user may only read, and the segment is sealed.
-            StoreBusy: others have the store load the same all the time.
+            StoreBusy: in each try, other clients had the store load the same attributes.
         """
         values = self._from_memory(asked)
         unknown = dict.fromkeys(
@@ -81,7 +83,7 @@ class Attributes:
         return [None if value == NOT_SET else value for value in found]
 
     def _from_memory(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
-        """Ask for values in memory: NOT_SET where there is none, None without a segment."""
+        """Ask for values in memory: NOT_SET for a missing value, None for a missing segment."""
         return self._values(
             m.Attribute,
             self._transport.ask(
@@ -93,10 +95,11 @@ class Attributes:
         )
 
     def _stored(self, asked: Sequence[tuple[str, UUID]]) -> dict[tuple[str, UUID], int | None]:
-        """Ask for stored values: NOT_SET where there is none, None without a segment.
+        """Ask for stored values: NOT_SET for a missing value, None for a missing segment.
 
-        The store puts what it loads into its memory, by an update. Of two that have it load the
-        same at once, it refuses one as if another writer had been faster, and hangs up.
+        The store puts a loaded value into its memory by an update. If two clients have it load the
+        same value at once, it refuses one of them as if another writer had been faster, and hangs
+        up. So such requests are repeated.
         """
         found: dict[tuple[str, UUID], int | None] = {}
         for pause in (*_PAUSES, None):
@@ -121,10 +124,11 @@ class Attributes:
     def _loaded(self, asked: Sequence[tuple[str, UUID]]) -> dict[tuple[str, UUID], int | None]:
         """Ask as a user who may not append: have values loaded by updates that change nothing.
 
-        The store wants no more than the right to read there. It loads what it has not got in
-        memory before it compares, and refuses the update; but also while it still loads that for
-        somebody else. An update that it takes, and which is carried out behind that one, shows
-        that it is done: the time at which a segment was made is replaced by itself.
+        For such updates the store wants only the right to read. Before it compares, it loads a
+        value that is not in memory; then it refuses the update. But it also refuses the update
+        while it is still loading the value for another client. So a second update follows, which
+        replaces the segment's creation time by itself. The store carries it out after the loading,
+        so once it succeeds the values are in memory.
         """
         touched = self._transport.ask(
             [
@@ -164,7 +168,10 @@ class Attributes:
 
 
 def _contested(answers: Mapping[tuple[str, UUID], Answer]) -> list[tuple[str, UUID]]:
-    """What is to be asked again: what somebody else had loaded just then, and what came behind."""
+    """Return the requests to repeat after another client had the store load a value just then.
+
+    These are the requests that were refused for that reason, and those lost with the connection.
+    """
     if not any(isinstance(answer.reply, InvalidEventNumber) for answer in answers.values()):
         return []
     return [
@@ -192,7 +199,7 @@ def _keep(name: str, attribute: UUID, value: int, request: int, token: str) -> M
 
 
 def expect(answer: Answer, kind: type[_M]) -> _M:
-    """Return the reply if it is of this kind; raise a refusal."""
+    """Return the reply, which must be of this kind; raise it if it is a refusal."""
     if isinstance(answer.reply, BackendError):
         raise answer.reply
     if not isinstance(answer.reply, kind):

@@ -1,4 +1,4 @@
-"""A segment's bytes, in order and read ahead."""
+"""Read a segment's bytes in order, with several reads on their way at a time."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ def read_blocks(
     depth: int = DEPTH,
     flow: Flow | None = None,
 ) -> Iterator[Block]:
-    """Read the bytes [start, end) of a segment over a connection of our own.
+    """Read the bytes [start, end) of a segment over a connection of this call's own.
 
-    Replies may come short and, from the store's long-term storage, in another order. A short one
-    is asked for again, for the rest; an early one is kept (a copy) until its turn. In order, as
-    nearly always, data are handed on where they were received.
+    Replies may be short and, from the store's long-term storage, in another order. After a short
+    reply the rest is asked for again. An early reply is copied and kept until its turn. Data that
+    come in order, as nearly always, are handed on without a copy.
 
     Args:
-        connection: nobody else's while this runs.
+        connection: the connection, which no other caller uses meanwhile.
         name: the segment's full name.
         start: first offset, in bytes.
         end: offset behind the last byte.
-        token: gives a valid token.
+        token: returns a valid token.
         timeout: seconds to wait for each reply.
         block: bytes asked for at a time.
         depth: reads on their way at a time.
-        flow: how fast; None for as fast as they come.
+        flow: the speed; None for as fast as possible.
 
     Raises:
-        SegmentTruncated, NoSuchSegment: see Segments.read.
+        SegmentTruncated, NoSuchSegment: see `SegmentReader.read`.
         StoreRejected: the segment ends before `end`.
         StoreUnavailable, StoreTimeout, WrongHost, TokenExpired: another try may do.
     """
@@ -71,8 +71,8 @@ def read_blocks(
             yield Block(position, memoryview(kept))
             position += len(kept)
             continue
-        # What is kept counts too, or one slow read would let all the others pile up here.
-        # Where none may be asked for now, what is on its way comes meanwhile.
+        # Early replies count too, or one slow read would let all the others pile up here.
+        # If no bytes may be asked for now, receive the replies that are on their way first.
         while (
             asked < end
             and len(waiting) + len(early) < depth
@@ -86,7 +86,7 @@ def read_blocks(
         offset, length = waiting.pop(getattr(reply, "request", 0), (-1, 0))
         if not isinstance(reply, SegmentRead) or reply.offset != offset:
             raise ProtocolError(f"{connection.peer} answered another read than was asked")
-        data = reply.data[:length]  # asked for less than 8 bytes, the store may answer with 8
+        data = reply.data[:length]  # asked for fewer than 8 bytes, the store may answer with 8
         size = len(data)
         if not size:
             raise StoreRejected(f"{name} ends at byte {offset}, before byte {end}")
@@ -100,7 +100,7 @@ def read_blocks(
 
 
 def _allowed(most: int, flow: Flow | None, *, patient: bool) -> int:
-    """How many bytes may be asked for now; 0 if none may, for those who do not wait for it."""
+    """Return how many bytes may be asked for now. Wait for some if `patient`, else 0 if none."""
     if flow is None:
         return most
     return flow.take(most) if patient or flow.ready() else 0

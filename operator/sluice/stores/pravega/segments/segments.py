@@ -1,4 +1,4 @@
-"""The bytes and attributes of segments, as `sluice.stores.base.Segments` wants them."""
+"""Read and change the bytes and attributes of segments over the wire protocol."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from sluice.stores.writing import CompareAndSet
 
 _TRIES: Final = 5
-"""How often a compare-and-set is tried that the store refuses though the value is as expected."""
+"""Tries of a compare-and-set that the store refuses although the value is as expected."""
 
 
 class PravegaSegments:
-    """`sluice.stores.base.Segments` over the wire protocol; safe to use from several threads.
+    """`SegmentReader` and `SegmentSink` for Pravega; safe to use from several threads.
 
     Requests are repeated a few times when a connection breaks or a segment moves. All of them can
-    bear that: a repeated `create` or `delete` may say False though this very call did it, which
-    both allow; `set_attribute` and `merge` look at the attribute when a repeat is refused, and
-    take it for their own doing when it has the new value. So a condition's `new` should be a value
-    that nobody else would set, or one for which it does not matter who did. Appends are never
-    repeated: what the store has is the caller's to find out.
+    be repeated safely. A repeated `create` or `delete` may return False although this very call did
+    it, which both allow. `set_attribute` and `merge` look at the attribute when a repeat is
+    refused: if it has the new value, they take the change for their own. So a condition's `new`
+    should be a value that no other client sets, or one for which it does not matter who set it.
+    Appends are never repeated: the caller has to find out which bytes the store has.
 
     Args:
-        transport: ways to the segment stores.
-        setups: ways on connections that nothing else uses; see `Attributes`.
+        transport: sends requests to the segment stores.
+        setups: sends SetupAppend on connections of its own; see `Attributes`.
         block: bytes asked for at a time by `read`.
         depth: reads on their way at a time.
     """
@@ -65,11 +65,11 @@ class PravegaSegments:
         self._depth = depth
 
     def digests(self, name: str) -> Mapping[int, bytes]:  # noqa: ARG002 - see Segments
-        """None: nobody writes them down."""
+        """Return no digests: a live store records none."""
         return {}
 
     def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
-        """Each segment as it is now, None where there is none."""
+        """Return the present state of each segment; None for a missing one."""
 
         def ask(name: str) -> Ask:
             return Ask(
@@ -90,19 +90,15 @@ class PravegaSegments:
         ]
 
     def attributes(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
-        """Stored values of attributes, None where the segment or the value does not exist."""
+        """Return stored values of attributes; None where the segment or value does not exist."""
         return self._attributes.read(asked)
 
     def set_attribute(self, name: str, condition: CompareAndSet) -> bool:
-        """Compare-and-set an attribute; False when it had another value.
-
-        Of a segment that was merged before the store was started again, the store (0.13.0) says
-        that there is none, and yet hangs up when an attribute of it is to be set. It does so for
-        minutes, so it is looked for then.
+        """Compare and set an attribute; False if it had another value.
 
         Raises:
             NoSuchSegment: there is no such segment.
-            SegmentSealed: a sealed segment's attributes do not change any more.
+            SegmentSealed: a sealed segment's attributes cannot be changed.
         """
         attribute, expected, new = condition
         before = NOT_SET if expected is None else expected
@@ -119,6 +115,8 @@ class PravegaSegments:
         try:
             return self._conditionally(name, condition, change)
         except StoreUnavailable:
+            # If a segment was merged before a restart of the store (0.13.0), the store says that it
+            # does not exist, but hangs up for minutes when an attribute of it is set. So look.
             if self.infos([name]) == [None]:
                 raise NoSuchSegment(f"there is no segment {name}", segment=name) from None
             raise
@@ -133,11 +131,11 @@ class PravegaSegments:
     def seal(self, name: str) -> None:
         """Let the segment take no more bytes; sealing twice is fine. NoSuchSegment.
 
-        A sealed segment that the store (0.13.0) has put out of memory and loads again is, for all
-        that it knows, not sealed yet in its long-term storage, and it only looks there if there is
-        something to be done to the segment. Merged before it has looked, the segment keeps the
-        target out of that storage for good, and the store turns in circles. So a segment that was
-        sealed before is given something to be done: a truncation to where it begins.
+        The store (0.13.0) may drop a sealed segment from memory and load it again. Then it takes
+        the segment for not yet sealed in long-term storage, and looks there only if it has some
+        work to do on the segment. If the segment is merged before that, the store can never write
+        the target to long-term storage, and tries for ever. So a segment that was sealed already is
+        given some work: a truncation to where it begins.
         """
         answer = self._change(name, lambda request, token: m.SealSegment(request, name, token))
         if unless(SegmentSealed, answer, m.SegmentSealedReply) is None:
@@ -146,22 +144,22 @@ class PravegaSegments:
     def _have_it_looked_at(self, name: str) -> None:
         """Have the store compare a sealed segment with its long-term storage.
 
-        Where another driver merges it meanwhile, the store passes over the truncation: there is
-        nothing left to do to a segment that is gone.
+        If another driver merges the segment meanwhile, the store skips the truncation, as the
+        segment is gone.
         """
-        start = 0  # where all segments of our own begin; of another one the store says so
+        start = 0  # Sluice's own segments begin here; for others the store answers SegmentTruncated
         answer = self._change(
             name, lambda request, token: m.TruncateSegment(request, name, start, token)
         )
         unless(SegmentTruncated, answer, m.SegmentTruncatedReply)
 
     def delete(self, name: str, *, length: int | None = None) -> bool:
-        """Delete a segment; False when there is none, or when it has another `length`.
+        """Delete a segment; False if there is none, or if it has another `length`.
 
-        The store (0.13.0) must never be told to delete a segment that was merged into another one:
-        until the merge is in its long-term storage it still needs the source, answers that there is
-        none, deletes it all the same, and from then on fails to load the container of both. So
-        only a segment that is there is deleted. The caller sees to it that nobody merges it
+        The store (0.13.0) must never be told to delete a segment that was merged into another one.
+        It needs the source until the merge is in its long-term storage. It answers that there is no
+        such segment, deletes it all the same, and can then never load the container of both again.
+        So only a segment that exists is deleted. The caller makes sure that no driver merges it
         meanwhile.
         """
         (info,) = self.infos([name])
@@ -179,10 +177,10 @@ class PravegaSegments:
         events: int = 0,
         notes: Sequence[tuple[UUID, int]] = (),
     ) -> None:
-        """Append the sealed `source` to `target`; see `sluice.stores.base.Segments`.
+        """Append the sealed `source` to `target`; see `SegmentSink.merge`.
 
-        The store seals `source` if it is not, even if it then refuses. It does not add the event
-        count of `source` to that of `target`: `events` says how many to add, in the same step.
+        The store seals `source` if it is not sealed, even if it then refuses the merge. It does not
+        add the event count of `source` to that of `target`: `events` is added in the same step.
         """
         attribute, expected, new = condition
         before = NOT_SET if expected is None else expected
@@ -227,9 +225,10 @@ class PravegaSegments:
         flow: Flow | None = None,
         ahead: int | None = None,
     ) -> Iterator[Block]:
-        """The bytes [start, end) in order, read ahead; see `sluice.stores.base.Segments`.
+        """Read the bytes [start, end) in order, ahead of the caller; see `SegmentReader.read`.
 
-        A read that breaks off goes on where it was, a few times in a row without any progress.
+        A read that breaks off goes on where it was. It gives up after a few failures in a row
+        without any progress.
         """
         position, tries, renewed = start, 0, False
         while position < end:
@@ -267,10 +266,10 @@ class PravegaSegments:
 
     @contextmanager
     def appender(self, name: str, *, writer: UUID, window: int) -> Iterator[SegmentAppender]:
-        """A fenced append with at most `window` bytes in flight.
+        """Open a fenced append with at most `window` bytes in flight.
 
         Raises:
-            NoSuchSegment: there is no such segment; a sealed one is noticed by the first append.
+            NoSuchSegment: there is no such segment. A sealed one is noticed by the first append.
         """
         appender = SegmentAppender(self._transport, name, writer=writer, window=window)
         try:
@@ -282,27 +281,27 @@ class PravegaSegments:
         """Append `data` if the segment is exactly `offset` long; False when it is not.
 
         Raises:
-            NoSuchSegment, SegmentSealed: it cannot be appended to.
-            StoreUnavailable: the connection broke; whether the store has the data is unknown.
+            NoSuchSegment, SegmentSealed: the segment takes no bytes.
+            StoreUnavailable: the connection broke. It is unknown whether the store has the data.
         """
         return append_at(self._transport, name, offset, data)
 
     def _conditionally(
         self, name: str, condition: CompareAndSet, change: Callable[[], tuple[Answer, bool]]
     ) -> bool:
-        """Compare and set; False when the attribute had another value.
+        """Compare and set an attribute; False if it had another value.
 
-        The store (0.13.0) also refuses it where somebody else has it load the attribute at the same
-        moment, by a look even: it takes the other's loading for a change. So a refusal is not
-        believed before the value was seen.
+        The store (0.13.0) also refuses the change if another client has it load the attribute at
+        the same moment, even just to read it: the store takes the loading for a change. So a
+        refusal counts only once the attribute has been seen to have another value.
 
         Args:
             name: the segment.
-            condition: what is compared and set.
-            change: asks the store once; the answer, and whether it did it.
+            condition: the attribute, its expected value and its new one.
+            change: asks the store once. Returns the answer, and whether the store did the change.
 
         Raises:
-            StoreBusy: the attribute has the value, and the store refuses all the same.
+            StoreBusy: the attribute has the expected value, but the store refuses all the same.
         """
         repeated = False
         for _ in range(_TRIES):

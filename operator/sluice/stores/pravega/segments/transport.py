@@ -1,4 +1,8 @@
-"""Requests to whoever owns a segment: found, authorised, pipelined, repeated where that is safe."""
+"""Send requests to the segment stores that own the segments.
+
+The transport finds the owners, adds tokens, pipelines the requests, and repeats those that failed
+where that is safe.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +37,16 @@ _OUTSTANDING: Final = 256
 """Requests on their way at a time on one connection."""
 
 PAUSES: Final = (0.1, 0.5)
-"""Seconds before each further try. More patience is the business of whoever runs the copy."""
+"""Seconds before each further try. The engine above decides whether to try for longer."""
 
 
 class Ask(NamedTuple):
-    """A request: about which segment, with which access, and the message to send.
+    """A request about a segment.
 
-    `message` takes the request's number and the token.
+    Attributes:
+        segment: the segment's full name.
+        access: the access that its token must grant.
+        message: makes the message to send from the request's number and the token.
     """
 
     segment: str
@@ -48,17 +55,22 @@ class Ask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came back. `repeated`: an earlier try broke off and may have been carried out."""
+    """The answer to a request.
+
+    Attributes:
+        reply: the store's message, or the error that it means.
+        repeated: whether an earlier try broke off, which the store may have carried out.
+    """
 
     reply: Message | BackendError
     repeated: bool
 
 
 class Transport:
-    """Ways to the segment stores.
+    """Sends requests and opens connections to the segment stores.
 
     Args:
-        directory: knows owners and tokens.
+        directory: finds owners of segments and gets tokens.
         pool: lends connections.
         timeouts: `call` bounds the wait for each answer.
     """
@@ -69,18 +81,19 @@ class Transport:
         self._pool = pool
 
     def ask(self, asks: Sequence[Ask]) -> list[Answer]:
-        """Send all requests and wait for all answers; refusals are answers too.
+        """Send all requests and wait for all answers. Refusals are answers too.
 
-        A request is repeated when its connection broke, its segment has moved or its token was
-        refused, so it must be one that can be carried out twice. A timeout is not repeated: it
-        was the caller's patience that ended.
+        A request is repeated if its connection broke, its segment has moved or its token was
+        refused. So the store must be able to carry it out twice. It is not repeated after a
+        timeout, since the caller does not want to wait for longer.
 
         Returns:
             An answer for each request, in the same order.
 
         Raises:
-            ProtocolError: a peer does not speak the protocol.
-            StoreUnavailable, AuthenticationFailed, PermissionDenied: the controller said so.
+            ProtocolError: a server does not speak the protocol.
+            StoreUnavailable, AuthenticationFailed, PermissionDenied: a call to the controller
+                failed so.
         """
         answers: list[Answer | None] = [None] * len(asks)
         pending, repeated, renewed = list(range(len(asks))), set[int](), set[int]()
@@ -106,23 +119,23 @@ class Transport:
         return [answer for answer in answers if answer is not None]
 
     def ask_one(self, ask: Ask) -> Answer:
-        """Send one request. Refusals are answers, not errors; raises as `ask`."""
+        """Send one request and wait for its answer; see `ask`."""
         return self.ask([ask])[0]
 
     @contextmanager
     def session(self, segment: str) -> Iterator[Connection]:
-        """A kept connection to a segment's owner, for the body alone."""
+        """Lend the block a kept connection to a segment's owner, which no other caller uses."""
         (owner,) = self._directory.owners([segment])
         with self._pool.lease(owner) as connection:
             yield connection
 
     def token(self, segment: str, access: TokenAccess) -> tuple[str, float]:
-        """A token, and how many seconds from now it may be used."""
+        """Return a token, and for how many seconds from now it may be used."""
         token = self._directory.token(segment, access)
         return token.text, token.until - time.time()
 
     def connect(self, segment: str) -> Connection:
-        """A new connection to a segment's owner, for the caller to close."""
+        """Open a new connection to a segment's owner. The caller closes it."""
         (owner,) = self._directory.owners([segment])
         with self._directory.circuit.asked():
             return Connection.open(owner, self.timeouts.connect)
@@ -130,16 +143,17 @@ class Transport:
     def recover(
         self, segment: str, access: TokenAccess, error: BackendError, *, first: bool
     ) -> BackendError:
-        """Forget what an error shows to be out of date, so that another try can do better.
+        """Forget the cached owner or token that an error shows to be stale, for the next try.
 
         Args:
             segment: the full name of the segment that the request was about.
-            access: what the request needed.
-            error: how it failed.
+            access: the access that the request needed.
+            error: the error of the request.
             first: whether no token of this request was refused before.
 
         Returns:
-            The error to raise if there is no other try: a token refused twice is a refusal.
+            The error to raise if there is no other try. A second refused token, or one without
+            credentials, is a final refusal: PermissionDenied or AuthenticationFailed.
         """
         if isinstance(error, TokenExpired):
             if not self._directory.authenticates:
@@ -155,14 +169,14 @@ class Transport:
         elif isinstance(error, StoreUnavailable | WrongHost):
             self._directory.forget_owner(segment)
             if isinstance(error, StoreUnavailable):
-                # A store may only hang up where a token is over, by its clock.
+                # When a token has expired by the store's clock, the store may only hang up.
                 self._directory.forget_token(segment, access)
         return error
 
     def _round(
         self, asks: Sequence[Ask], places: Sequence[int]
     ) -> Iterator[tuple[int, Message | BackendError]]:
-        """Send the requests at these places once, to each owner its own."""
+        """Send the requests at these places once, grouped by the segments' owners."""
         owned: defaultdict[Endpoint, list[int]] = defaultdict(list)
         owners = self._directory.owners(asks[place].segment for place in places)
         for place, owner in zip(places, owners, strict=True):
@@ -183,7 +197,7 @@ class Transport:
         places: Sequence[int],
         replies: dict[int, Message | BackendError],
     ) -> None:
-        """Send requests over one connection and put what comes back into `replies`."""
+        """Send requests over one connection, and put the replies into `replies` by place."""
         waiting: dict[int, int] = {}
         unsent = iter(places)
         timeout = self.timeouts.call

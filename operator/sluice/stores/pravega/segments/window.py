@@ -1,4 +1,4 @@
-"""How many bytes an append keeps in flight."""
+"""Bound the bytes that an append keeps in flight, by the store's speed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import deque
 from typing import NamedTuple
 
 STALL = 1.0
-"""Seconds to an acknowledgement from which the store is taken to be overloaded."""
+"""An acknowledgement that takes longer, in seconds, shows that the store is overloaded."""
 
 _GROWTH = 8
-"""The window grows by this fraction of the bytes that are confirmed in time."""
+"""The window grows by one part in so many of the bytes that are confirmed in time."""
 
 
 class _Sent(NamedTuple):
@@ -21,14 +21,14 @@ class _Sent(NamedTuple):
 class InFlightWindow:
     """Bounds the bytes that are sent and not yet confirmed.
 
-    A store that is written to faster than it can keep up slows down, and then breaks. So a
-    late acknowledgement halves the window, down to one block at a time; blocks that were sent
-    before a halving tell nothing about the smaller window and do not halve it again. Confirmed in
-    time, bytes let it grow back slowly.
+    A store that gets bytes faster than it can write them slows down, and then breaks. So a late
+    acknowledgement halves the window, down to one block at a time. Blocks sent before a halving
+    say nothing about the smaller window, and do not halve it again. Bytes that are confirmed in
+    time let the window grow back slowly.
 
     Args:
-        limit: bytes in flight at most; a larger block still goes alone.
-        stall: seconds from which an acknowledgement is late.
+        limit: bytes in flight at most. A larger block is still sent alone.
+        stall: an acknowledgement that takes longer, in seconds, is late.
     """
 
     def __init__(self, limit: int, *, stall: float = STALL) -> None:
@@ -40,16 +40,16 @@ class InFlightWindow:
         self.in_flight = 0
 
     def has_room(self, size: int) -> bool:
-        """Whether a block of this size may be sent now."""
+        """Tell whether a block of this size may be sent now."""
         return not self._sent or self.in_flight + size <= self.limit
 
     def sent(self, number: int, size: int, now: float) -> None:
-        """Take note of a block. Numbers rise; `now` is a monotonic time in seconds."""
+        """Note that a block was sent. Numbers rise; `now` is a monotonic time in seconds."""
         self._sent.append(_Sent(number, size, now))
         self.in_flight += size
 
     def acknowledged(self, number: int, now: float) -> None:
-        """Take note that every block up to this number is confirmed."""
+        """Note that all blocks up to this number are confirmed, and adapt the window."""
         confirmed, latest, wait = 0, float("-inf"), 0.0
         while self._sent and self._sent[0].number <= number:
             block = self._sent.popleft()

@@ -1,1 +1,1 @@
-"""The wire protocol of segment stores."""
+"""The client side of the segment stores' wire protocol."""

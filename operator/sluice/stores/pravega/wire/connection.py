@@ -1,4 +1,4 @@
-"""One connection to a segment store: the handshake, deadlines, and whole messages both ways."""
+"""A connection to a segment store: the handshake, deadlines, and whole messages both ways."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ if TYPE_CHECKING:
     from sluice.stores.pravega.names import Endpoint
 
 _MOST_EARLY: Final = 1 << 16
-"""Messages that are kept while something is sent; acknowledgements of blocks, mostly."""
+"""Messages that are received and kept during a send; mostly acknowledgements of blocks."""
 
 _MOST_UNREAD: Final = 64 << 20
-"""Bytes of data in these."""
+"""Bytes of segments' data in these messages."""
 
 
 _SILENCE: Final = 8.0
-"""Seconds without a sign of life from the kernel at the other end, after which that is gone."""
+"""Seconds without an acknowledgement of the peer's kernel after which the peer counts as gone."""
 
 _PROBES: Final = 4
-"""How often a peer that has nothing to say is probed in this time."""
+"""Keep-alive probes to an idle peer in this time."""
 
 _LOOK: Final = 0.5
-"""Seconds between looks at whether the other end is there, while it is waited for."""
+"""Seconds between two checks whether the peer is there, during a wait."""
 
 _TCP_INFO: Final = struct.Struct("8B13I")
 _RETRANSMITS, _UNANSWERED, _LAST_ACK = 2, 3, 20
-"""Fields of `tcp_info`: how often data was sent again, or probes were sent, and nobody has answered
-since; and milliseconds since the other kernel has last acknowledged anything."""
+"""Fields of `tcp_info`: retransmissions of data and probes that are unanswered so far, and the
+milliseconds since the peer's kernel last acknowledged anything."""
 
 
 class Connection:
     """A connection for one caller at a time. It blocks, up to the timeout of each call.
 
-    The socket itself never blocks: each wait is for what is left until a monotonic deadline, so a
-    peer that sends a byte now and then cannot hold a caller for longer. Buffer sizes are left to
-    the kernel, which tunes them to the path; setting them would end that.
+    The socket itself never blocks. Each wait ends at a monotonic deadline, so a peer that sends a
+    byte now and then cannot hold a caller for longer. Buffer sizes are left to the kernel, which
+    tunes them to the path; setting them would turn that off.
 
     Args:
-        sock: a connected socket; the connection owns it.
-        peer: its other end, for error messages.
+        sock: a connected socket, which the connection owns from now on.
+        peer: the server's address, for error messages.
 
     Attributes:
-        version: the newest protocol that the peer speaks, once hands are shaken.
-        requests: how many it was used for.
+        version: the newest protocol version that the peer speaks; 0 before the handshake.
+        requests: the number of requests so far.
     """
 
     def __init__(self, sock: socket.socket, peer: Endpoint) -> None:
@@ -83,9 +83,9 @@ class Connection:
         """Connect and shake hands within `timeout` seconds.
 
         Raises:
-            StoreUnavailable: nobody listens there, or they hung up.
+            StoreUnavailable: no server listens there, or it hung up.
             StoreTimeout: it took too long.
-            ProtocolError: the peer is no segment store, or of a version that we do not speak.
+            ProtocolError: the peer is no segment store, or speaks no version that Sluice speaks.
         """
         timeout = deadlines.left(timeout)
         deadline = monotonic() + timeout
@@ -95,7 +95,7 @@ class Connection:
             raise StoreTimeout(f"no connection to {peer} within {timeout:.3g} s") from None
         except OSError as error:
             raise StoreUnavailable(f"no connection to {peer}: {error.strerror or error}") from None
-        except UnicodeError:  # the controller told it
+        except UnicodeError:  # the host comes from the controller, and may be any text
             raise ProtocolError(f"{peer.host!r} is no name of a host") from None
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -120,15 +120,15 @@ class Connection:
         self.version = hello.high
 
     def next_request(self) -> int:
-        """A request number that this connection has not used before."""
+        """Return a request number that this connection has not used before."""
         self.requests += 1
         return self.requests
 
     def send(self, message: Message, timeout: float) -> None:
         """Hand a message to the kernel, without copying its data.
 
-        What the peer sends meanwhile is taken in, so that two full pipes cannot wait for each
-        other. The data may be changed when this returns.
+        Messages that the peer sends meanwhile are received and kept, so that two full pipes cannot
+        wait for each other. The caller may change the data once this returns.
 
         Raises:
             StoreUnavailable: the connection broke.
@@ -151,7 +151,7 @@ class Connection:
                 pieces[0] = pieces[0][sent:]
 
     def receive(self, timeout: float) -> Message:
-        """The next message. The data of a SegmentRead are valid until the next call.
+        """Return the next message. The data of a SegmentRead are valid until the next call.
 
         Raises:
             StoreUnavailable: the peer hung up.
@@ -174,20 +174,23 @@ class Connection:
                 raise self._too_late(timeout)
 
     def poll(self) -> Message | None:
-        """The next message if it is here already. Raises as `receive`, without a timeout."""
+        """Return the next message if it is here already, else None. Raises as `receive`.
+
+        It does not wait, but raises StoreTimeout once the caller's deadline is over.
+        """
         if self._early:
             return self._next_early()
         message = None
         try:
             while message is None:
-                deadlines.left()  # whoever sends signs of life only is never done
+                deadlines.left()  # a peer may send keep-alives for ever
                 message = self._take_in()
         except BlockingIOError:
             return None
         return message
 
     def is_alive(self) -> bool:
-        """Whether an idle connection is still open, as far as this side knows."""
+        """Tell whether an idle connection is still open, as far as this side knows."""
         try:
             return self._socket.recv(1, socket.MSG_PEEK) != b""
         except BlockingIOError:
@@ -196,26 +199,26 @@ class Connection:
             return False
 
     def relax(self) -> None:
-        """Let go of memory, once nobody uses what was received any more."""
+        """Free a large receive buffer. Call it once no received data is used any more."""
         self._decoder.relax()
 
     def close(self) -> None:
-        """Hang up. Again is fine."""
+        """Hang up. Closing twice is fine."""
         self.closed = True
         self._socket.close()
 
     def _next_early(self) -> Message:
-        """The first message that came while something was sent."""
+        """Take the first message that was received during a send."""
         message = self._early.popleft()
         if isinstance(message, SegmentRead):
             self._unread -= len(message.data)
         return message
 
     def _take_in(self) -> Message | None:
-        """Receive once: the message that this completed, if it did.
+        """Receive once. Return the message if this completed one, else None.
 
         Raises:
-            BlockingIOError: nothing is here.
+            BlockingIOError: no bytes are here.
         """
         try:
             received = self._socket.recv_into(self._decoder.room)
@@ -246,7 +249,12 @@ class Connection:
             raise ProtocolError(f"{self.peer} answers more than it was asked")
 
     def _wait(self, events: int, deadline: float, timeout: float) -> int:
-        """Wait until the socket is ready for one of `events`; which ones it is ready for."""
+        """Wait until the socket is ready for some of `events`. Return those that it is ready for.
+
+        Raises:
+            StoreUnavailable: the peer is gone.
+            StoreTimeout: the deadline is over.
+        """
         while (remaining := deadline - monotonic()) > 0:
             self._poll.modify(self._socket, events)
             for _, ready in self._poll.poll(math.ceil(min(remaining, _LOOK) * 1000)):
@@ -263,9 +271,9 @@ class Connection:
 
 
 def _probe(sock: socket.socket) -> None:
-    """Have the kernel break the connection where the other end is gone and nothing is on its way.
+    """Have the kernel break an idle connection if the peer is gone.
 
-    One that is kept for the next request may be long dead.
+    A connection that is kept for the next request may be long dead.
     """
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     every = max(1, int(_SILENCE / _PROBES))
@@ -275,16 +283,16 @@ def _probe(sock: socket.socket) -> None:
 
 
 def _is_gone(sock: socket.socket) -> bool:
-    """Whether what is on its way has not been acknowledged for so long that nobody can be there.
+    """Tell whether data or probes were unacknowledged for so long that the peer must be gone.
 
-    The kernel's own limit (TCP_USER_TIMEOUT) breaks connections as well to those who are there, and
-    take their time to read.
+    The kernel's own limit (TCP_USER_TIMEOUT) is of no use here: it also breaks connections to peers
+    that are alive and slow to read.
     """
     try:
         info = _TCP_INFO.unpack(
             sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
         )
-    except OSError:  # no TCP, or broken by now, which the next call finds out
+    except OSError:  # not a TCP socket, or broken by now, which the next call notices
         return False
     unanswered = max(info[_RETRANSMITS], info[_UNANSWERED])
     return bool(unanswered > 1 and info[_LAST_ACK] >= _SILENCE * 1000)

@@ -1,7 +1,7 @@
-"""The messages that Sluice and a segment store exchange, one class a frame type.
+"""The messages that Sluice and a segment store exchange, one class per frame type.
 
-Requests carry a `request` number that their replies repeat, and a delegation `token`, empty where
-the store asks for none. Offsets and lengths are bytes.
+Requests carry a `request` number that their replies repeat, and a delegation `token`, which is
+empty for a store without authentication. Offsets and lengths are in bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Done(Message):
 
 @dataclass(frozen=True, slots=True)
 class Hello(Message):
-    """The first frame, both ways: the versions spoken."""
+    """The first frame in both directions: the versions that the sender speaks."""
 
     TYPE: ClassVar = FrameType.HELLO
     LAYOUT: ClassVar = "ii"
@@ -52,7 +52,7 @@ class Hello(Message):
 
 @dataclass(frozen=True, slots=True)
 class KeepAlive(Message):
-    """A sign of life; nothing to answer."""
+    """A sign of life, which needs no answer."""
 
     TYPE: ClassVar = FrameType.KEEP_ALIVE
     LAYOUT: ClassVar = ""
@@ -84,7 +84,7 @@ class AppendSetup(Message):
 
 @dataclass(frozen=True, slots=True)
 class AppendBlockEnd(Message):
-    """Append `data`. `whole` stays 0: it counts bytes of an AppendBlock, and we send none."""
+    """Append `data`. `whole` stays 0: it counts the bytes of an AppendBlock, which is not sent."""
 
     TYPE: ClassVar = FrameType.APPEND_BLOCK_END
     LAYOUT: ClassVar = "uidiqq"
@@ -111,7 +111,7 @@ class ConditionalBlockEnd(Message):
 
 @dataclass(frozen=True, slots=True)
 class DataAppended(Message):
-    """Everything up to `event_number` is stored; `previous` was the last one before."""
+    """All blocks up to `event_number` are stored; `previous` is the number stored before."""
 
     TYPE: ClassVar = FrameType.DATA_APPENDED
     LAYOUT: ClassVar = "uqq|qq"
@@ -161,7 +161,7 @@ class SegmentRead(Message):
 
 
 class GetSegmentInfo(_ForSegment):
-    """Ask what a segment is like."""
+    """Ask for a segment's state."""
 
     __slots__ = ()
     TYPE = FrameType.GET_SEGMENT_INFO
@@ -169,7 +169,7 @@ class GetSegmentInfo(_ForSegment):
 
 @dataclass(frozen=True, slots=True)
 class StreamSegmentInfo(Message):
-    """What a segment is like; readable are the bytes [start, length)."""
+    """A segment's state. Its bytes [start, length) can be read."""
 
     TYPE: ClassVar = FrameType.SEGMENT_INFO
     LAYOUT: ClassVar = "qs???qqq"
@@ -185,7 +185,7 @@ class StreamSegmentInfo(Message):
 
 @dataclass(frozen=True, slots=True)
 class CreateSegment(Message):
-    """Make a segment that does not scale by itself. The last field asks for no rollover size."""
+    """Make a segment that does not scale by itself. `rollover` 0 asks for no rollover size."""
 
     TYPE: ClassVar = FrameType.CREATE_SEGMENT
     LAYOUT: ClassVar = "qsibsq"
@@ -205,7 +205,7 @@ class SegmentCreated(_Done):
 
 
 class SealSegment(_ForSegment):
-    """Let a segment take no more bytes."""
+    """Seal a segment, so that it takes no more bytes."""
 
     __slots__ = ()
     TYPE = FrameType.SEAL_SEGMENT
@@ -220,7 +220,7 @@ class SegmentSealedReply(_Done):
 
 @dataclass(frozen=True, slots=True)
 class TruncateSegment(Message):
-    """Let a segment begin at `offset`, whether it is sealed or not."""
+    """Truncate a segment, sealed or not, so that it begins at `offset`."""
 
     TYPE: ClassVar = FrameType.TRUNCATE_SEGMENT
     LAYOUT: ClassVar = "qsqs"
@@ -231,7 +231,7 @@ class TruncateSegment(Message):
 
 
 class SegmentTruncatedReply(_Done):
-    """The segment begins there."""
+    """The segment is truncated."""
 
     __slots__ = ()
     TYPE = FrameType.SEGMENT_TRUNCATED
@@ -275,7 +275,7 @@ class Attribute(Message):
 
 @dataclass(frozen=True, slots=True)
 class UpdateAttribute(Message):
-    """Set an attribute if it is `expected` now."""
+    """Set an attribute to `new` if its value is `expected`."""
 
     TYPE: ClassVar = FrameType.UPDATE_ATTRIBUTE
     LAYOUT: ClassVar = "qsuqqs"
@@ -289,7 +289,7 @@ class UpdateAttribute(Message):
 
 @dataclass(frozen=True, slots=True)
 class AttributeUpdated(Message):
-    """Whether the compare-and-set, of UpdateAttribute or in MergeSegments, went through."""
+    """The result of a compare-and-set, by UpdateAttribute or within MergeSegments."""
 
     TYPE: ClassVar = FrameType.ATTRIBUTE_UPDATED
     LAYOUT: ClassVar = "q?"
@@ -298,7 +298,7 @@ class AttributeUpdated(Message):
 
 
 class UpdateKind(IntEnum):
-    """How an update changes an attribute."""
+    """The way in which an update changes an attribute."""
 
     REPLACE = 1
     ADD = 3
@@ -309,7 +309,7 @@ _UPDATE: Final = struct.Struct(">16sbqq")
 
 
 def attribute_update(attribute: UUID, kind: UpdateKind, new: int, expected: int) -> bytes:
-    """An update in MergeSegments. ADD adds `new`, and takes what is not set for 0."""
+    """Return the bytes of one update in MergeSegments. ADD adds `new`; a missing value is 0."""
     return _UPDATE.pack(attribute.bytes, kind, new, expected)
 
 
@@ -362,4 +362,4 @@ ANSWERS: Final[dict[FrameType, type[Message]]] = {
         SegmentsMerged,
     )
 }
-"""What a store sends when it does what it was asked; `refusals` has the rest."""
+"""The messages that a store sends, apart from refusals, by frame type; see `refusals`."""

@@ -1,4 +1,4 @@
-"""Connections kept open for the next call."""
+"""Keep connections open for the next call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sluice.stores.pravega.names import Endpoint
 
 _IDLE = 8
-"""Connections kept for each server, at most."""
+"""Idle connections kept for each server, at most."""
 
 
 class ConnectionPool:
@@ -26,7 +26,7 @@ class ConnectionPool:
 
     Args:
         timeout: seconds to connect and shake hands.
-        most_requests: a connection that has sent more is not lent out again; None for no bound.
+        most_requests: a connection that sent more requests is not lent again; None for no bound.
     """
 
     def __init__(self, timeout: float, *, most_requests: int | None = None) -> None:
@@ -41,10 +41,10 @@ class ConnectionPool:
 
     @contextmanager
     def lease(self, peer: Endpoint) -> Iterator[Connection]:
-        """A connection for the body alone.
+        """Lend the block a connection that no other caller uses.
 
-        It is kept afterwards only if the body ended well: after an error, what the peer still
-        sends on it is anybody's guess.
+        The connection is kept only if the block ends without an error. After an error, the peer may
+        still send answers to earlier requests.
         """
         connection = self._take(peer)
         try:
@@ -55,7 +55,7 @@ class ConnectionPool:
         self._put_back(connection)
 
     def close(self) -> None:
-        """Close the idle connections; those lent out follow when they come back broken or idle."""
+        """Close the idle connections. Connections that are lent out stay open."""
         with self._lock:
             idle, self._idle = self._idle, defaultdict(list)
         for connections in idle.values():
@@ -64,7 +64,7 @@ class ConnectionPool:
 
     def _take(self, peer: Endpoint) -> Connection:
         if os.getpid() != self._process:
-            # The lock may have been held in the parent when it forked; it is not used here.
+            # Do not take the lock: a thread of the parent may have held it at the fork.
             for connections in self._idle.values():
                 for connection in connections:
                     connection.close()

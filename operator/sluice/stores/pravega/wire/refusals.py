@@ -1,7 +1,7 @@
-"""The store's error replies, and what each of them means to the caller.
+"""The store's error replies, and the errors of `sluice.errors` that they become.
 
-`REFUSALS` is the one place that knows: the message's class, the error it becomes, and whether the
-store closes the connection after it (it then takes no further requests, so we close it too).
+`REFUSALS` has, for each reply, the message's class, the error, and whether the store closes the
+connection after it. Such a connection takes no further requests, so this side closes it too.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 _SHOWN = 300
-"""Characters of the store's own words that an error repeats."""
+"""Characters of the store's own message that an error repeats."""
 
 
 class Refusal(Message):
-    """Base of the error replies; `request` is the number of the request refused."""
+    """Base of the error replies; `request` is the number of the refused request."""
 
     __slots__ = ()
     request: int
@@ -53,7 +53,7 @@ class SegmentHasMoved(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class SegmentIsSealed(Refusal):
-    """The segment takes no more bytes; or a read waited at its end while it was sealed."""
+    """The segment takes no more bytes, or it was sealed while a read waited at its end."""
 
     TYPE: ClassVar = FrameType.SEGMENT_IS_SEALED
     LAYOUT: ClassVar = "qs|sq"
@@ -65,7 +65,7 @@ class SegmentIsSealed(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class SegmentAlreadyExists(Refusal):
-    """The segment to create is there."""
+    """The segment to create exists already."""
 
     TYPE: ClassVar = FrameType.SEGMENT_ALREADY_EXISTS
     LAYOUT: ClassVar = "qs|s"
@@ -88,7 +88,7 @@ class SegmentIsMissing(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class EventNumberRefused(Refusal):
-    """The writer's last event number is not the one before this block."""
+    """The writer's last event number differs from the number that this block follows."""
 
     TYPE: ClassVar = FrameType.INVALID_EVENT_NUMBER
     LAYOUT: ClassVar = "uq|sq"
@@ -113,7 +113,7 @@ class SegmentIsTruncated(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class OperationUnsupported(Refusal):
-    """The store does not do such a thing with such a segment."""
+    """The store does not support this operation on this segment."""
 
     TYPE: ClassVar = FrameType.OPERATION_UNSUPPORTED
     LAYOUT: ClassVar = "qs|s"
@@ -124,7 +124,7 @@ class OperationUnsupported(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class TokenRefused(Refusal):
-    """The delegation token is missing, too old or for something else (`code`)."""
+    """The delegation token is missing, expired, or for another access (`code` says which)."""
 
     TYPE: ClassVar = FrameType.AUTH_TOKEN_CHECK_FAILED
     LAYOUT: ClassVar = "q|si"
@@ -135,7 +135,7 @@ class TokenRefused(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class ErrorMessage(Refusal):
-    """Anything else that went wrong, in the store's words."""
+    """Any other failure, in the store's words."""
 
     TYPE: ClassVar = FrameType.ERROR_MESSAGE
     LAYOUT: ClassVar = "qss|i"
@@ -146,7 +146,13 @@ class ErrorMessage(Refusal):
 
 
 class _Meaning(NamedTuple):
-    """What a refusal means. `error` takes the message and the segment that the request named."""
+    """The meaning of a refusal.
+
+    Attributes:
+        kind: the class of the message.
+        error: makes the error from the message and the segment that the request named.
+        closes: whether the store closes the connection afterwards.
+    """
 
     kind: type[Refusal]
     error: Callable[[Any, str], BackendError]
@@ -164,7 +170,7 @@ REFUSALS: Final[dict[FrameType, _Meaning]] = {
         _Meaning(
             SegmentIsSealed,
             lambda _, name: SegmentSealed(f"{name} is sealed", segment=name),
-            closes=False,  # but where it refuses an append, which has a connection of its own
+            closes=False,  # except for a refused append, which has a connection of its own
         ),
         _Meaning(
             SegmentAlreadyExists,
@@ -216,20 +222,20 @@ REFUSALS: Final[dict[FrameType, _Meaning]] = {
 
 
 def error_of(refusal: Refusal, segment: str) -> BackendError:
-    """The error that a refusal is, told about the segment that the request named."""
+    """Return the error that a refusal means for the segment that the request named."""
     return REFUSALS[refusal.TYPE].error(refusal, segment)
 
 
 def closes(refusal: Refusal) -> bool:
-    """Whether the store closes the connection after this refusal."""
+    """Tell whether the store closes the connection after this refusal."""
     return REFUSALS[refusal.TYPE].closes
 
 
 def decode(frame: Frame) -> Message:
-    """A frame as the message it is.
+    """Decode the message in a frame.
 
     Raises:
-        ProtocolError: the payload is damaged, or a store never sends such a frame.
+        ProtocolError: the payload is damaged, or stores do not send frames of this type.
     """
     kind = ANSWERS.get(frame.type)
     if kind is None:

@@ -1,11 +1,11 @@
-"""The segment store's protocol: frames, and how fields stand in them.
+"""Encode and decode the frames of the segment store's protocol, without I/O.
 
 A frame is an int32 type, an int32 length and that many bytes of payload, all big-endian. Each
-message (see `messages`) names its frame type and its layout, a string with one letter a field;
-one encoder and one decoder walk layouts, so every bounds check exists once. Nothing here does I/O.
+message (see `messages`) names its frame type and its layout, a string with one letter per field.
+One encoder and one decoder walk the layouts, so each bounds check exists once.
 
-Bytes from a peer are not trusted. Whatever comes in, the decoders answer with a value or raise
-ProtocolError, and never hold more than one frame of at most `MAX_READ` bytes.
+Bytes from a server are not trusted. For any bytes the decoders return a value or raise
+ProtocolError. They never hold more than one frame of at most `MAX_READ` bytes.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Buffer
 
 VERSION: Final = 16
-"""The protocol version we speak."""
+"""The protocol version that Sluice speaks."""
 
 OLDEST_VERSION: Final = 5
-"""The oldest version whose messages mean the same as ours."""
+"""The oldest version whose messages mean the same as in `VERSION`."""
 
 MAX_PAYLOAD: Final = (1 << 24) - 1
-"""Bytes of payload in one frame that we send, at most."""
+"""Bytes of payload in a frame that Sluice sends, at most."""
 
 MAX_SHORT: Final = 1 << 20
-"""Bytes of payload in a frame that holds no segment's data, at most: a refusal, with what a server
-says of itself."""
+"""Bytes of payload in a received frame without a segment's data, at most. The longest ones are
+refusals with a server's stack trace."""
 
 MAX_READ: Final = (2 << 20) + (64 << 10)
-"""Bytes of payload in the answer to a read, at most: as much data as the store (0.13.0) gives at a
-time, and what it says of them."""
+"""Bytes of payload in the answer to a read, at most: the data that the store (0.13.0) gives at a
+time, and the other fields."""
 
 MAX_DATA: Final = MAX_PAYLOAD - 64
 """Bytes of data that fit into one append, beside its other fields."""
 
 NOT_SET: Final = -(1 << 63)
-"""What the store says for an attribute, or a last event number, that was never set."""
+"""The store's value for an attribute, or a last event number, that was never set."""
 
 _HEADER: Final = struct.Struct(">ii")
 _LENGTH: Final = struct.Struct(">i")
@@ -98,7 +98,7 @@ class FrameType(IntEnum):
 
 
 class Frame(NamedTuple):
-    """A whole frame. `payload` is valid until the next one is received."""
+    """A whole frame. `payload` is valid until the next frame is received."""
 
     type: FrameType
     payload: memoryview
@@ -108,8 +108,8 @@ class Message:
     """Base of all messages, which are frozen dataclasses.
 
     `LAYOUT` has a letter for each field, in order: q long, i int, b byte, ? boolean, s string,
-    u UUID, d data with its length before it, r the raw rest of the payload. Fields after a bar may
-    be missing at the end, as older servers leave them out; they then have their defaults.
+    u UUID, d data with its length before it, r the raw rest of the payload. Older servers may leave
+    out fields after a bar. These fields then have their defaults.
     """
 
     __slots__ = ()
@@ -123,7 +123,7 @@ _M = TypeVar("_M", bound=Message)
 
 
 def encode(message: Message) -> list[Buffer]:
-    """A message as the pieces of its frame; data is a piece of its own and is not copied.
+    """Return the pieces of a message's frame. Data is a piece of its own and is not copied.
 
     Raises:
         ProtocolError: the message does not fit into a frame.
@@ -158,10 +158,10 @@ def encode(message: Message) -> list[Buffer]:
 
 
 def decode_as(kind: type[_M], frame: Frame) -> _M:
-    """A frame's payload as a message of `kind`. Bytes behind the last field are ignored.
+    """Decode a frame's payload as a message of `kind`. Bytes behind the last field are ignored.
 
     Raises:
-        ProtocolError: the payload ends within a field, or a length in it lies.
+        ProtocolError: the payload ends within a field, or a length in it is wrong.
     """
     required, _, optional = kind.LAYOUT.partition("|")
     values: list[Any] = []
@@ -183,7 +183,7 @@ def _values(message: Message) -> Iterable[Any]:
 
 
 def _field(frame: Frame, letter: str, at: int) -> tuple[Any, int]:
-    """The field of kind `letter` at an offset of the payload, and the offset behind it."""
+    """Return the field of kind `letter` at an offset of the payload, and the offset behind it."""
     payload = frame.payload
     try:
         if letter in _SCALARS:
@@ -203,18 +203,19 @@ def _field(frame: Frame, letter: str, at: int) -> tuple[Any, int]:
         raise ProtocolError(f"{frame.type.name} has a field of {length} bytes that do not fit")
     if letter == "d":
         return payload[start:end], end
-    # Java's modified UTF-8 differs from UTF-8 in texts only; a stack trace may not hide its error.
+    # Java writes modified UTF-8, which differs from UTF-8 only for rare characters of texts. So
+    # replace bad bytes: an odd character in a stack trace must not hide the error with it.
     return str(payload[start:end], "utf-8", "replace"), end
 
 
 _USUAL: Final = 1 << 16
-"""Bytes of the buffer that a connection keeps."""
+"""Bytes of the payload buffer that a connection keeps between calls."""
 
 
 class FrameDecoder:
     """Cuts a stream of bytes into frames.
 
-    Bytes go straight to where they belong: receive into `room`, then say how many with `advance`.
+    Bytes are received without a copy: receive into `room`, then call `advance` with their number.
     One payload buffer is used again and again, so a frame is valid until the next `advance`.
     """
 
@@ -228,16 +229,16 @@ class FrameDecoder:
 
     @property
     def room(self) -> memoryview:
-        """Where the next bytes go; never empty."""
+        """The buffer for the next bytes; never empty."""
         if self._type is None:
             return self._header[self._filled :]
         return self._payload[self._filled : self._length]
 
     def advance(self, received: int) -> Frame | None:
-        """Take note of bytes put into `room`; the frame when they complete one.
+        """Note so many bytes that were put into `room`. Return a frame if they complete one.
 
         Raises:
-            ProtocolError: an unknown type, or a length that no frame has.
+            ProtocolError: the frame has an unknown type, or a length that its type cannot have.
         """
         self._filled += received
         if self._type is None:
@@ -252,7 +253,7 @@ class FrameDecoder:
         return frame
 
     def relax(self) -> None:
-        """Let go of a large buffer, once nobody uses the last frame any more."""
+        """Free a large buffer. Call it once the last frame is no longer used."""
         if len(self._payload) > _USUAL:
             self._payload = memoryview(bytearray(_USUAL))
             self._held.clear()
@@ -267,6 +268,6 @@ class FrameDecoder:
         if length > len(self._payload):
             self._held.clear()
             self._held.add(length)
-            # A new buffer and not a longer one: the last frame's views may still be held.
+            # Make a new buffer, and do not grow the old one: views of the last frame may be in use.
             self._payload = memoryview(bytearray(length))
         self._type, self._length, self._filled = kind, length, 0
