@@ -140,7 +140,7 @@ class Crew:
         return int(self._context._jsc.sc().getExecutorIds().size())  # noqa: SLF001
 
     def slots(self) -> int:
-        """Return how many tasks the registered executors run at once. It is at least one pod's."""
+        """Return how many tasks the registered executors run at once; never less than one runs."""
         return max(1, self.present) * self._cores
 
     def wait(self) -> None:
