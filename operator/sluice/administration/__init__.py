@@ -1,1 +1,1 @@
-"""What an administrator does with a cluster, beside the operator."""
+"""The administrator's tasks in a cluster, beside the operator."""

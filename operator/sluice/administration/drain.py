@@ -1,7 +1,7 @@
-"""What has to happen before the operator is uninstalled: nobody cleans up afterwards.
+"""Drain the cluster before the operator is uninstalled, since nothing cleans up afterwards.
 
-A resource that holds something in a store has a finalizer of ours. Without an operator it could
-never be deleted, nor could its namespace, and what it holds would stay in the store.
+A resource that holds data in a store has a finalizer of ours. Without an operator the resource and
+its namespace could never be deleted, and the data would stay in the store.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ if TYPE_CHECKING:
     from sluice.kube.loop.served import Served
 
 POLL_SECONDS: Final = 2.0
-"""Between two looks at what is left."""
+"""Seconds between two looks at the resources that are left."""
 
 QUIET_SECONDS: Final = 30.0
-"""Without anything going, after which no operator is believed to answer."""
+"""Seconds without any change after which the operator counts as gone."""
 
 STORES_SECONDS: Final = 90.0
-"""In which an operator lets go of a StreamStore that nothing needs: it looks every minute."""
+"""Seconds in which the operator releases a StreamStore that is no longer needed. It looks at each
+every minute."""
 
 AT_ONCE: Final = 16
-"""Calls to the API server at a time."""
+"""The most calls to the API server at a time."""
 
-_OTHER_UID = 422
+_OTHER_UID = 422  # the API server's answer to a patch with another object's UID
 
 
 class DrainPolicy(StrEnum):
-    """What becomes of resources that hold something in a store."""
+    """The policy for resources that hold data in a store."""
 
     REFUSE = "refuse"
     DELETE = "delete"
@@ -48,13 +49,13 @@ class DrainPolicy(StrEnum):
 
 
 class Drainer:
-    """Makes the cluster ready for the operator to go.
+    """The drain of a cluster before the operator is uninstalled.
 
     Args:
         api: the API server.
         served: the namespaces whose resources count.
-        timeout: for which the operator is waited for, in seconds.
-        say: told what happens, a line at a time.
+        timeout: seconds to wait for the operator.
+        say: callback that gets a line for each thing that happens.
     """
 
     def __init__(
@@ -66,10 +67,11 @@ class Drainer:
         self._say = say
 
     async def run(self, policy: DrainPolicy) -> list[Holder]:
-        """Do as the policy says.
+        """Drain the cluster by a policy.
 
         Returns:
-            What still holds something, or is held; nothing if the operator may go.
+            The resources that still hold data, or the StreamStores that are still held. Empty if
+            the operator may be uninstalled.
 
         Raises:
             ApiUnavailable: the API server cannot be asked, or refuses.
@@ -83,12 +85,12 @@ class Drainer:
                 return await self._orphan()
 
     async def _held(self) -> list[Holder]:
-        """What holds something; where nothing does, the stores that are held all the same."""
+        """Return the resources that hold data; if there are none, the stores that are held."""
         found = [one for one in await resources(self._api, self._served) if one.holds]
         return found or await held_stores(self._api, self._served)
 
     async def _refuse(self) -> list[Holder]:
-        """What is held; where that is stores only, the operator gets the time to let them go."""
+        """Return what is held. If only stores are, give the operator time to release them first."""
         progress = _Progress(self._say)
         end = _now() + min(self._timeout, STORES_SECONDS)
         while True:
@@ -99,7 +101,7 @@ class Drainer:
             await asyncio.sleep(min(POLL_SECONDS, max(0.0, end - _now())))
 
     async def _delete(self) -> list[Holder]:
-        """Delete what holds something, or would still; wait until the operator has let it go."""
+        """Delete resources that hold data, or still may. Wait until the operator has cleaned up."""
         progress = _Progress(self._say)
         end = _now() + self._timeout
         while True:
@@ -113,7 +115,10 @@ class Drainer:
             await asyncio.sleep(min(POLL_SECONDS, max(0.0, end - _now())))
 
     async def _orphan(self) -> list[Holder]:
-        """Let go of what holds something: through the operator, or by hand if none answers."""
+        """Delete resources without cleaning up their data in stores.
+
+        The operator removes the finalizers. If no operator answers, they are removed here.
+        """
         progress = _Progress(self._say)
         told: set[str] = set()
         end = _now() + self._timeout
@@ -140,7 +145,11 @@ class Drainer:
         await self._api.delete(one.kind, one.namespace, one.name, uid=one.uid)
 
     async def _force(self, one: Holder) -> None:
-        """Say that it may go without cleaning up, and only then delete it."""
+        """Annotate a resource to skip the cleaning up, and only then delete it.
+
+        In the other order the operator would clean up after all. The UID protects a new resource of
+        the same name.
+        """
         note = {"metadata": {"uid": one.uid, "annotations": {FORCE_ORPHAN: "true"}}}
         try:
             noted = await self._api.patch(one.kind, one.namespace, one.name, note)
@@ -152,14 +161,14 @@ class Drainer:
             await self._remove(one)
 
     async def _free(self, one: Holder) -> None:
-        """Take its finalizer off."""
+        """Remove the finalizer of a resource."""
         await finalizers.remove(
             self._api, one.kind, one.namespace, one.name, one.finalizer, uid=one.uid
         )
         self._say(f"{one.title}: {one.finalizer} is taken off")
 
     async def _free_store(self, store: Holder) -> None:
-        """Take the finalizers off a StreamStore and its Secrets, the store's last."""
+        """Remove the finalizers of a StreamStore and its Secrets, the store's last."""
         for secret in sorted(secrets_of(store.body)):
             await finalizers.remove(self._api, SECRET, store.namespace, secret, IN_USE_FINALIZER)
             self._say(f"Secret {store.namespace}/{secret}: {IN_USE_FINALIZER} is taken off")
@@ -167,7 +176,7 @@ class Drainer:
 
 
 class _Progress:
-    """Says how many are left whenever that changes, and knows for how long it has not."""
+    """The progress of a drain: it tells the number of resources left whenever they change."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -175,7 +184,7 @@ class _Progress:
         self._changed = _now()
 
     def show(self, left: Iterable[Holder]) -> None:
-        """Look at what is left."""
+        """Tell how many resources are left, if they have changed."""
         uids = {one.uid for one in left}
         if uids == self._left:
             return
@@ -185,7 +194,7 @@ class _Progress:
 
     @property
     def quiet(self) -> float:
-        """Seconds since anything changed."""
+        """Seconds since the last change."""
         return _now() - self._changed
 
 
@@ -194,7 +203,7 @@ def _now() -> float:
 
 
 async def _each(call: Callable[[Holder], Awaitable[None]], these: Iterable[Holder]) -> None:
-    """Call for several at a time."""
+    """Call a function for each holder, for at most AT_ONCE of them at a time."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(this: Holder) -> None:

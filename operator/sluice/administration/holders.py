@@ -1,4 +1,4 @@
-"""What still holds something in a store: the resources with a finalizer of ours."""
+"""Find the resources that still hold data in a store: those with a finalizer of ours."""
 
 from __future__ import annotations
 
@@ -40,42 +40,42 @@ class Holder:
 
     @property
     def namespace(self) -> str:
-        """Where it is."""
+        """The resource's namespace."""
         return str(self.body["metadata"]["namespace"])
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The resource's name."""
         return str(self.body["metadata"]["name"])
 
     @property
     def uid(self) -> str:
-        """Tells it from another that takes its name."""
+        """The resource's UID, which tells it from a later one of the same name."""
         return str(self.body["metadata"]["uid"])
 
     @property
     def finalizer(self) -> str:
-        """What keeps it from going."""
+        """The finalizer of its kind."""
         return FINALIZERS[self.kind]
 
     @property
     def holds(self) -> bool:
-        """Whether it holds something in a store, or is held."""
+        """Whether it has the finalizer: it holds data in a store; a StreamStore is held itself."""
         return has_finalizer(self.body, self.finalizer)
 
     @property
     def deleting(self) -> bool:
-        """Whether it was deleted, and is held back."""
+        """Whether it was deleted, and only finalizers keep it."""
         return is_deleting(self.body)
 
     @property
     def forced(self) -> bool:
-        """Whether it was deleted, and may go whatever it leaves in a store."""
+        """Whether it was deleted, and may leave data in a store."""
         return self.deleting and wants_orphan(self.body)
 
     @property
     def unfinished(self) -> bool:
-        """Whether it has something to do still. One with a schedule or owners always has."""
+        """Whether it may still put data into a store. One with a schedule or owners always may."""
         scheduled = (self.body.get("spec") or {}).get("schedule") is not None
         if self.kind.name in _CONTINUOUS or self.holds or scheduled:
             return True
@@ -83,18 +83,18 @@ class Holder:
 
     @property
     def title(self) -> str:
-        """As people call it."""
+        """Kind, namespace and name, for messages."""
         return f"{self.kind.name} {self.namespace}/{self.name}"
 
     @property
     def where(self) -> str:
-        """What it holds, and in which StreamStore."""
+        """The data that it holds, and the StreamStore, for messages."""
         tell = _HELD.get(self.kind.name)
         return "the operator has not let go of it yet" if tell is None else tell(self.body)
 
     @property
     def says(self) -> str:
-        """Reason and message of its condition Ready; empty where it has none."""
+        """The reason and message of its condition Ready; empty without one."""
         found = ResourceStatus.read(self.body.get("status")).condition(ConditionType.READY)
         return "" if found is None else f"{found.reason}: {found.message}".rstrip(": ")
 
@@ -148,12 +148,12 @@ def _store(spec: Object) -> str:
 
 
 async def resources(api: Api, served: Served) -> list[Holder]:
-    """The resources of some namespaces that use stores."""
+    """List the resources of some namespaces that use stores."""
     return [one for kind in sorted(KINDS) for one in await _listed(api, kind, served)]
 
 
 async def held_stores(api: Api, served: Served) -> list[Holder]:
-    """The StreamStores that are held for the sake of others."""
+    """List the StreamStores that are held because other resources need them."""
     return [store for store in await _listed(api, STREAM_STORE, served) if store.holds]
 
 

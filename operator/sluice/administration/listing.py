@@ -1,4 +1,4 @@
-"""Objects of several namespaces, where their kind may not be known to the cluster."""
+"""List objects of several namespaces, even if the cluster does not know their kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_FOUND = 404
 
 
 async def listed(api: Api, kind: Kind, served: Served) -> list[Object]:
-    """The objects of some namespaces.
+    """List the objects of some namespaces. The list is empty if the cluster lacks the kind.
 
     Raises:
         ApiUnavailable: the API server cannot be asked, or refuses.
@@ -27,5 +27,5 @@ async def listed(api: Api, kind: Kind, served: Served) -> list[Object]:
         except Refused as error:
             if error.status != _NOT_FOUND:
                 raise
-            return []  # without its definition there is none of a kind
+            return []  # there is no such CRD, so there are no objects of its kind
     return [one for one in found if served.include(one["metadata"]["namespace"])]

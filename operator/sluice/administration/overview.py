@@ -1,4 +1,4 @@
-"""The copies and archives of a cluster, as the operator reports them, each with its streams."""
+"""List a cluster's copies and archives with their status, and a scope's with its streams."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A copy or an archive, and what the operator says of it.
+    """A copy or an archive with its status.
 
     Attributes:
-        kind, namespace, name: which.
-        source, target: from where to where, as `STORE:SCOPE/STREAM` or `STORE/PATH`.
-        deleting: whether somebody has deleted it, and it is held back.
-        status: what the operator says.
-        streams: of a scope's copy, what is known of each; None where that is not published yet,
-            and for all other copies.
+        kind, namespace, name: those of the resource.
+        source, target: the source and target, as `STORE:SCOPE/STREAM` or `STORE/PATH`.
+        deleting: whether it was deleted, and only finalizers keep it.
+        status: the status that the operator has written.
+        streams: the published results of a ScopeCopy's streams; None if they are not published yet,
+            and for all other kinds.
     """
 
     kind: str
@@ -46,12 +46,12 @@ class Reported:
 async def overview(
     api: Api, namespace: str | None = None, name: str | None = None
 ) -> list[Reported]:
-    """The copies of a namespace, or of all of them, by namespace, kind and name.
+    """List copies and archives, sorted by namespace, kind and name.
 
     Args:
         api: the API server.
-        namespace: whose copies; those of all namespaces for None.
-        name: only those of this name.
+        namespace: the namespace; None for all.
+        name: the name; None for all.
 
     Raises:
         ApiUnavailable: the API server cannot be asked, or refuses.
@@ -83,7 +83,7 @@ async def _reported(api: Api, kind: Kind, body: Object) -> Reported:
 
 
 def _place(spec: Object) -> str:
-    """A scope or a stream, as `sluice verify` takes it, or an archive by its path."""
+    """Return a scope or a stream as `sluice verify` takes it, or an archive with its path."""
     spec = spec.get("archive") or spec
     if "path" in spec:
         return f"{(spec.get('storeRef') or {}).get('name')}/{spec['path']}"

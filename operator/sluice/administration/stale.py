@@ -1,4 +1,4 @@
-"""Streams of this cluster whose EphemeralStream is gone, in each store that StreamStores name."""
+"""Find and delete streams of this cluster whose EphemeralStream is gone, in all StreamStores."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class Stale(NamedTuple):
-    """A stream, or the streams under a prefix, that nobody has any more.
+    """A stream, or the streams under a prefix, whose EphemeralStream is gone.
 
     Attributes:
-        namespace: of the StreamStore by which it was found.
-        store: that StreamStore.
-        address: where the store is.
-        tagged: the stream, and what its tags say.
+        namespace: the namespace of the StreamStore by which it was found.
+        store: the name of that StreamStore.
+        address: the store's address.
+        tagged: the stream and its tags.
     """
 
     namespace: str
@@ -39,19 +39,19 @@ class Stale(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What was found, and the StreamStores that could not be asked, each with its error."""
+    """The result of a search: stale streams, and each StreamStore that failed, with its error."""
 
     found: list[Stale]
     unasked: list[tuple[str, SluiceError]]
 
 
 class StaleStreams:
-    """Finds them, and deletes them.
+    """The search for stale streams, and their deletion.
 
     Args:
         api: the API server.
-        connections: to the stores.
-        cluster: the cluster's identity; streams of others are never touched.
+        connections: the connections to stores.
+        cluster: the cluster's identity. Streams of other clusters are never touched.
     """
 
     def __init__(self, api: Api, connections: Connections, cluster: str) -> None:
@@ -60,11 +60,12 @@ class StaleStreams:
         self._cluster = cluster
 
     async def find(self, namespace: str | None = None, name: str | None = None) -> Search:
-        """Look through StreamStores: those of a namespace, or of that name, or all.
+        """Search StreamStores: those of a namespace, those of a name, or all.
 
         Raises:
-            StoreNotFound: one was named, and there is none.
-            ApiUnavailable: resources cannot be listed, so nobody knows whose streams are needed.
+            StoreNotFound: there is no StreamStore of this name.
+            ApiUnavailable: the EphemeralStreams cannot be listed, so it is unknown which streams
+                are needed.
         """
         bodies = await self._api.list(STREAM_STORE, namespace)
         bodies = [body for body in bodies if name in {None, body["metadata"]["name"]}]
@@ -82,17 +83,20 @@ class StaleStreams:
                 search.found.extend(await self._tagged(body))
             except SluiceError as error:
                 search.unasked.append((f"{meta['namespace']}/{meta['name']}", error))
-        # Only now: a resource that came while the stores were asked is seen.
+        # The EphemeralStreams are listed after the stores, so that new ones are not missed.
         live = await self._live()
         return Search(
             _once(one for one in search.found if one.tagged.uid not in live), search.unasked
         )
 
     async def delete(self, one: Stale) -> int | None:
-        """Seal and delete it; how many streams were deleted, None if somebody has it by now.
+        """Seal and delete a stale stream, or the streams under a prefix.
 
-        The resources are listed once more: an EphemeralStream that is there by now keeps its
-        streams. So does any other that the tags name by now; they are looked at anew as well.
+        The EphemeralStreams are listed once more, and the tags are read once more. A stream that
+        has an EphemeralStream by now is kept.
+
+        Returns:
+            How many streams were deleted; None if the stream has an owner by now, or is gone.
         """
         if one.tagged.uid in await self._live():
             return None
@@ -101,7 +105,7 @@ class StaleStreams:
         return count if count or one.tagged.prefix is not None else None
 
     async def _tagged(self, body: Object) -> list[Stale]:
-        """What has this cluster's tags in the store that a StreamStore names."""
+        """Return the streams with this cluster's tags in the store of a StreamStore."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
         address = store_address(parse(body, StreamStore))
         if address.holds_archives:
@@ -111,13 +115,13 @@ class StaleStreams:
         return [Stale(namespace, name, address, tagged) for tagged in found]
 
     async def _live(self) -> frozenset[str]:
-        """The uids of all EphemeralStreams of the cluster, whatever namespace they are in."""
+        """Return the UIDs of all EphemeralStreams of the cluster, in all namespaces."""
         bodies = await self._api.list(EPHEMERAL_STREAM, None)
         return frozenset(body["metadata"]["uid"] for body in bodies)
 
 
 def _once(found: Iterable[Stale]) -> list[Stale]:
-    """Each stream once, though several StreamStores name its store."""
+    """Return each stream once, even if several StreamStores name its store."""
     seen: dict[tuple[str, str, str], Stale] = {}
     for one in found:
         seen.setdefault((one.address.uri, one.tagged.scope, one.tagged.stream), one)

@@ -1,1 +1,1 @@
-"""What wakes the operator up: kopf's watches, a slow resync. Thin; the work is in `sluice.kube`."""
+"""The operator's process, kopf's watches and the resync. `sluice.kube` does the work itself."""

@@ -1,4 +1,4 @@
-"""Probes and metrics over HTTP."""
+"""Serve probes and metrics over HTTP."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from sluice.metrics import Metrics
 
 MOST_STILL: Final = 600.0
-"""Seconds in which some worker takes a resource or is done with one, if there is anything to do.
+"""Seconds without progress of any worker, with work to do, after which the operator is stuck.
 
-How long a single one takes tells nothing: its store may be slow, or somebody's who means us harm.
-What is asked of stores in one look has a deadline (`OperatorSettings.look_seconds`), and so has
-what is changed there.
+How long one resource takes tells nothing: its store may be slow, or an attacker's. All calls to
+stores in one look have a deadline together (`OperatorSettings.look_seconds`), and so have those of
+one change.
 """
 
 
 class Health:
-    """Says whether the operator is alive: whether to start it anew would help.
+    """The operator's health: it fails when a restart would help.
 
-    That does not bring back an API server that is away or refuses everybody, so nothing is said of
-    one: the operator waits for it as it is.
+    A restart does not help against an API server that is away or refuses calls. So that is no
+    problem here; the operator waits for it.
 
     Args:
-        queue: must not be stuck.
-        resync: must go on, and must not find a watch that misses changes.
-        metrics: served beside.
-        settings: of the operator.
+        queue: the queue, which must not be stuck.
+        resync: the resync, which must go on, and must not find a watch that misses changes.
+        metrics: the metrics to serve.
+        settings: the operator's settings.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Health:
         self._settings = settings
 
     def problems(self) -> list[str]:
-        """Why the operator should be started anew; none when it is well."""
+        """Return the reasons to restart the operator; an empty list when it is well."""
         found = [f"the watch of {kind} misses changes" for kind in sorted(self._resync.behind)]
         still = self._queue.stands()
         if still > MOST_STILL:
@@ -57,7 +57,7 @@ class Health:
         return found
 
     async def serve(self) -> web.AppRunner:
-        """Begin to serve; the caller cleans the runner up."""
+        """Begin to serve. The caller has to clean up the returned runner."""
         app = web.Application()
         app.router.add_get("/livez", self._live)
         app.router.add_get("/readyz", self._ready)

@@ -1,4 +1,4 @@
-"""The operator as a process: everything put together, until a signal ends it."""
+"""Put the operator's parts together and run them until a signal comes."""
 
 from __future__ import annotations
 
@@ -39,29 +39,28 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 WORKERS: Final = {Lane.NORMAL: 64, Lane.DELETION: 192}
-"""Resources looked at at once, by lane; half as many of one namespace.
+"""Workers of each lane. One namespace gets at most half of them.
 
-Pravega answers a sealing or a deletion after it has looked 0.1, 0.3, 0.7 s later whether it is
-done, so many at once take hardly longer than a few. How many make streams is bounded by
-`engine.claims.scope_lifecycle`.
+Pravega answers a sealing or a deletion only after checks 0.1, 0.3 and 0.7 s later. So many at once
+take hardly longer than a few. `engine.claims.scope_lifecycle` limits how many make streams.
 """
 
 THREADS: Final = sum(WORKERS.values())
-"""Blocking calls to stores at once: as many as there are workers."""
+"""Threads for blocking calls to stores: one for each worker."""
 
 _WAIT: Final = 5.0
-"""Seconds between two tries to reach the API server at the start."""
+"""Seconds between two attempts to reach the API server at the start."""
 
 TIMEOUTS: Final = StoreTimeouts(connect=5, call=15, stall=15, rest=4)
-"""The operator only asks small questions, and must not hang on a store that is gone. The rest is
-over before a StreamStore is looked at again."""
+"""Short deadlines: the operator makes only small calls, and must not wait for a store that is gone.
+`rest` is over before a StreamStore is probed again."""
 
 
 async def operate(settings: OperatorSettings) -> None:
-    """Run the operator until SIGTERM or SIGINT. It waits for an API server that is away.
+    """Run the operator until SIGTERM or SIGINT. It waits while the API server is unavailable.
 
     Raises:
-        ApiUnavailable: nothing says where the API server is.
+        ApiUnavailable: there is no configuration for an API server.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -139,7 +138,8 @@ async def operate(settings: OperatorSettings) -> None:
 
 
 async def _watch(watching: watches.Watches, namespaces: list[str], stop: asyncio.Event) -> None:
-    """Watch until told to stop. kopf takes the signals from us, and ends without an error then."""
+    """Run kopf's watches until `stop` is set, or until a signal ends kopf. Then set `stop`."""
+    # kopf replaces our signal handlers, and ends without an error at a signal.
     await kopf.operator(
         registry=watches.registry(watching),
         settings=watches.settings(),
@@ -152,7 +152,7 @@ async def _watch(watching: watches.Watches, namespaces: list[str], stop: asyncio
 
 
 async def _known_cluster(api: Api, given: str, stop: asyncio.Event) -> str | None:
-    """The cluster's identity, once the API server tells it; None when told to stop before."""
+    """Wait for the API server and return the cluster's identity; None if `stop` is set before."""
     while not stop.is_set():
         try:
             return await cluster_id(api, given)
@@ -165,7 +165,7 @@ async def _known_cluster(api: Api, given: str, stop: asyncio.Event) -> str | Non
 
 
 async def _until(stop: asyncio.Event, jobs: list) -> None:  # type: ignore[type-arg]
-    """Run until told to stop; a job that ends before ends the operator with its error."""
+    """Run jobs until `stop` is set. A job that ends earlier ends the operator with its error."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
     waiter = asyncio.ensure_future(stop.wait())
     await asyncio.wait([waiter, *tasks], return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,7 @@
-"""A slow look at everything: nothing depends on an event, and watches that died are noticed."""
+"""Queue all resources now and then, and compare the watches with lists.
+
+So nothing depends on a single event, and a dead watch is noticed.
+"""
 
 from __future__ import annotations
 
@@ -34,24 +37,25 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 WATCH_GRACE: Final = 10.0
-"""Seconds that a watch may take to show more of what a list has shown."""
+"""Seconds without progress after which a watch that is behind a list counts as dead."""
 
 
 class Resync:
-    """Puts every resource into the queue now and then, and compares the watches with lists.
+    """The resync: it queues all resources in rounds, and compares the watches with lists.
 
     Args:
         api: the API server.
-        queue: where keys go.
-        mirror: what the watches told.
-        metrics: numbers of resources.
-        namespaces: looked at; none for all.
-        seconds: between two rounds.
+        queue: the queue for the resources' keys.
+        mirror: the objects that the watches have shown.
+        metrics: gets the numbers of resources.
+        namespaces: the namespaces to list; empty for all.
+        seconds: seconds between two rounds.
 
     Attributes:
         behind: the kinds whose watches miss changes.
-        last: when a round last ended, well or not; never before the first one begins.
-        synced: whether one has ended well.
+        last: the monotonic time of the last sign of life: the end of a round, even a failed one, or
+            a comparison within it. Infinite until `run` begins.
+        synced: whether all resources were queued at least once.
     """
 
     def __init__(
@@ -75,7 +79,7 @@ class Resync:
         self.synced = False
 
     async def run(self) -> None:
-        """For ever."""
+        """Make rounds for ever."""
         self.last = time.monotonic()
         while True:
             try:
@@ -109,7 +113,7 @@ class Resync:
                 _log.error("a watch misses changes", kind=kind.name)
 
     async def _list(self, kind: Kind) -> list[Object]:
-        """All objects of a kind that the watches are to show, as much as is asked for of each."""
+        """List the objects of a kind that the watches should show, reduced by `counted`."""
         labels = None if kind in OWN.values() else MANAGED
         return [
             counted(body)
@@ -119,9 +123,9 @@ class Resync:
         ]
 
     async def _caught_up(self, kind: Kind, bodies: list[Object], began: float) -> list[Object]:
-        """Wait as long as a watch goes on showing what was listed; what it does not show.
+        """Wait while a watch still catches up with a list. Return the objects that it lacks.
 
-        Where there are thousands of resources it takes a while, and is not dead.
+        With thousands of resources, catching up takes a while, although the watch is alive.
         """
         late = self._late(kind, bodies, began)
         while late:
@@ -137,14 +141,17 @@ class Resync:
         return [body for body in bodies if self._mirror.is_behind(kind, body, began)]
 
     async def _still_there(self, kind: Kind, bodies: list[Object]) -> bool:
-        """Whether what a watch has not shown exists still: what was deleted is shown no more."""
+        """Tell whether any object that a watch has not shown still exists.
+
+        A watch never shows an object that was deleted since the list was made.
+        """
         late: dict[str, dict[str, str]] = {}
         for body in bodies:
             meta = body["metadata"]
             late.setdefault(meta["namespace"], {})[meta["uid"]] = meta["name"]
         for namespace, names in late.items():
-            # Lists, since the operator has no right to get Jobs and pods one by one. Of all, where
-            # hundreds were deleted at once.
+            # The operator may list Jobs and pods, but not get single ones. A single object is
+            # listed by its name; for several, which may be hundreds, all objects are listed.
             name = f"metadata.name={next(iter(names.values()))}" if len(names) == 1 else None
             labels = None if kind in OWN.values() else MANAGED
             async for page in self._api.pages(kind, namespace, fields=name, labels=labels):
@@ -171,7 +178,7 @@ def _is(body: Object, condition: str) -> bool:
 
 
 def _state_of_ephemeral(body: Object) -> str:
-    """An EphemeralStream's state, for counting."""
+    """Return an EphemeralStream's state, as the metric counts it."""
     if is_deleting(body):
         return "Deleting"
     if "completed" in body.get("status", {}).get("release", {}):
@@ -184,7 +191,7 @@ def _state_of_ephemeral(body: Object) -> str:
 
 
 def _state(body: Object) -> str:
-    """A copy's state, for counting."""
+    """Return a copy's state, as the metric counts it."""
     if _is(body, "Succeeded"):
         return "Succeeded"
     if _is(body, "Stalled"):

@@ -1,6 +1,7 @@
-"""kopf's watches. They only remember what was seen and put keys into the queue.
+"""Take in the events of kopf's watches: store objects in the mirror, and queue keys.
 
-Plain event handlers, so kopf itself writes nothing: no finalizers, no annotations, no status.
+The handlers are plain event handlers. So kopf itself writes nothing: no finalizers, annotations or
+status.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ if TYPE_CHECKING:
     from sluice.kube.loop.queue import WorkQueue
 
 WATCH_SECONDS: Final = 300
-"""After which a watch is begun anew by the server."""
+"""Seconds after which the server ends a watch, and kopf begins a new one."""
 
 STORE_DELAY: Final = 0.5
-"""Seconds until a store is looked at whose users have changed: once for many that come or go."""
+"""Seconds until a StreamStore is reconciled whose users have changed. Many changes count once."""
 
 COLLECTOR_DELAY: Final = 2.0
-"""Seconds for which the garbage collector may delete a resource whose owner went, before that is
-looked at: nearly always it does, and then hundreds need not say first that it will."""
+"""Seconds until a resource whose owner went is reconciled. Kubernetes' garbage collector nearly
+always deletes it in that time. This saves writing a status to hundreds of resources before."""
 
 _OURS: Final = {"app.kubernetes.io/managed-by": "sluice-operator"}
 
 
 class Watches:
-    """Takes in what the watches see.
+    """The receiver of what the watches see.
 
     Args:
-        queue: where keys go.
-        mirror: where objects go.
+        queue: the queue for keys.
+        mirror: the mirror for objects.
     """
 
     def __init__(self, queue: WorkQueue, mirror: Mirror) -> None:
@@ -51,7 +52,10 @@ class Watches:
         self._mirror = mirror
 
     def resource(self, kind: Kind, body: Object, *, gone: bool) -> None:
-        """One of our own kinds was seen. Our own writing of its status wakes nobody."""
+        """Take in an object of our own kinds. Queue it and its stores, if more than status changed.
+
+        Sluice itself writes the status, so a change of that alone queues nothing.
+        """
         meta = body["metadata"]
         before = self._mirror.see(kind, body, gone=gone)
         if before is not None and not gone and _essence(before) == _essence(body):
@@ -63,7 +67,7 @@ class Watches:
             self._queue.add(key, delay=STORE_DELAY)
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> None:
-        """A workload came, finished or went; EphemeralStreams may name it as an owner."""
+        """Queue the EphemeralStreams that name a workload as owner. It came, finished or went."""
         for body in self._mirror.all(EPHEMERAL_STREAM):
             own = body["metadata"]["namespace"]
             if any(
@@ -80,7 +84,7 @@ class Watches:
                 )
 
     def child(self, kind: Kind, body: Object, *, gone: bool) -> None:
-        """A Job or a pod of ours was seen."""
+        """Take in a Job or a pod of ours, and queue the copy that it works for."""
         self._mirror.see(kind, body, gone=gone)
         for own in COPIES.values():
             for copy in self._mirror.where(own, uid_of, copy_of(body)):
@@ -89,7 +93,7 @@ class Watches:
 
 
 def _is_collected_with(body: Object, kind: str, name: str) -> bool:
-    """Whether Kubernetes' garbage collector looks after a resource when this owner goes."""
+    """Tell whether Kubernetes' garbage collector handles a resource when this owner goes."""
     spec, references = body["spec"], body["metadata"].get("ownerReferences") or ()
     return (
         spec.get("tracking", "OwnerReference") == "OwnerReference"
@@ -99,7 +103,7 @@ def _is_collected_with(body: Object, kind: str, name: str) -> bool:
 
 
 def _essence(body: Object) -> tuple[Any, ...]:
-    """What of an object can change a decision: not its status, which is ours."""
+    """Return the parts of an object that can change a decision. Our own status cannot."""
     meta = body["metadata"]
     return (
         meta["uid"],
@@ -112,7 +116,7 @@ def _essence(body: Object) -> tuple[Any, ...]:
 
 
 def _taken_in_by(watches: Watches, kind: Kind) -> Callable[..., Awaitable[None]]:
-    """Give the handler of a kind."""
+    """Return the event handler of a kind."""
 
     async def seen(event: Any, **_: Any) -> None:
         watches.resource(kind, event["object"], gone=event["type"] == "DELETED")
@@ -121,7 +125,7 @@ def _taken_in_by(watches: Watches, kind: Kind) -> Callable[..., Awaitable[None]]
 
 
 def registry(watches: Watches) -> kopf.OperatorRegistry:
-    """Kopf's handlers, bound to these watches."""
+    """Return kopf's handlers, bound to these watches."""
     handlers = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=handlers)
@@ -147,14 +151,14 @@ def registry(watches: Watches) -> kopf.OperatorRegistry:
 
 
 class _Backoffs:
-    """Seconds before each further try of a call to the API server: there is always another one."""
+    """Seconds before each retry of a call to the API server. The sequence has no end."""
 
     def __iter__(self) -> Iterator[float]:
         return chain((1, 2, 4, 8), repeat(15))
 
 
 def settings() -> kopf.OperatorSettings:
-    """Kopf's settings: a deadline on everything, and nothing that it would write of its own."""
+    """Return kopf's settings: every call has a deadline, and kopf writes nothing itself."""
     found = kopf.OperatorSettings()
     found.watching.server_timeout = WATCH_SECONDS
     found.watching.client_timeout = WATCH_SECONDS + 30
@@ -163,7 +167,7 @@ def settings() -> kopf.OperatorSettings:
     found.networking.error_backoffs = _Backoffs()
     found.networking.request_timeout = 30
     found.networking.connect_timeout = 10
-    for kind in (JOB, POD):  # the server leaves out what others run in the cluster
+    for kind in (JOB, POD):  # the server sends only the objects of this operator
         found.watching.label_selectors[kind.group, kind.version, kind.plural] = MANAGED
     found.posting.enabled = False
     found.scanning.disabled = True

@@ -1,1 +1,1 @@
-"""The API server: its client, kinds, objects, and how they are written."""
+"""The API server: its client, the kinds and objects, and how Sluice writes them."""

@@ -1,7 +1,7 @@
-"""What the watches have told: the objects that Sluice knows of, as they were last seen.
+"""Keep objects in memory as the watches last showed them.
 
-Good for finding things and for waking up; a decision to make something looks at the API server
-itself, since a mirror may lag behind.
+The mirror serves to find objects and to wake resources. It may lag behind, so the operator asks the
+API server itself before it decides to make something.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class _Entry(NamedTuple):
-    """An object, and when it was seen."""
+    """An object, and the clock's time when it was seen."""
 
     body: Object
     at: float
 
 
 class Mirror:
-    """Objects by kind, namespace and name.
+    """The objects that were seen, by kind, namespace and name.
 
     Args:
-        clock: seconds since some moment.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,10 +40,13 @@ class Mirror:
         self._indices: dict[Kind, dict[Place, _Index]] = {}
 
     def see(self, kind: Kind, body: Object, *, gone: bool) -> Object | None:
-        """Take in as much of an object as is asked for; what was known of it before.
+        """Store an object that was seen, or drop one that is gone.
 
-        Of two objects that followed each other under one name, news may come in any order: that of
-        the former changes nothing of the latter.
+        News of two objects that had the same name one after the other may come in any order. News
+        of the older object does not change the newer one.
+
+        Returns:
+            The object as it was known before; None if it was unknown.
         """
         key = (body["metadata"]["namespace"], body["metadata"]["name"])
         known = self._objects.setdefault(kind, {})
@@ -59,10 +62,10 @@ class Mirror:
         return before.body if before else None
 
     def keep_only(self, kind: Kind, live: Iterable[Object], since: float) -> None:
-        """Drop what was last seen before `since` and is not in a list that was read after that.
+        """Drop objects that were last seen before `since` and are not in the later list `live`.
 
-        A watch that was cut off begins again with what is there then; what was deleted meanwhile
-        it never tells.
+        A watch that was interrupted begins again with the objects that then exist. It never shows
+        the deletions in between.
         """
         there = {(body["metadata"]["namespace"], body["metadata"]["name"]) for body in live}
         known = self._objects.get(kind, {})
@@ -70,12 +73,13 @@ class Mirror:
             self._drop(kind, key)
 
     def where(self, kind: Kind, place: Place, value: Hashable) -> list[Object]:
-        """The objects of a kind of which a function gives this value, found without a search.
+        """Return the objects of a kind for which `place` gives a value, by an index.
 
         Args:
-            kind: of what.
-            place: the same function each time: what it gives is kept for each object.
-            value: what it gives.
+            kind: the kind.
+            place: the function of the index. Pass the same function object each time: each one gets
+                an index of its own.
+            value: the value to look up.
         """
         indices = self._indices.setdefault(kind, {})
         if place not in indices:
@@ -96,18 +100,21 @@ class Mirror:
                 del index[value]
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """An object as it was last seen."""
+        """Return an object as it was last seen; None if it is unknown."""
         entry = self._objects.get(kind, {}).get((namespace, name))
         return entry.body if entry else None
 
     def all(self, kind: Kind, namespace: str | None = None) -> Iterator[Object]:
-        """The objects of a kind, of one namespace if given."""
+        """Return the objects of a kind, of one namespace if given."""
         for (owner, _), entry in list(self._objects.get(kind, {}).items()):
             if namespace is None or owner == namespace:
                 yield entry.body
 
     def is_behind(self, kind: Kind, live: Object, since: float) -> bool:
-        """Whether an object that was read at `since` has not been seen in that or a later state."""
+        """Tell whether the mirror lacks an object's state that was read at `since`, or a later one.
+
+        This means that the watch is behind the list.
+        """
         key = (live["metadata"]["namespace"], live["metadata"]["name"])
         entry = self._objects.get(kind, {}).get(key)
         if entry is None:
@@ -117,7 +124,7 @@ class Mirror:
 
 
 def _precedes(body: Object, other: Object) -> bool:
-    """Whether an object is one that had another one's name before it."""
+    """Tell whether `body` is an older object than `other`, whose name it had before."""
     one, two = body["metadata"], other["metadata"]
     versions = [str(meta.get("resourceVersion", "")) for meta in (one, two)]
     if one.get("uid") == two.get("uid") or not all(version.isdigit() for version in versions):

@@ -1,4 +1,4 @@
-"""Calls of the Kubernetes API, each with a deadline and an error of ours."""
+"""Call the Kubernetes API. Each call has a deadline, and fails with an error of Sluice."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
 
     Told = Callable[[str, str], None]
-    """Told of each call: its verb, as the API's own rules have it, and the resource."""
+    """Callback `(verb, resource)`, called before each call. Verbs are those of RBAC rules."""
 
 FIELD_MANAGER: Final = "sluice-operator"
 TIMEOUT: Final = 15.0
 """Deadline of a call, in seconds."""
 PAGE: Final = 100
-"""Objects that a page of a list has at most: each takes up to 100 kB while the page is read."""
+"""The most objects in a page of a list. Each takes up to 100 kB while the page is read."""
 
 
 class Page(NamedTuple):
     """A part of a list.
 
     Attributes:
-        items: objects, without apiVersion and kind.
-        version: where a watch goes on that is to miss nothing.
-        more: what gives the next part; empty for the last one.
+        items: the objects, each with apiVersion and kind.
+        version: the resource version from which a watch goes on without missing anything.
+        more: the token that gets the next part; empty for the last one.
     """
 
     items: list[Object]
@@ -51,7 +51,7 @@ class Refused(ApiUnavailable):
 
     Attributes:
         status: the HTTP status.
-        why: the API's own word, such as AlreadyExists or Forbidden.
+        why: the API's own reason, such as AlreadyExists or Forbidden.
     """
 
     def __init__(self, message: str, *, status: int, why: str) -> None:
@@ -61,7 +61,7 @@ class Refused(ApiUnavailable):
 
     @property
     def reason(self) -> str:
-        """As the class above: what the API says is in the message."""
+        """The reason of ApiUnavailable. The API's own reason is in the message."""
         return "ApiUnavailable"
 
 
@@ -69,11 +69,11 @@ _NOT_FOUND, _CONFLICT = 404, 409
 
 
 class Api:
-    """The API server.
+    """A client of the API server.
 
     Args:
         client: the connection; closed at the end of the block.
-        told: of each call.
+        told: a callback for each call; see Told.
     """
 
     def __init__(self, client: kubernetes_client.ApiClient, told: Told | None = None) -> None:
@@ -83,19 +83,19 @@ class Api:
 
     @classmethod
     async def connect(cls, told: Told | None = None) -> Self:
-        """By the pod's service account, or else by KUBECONFIG.
+        """Connect by the pod's service account, or else by KUBECONFIG.
 
         Args:
-            told: of each call.
+            told: a callback for each call; see Told.
 
         Raises:
-            ApiUnavailable: there is neither.
+            ApiUnavailable: neither exists.
         """
         configuration = kubernetes_client.Configuration()
-        # No limit: each watch keeps a connection, and calls must not wait for one of those.
+        # No limit: each watch keeps a connection, and calls must not wait until a watch ends.
         configuration.connection_pool_maxsize = 0
-        # Without a proxy, looking for one takes more time in each call than sending it: the
-        # library reads ~/.netrc, of which this API knows nothing.
+        # If no proxy is set, the library must not look for one: it would read ~/.netrc at each
+        # call, which takes longer than the call itself and is of no use here.
         configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
         try:
             kubernetes_config.load_incluster_config(  # type: ignore[no-untyped-call]
@@ -114,14 +114,15 @@ class Api:
         return cls(kubernetes_client.ApiClient(configuration), told)
 
     def time(self) -> float:
-        """Give the API server's time, in seconds since 1970, as its last answer told it.
+        """Return the API server's time in seconds since 1970, by the date of its last answer.
 
-        It tells whole seconds, so this may be up to a second early, and late by a call's length.
+        The date has whole seconds, so the result may be up to a second early. It may be late by the
+        duration of a call.
         """
         return time.time() - self._ahead
 
     async def __aenter__(self) -> Self:
-        """The connection is opened by the first call."""
+        """Enter the block. The first call opens the connection."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -129,10 +130,11 @@ class Api:
         await self._client.close()  # type: ignore[no-untyped-call]
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
-        """An object, or None when there is none.
+        """Read an object. Return None if it does not exist.
 
         Raises:
-            Refused: also with status 404 and no reason, when there is no such kind.
+            Refused: the API server answered with an error. It has status 404 and no reason if the
+                kind does not exist.
         """
         try:
             return await self._call("GET", kind.object(namespace, name))
@@ -142,7 +144,7 @@ class Api:
             raise
 
     async def resources(self, api_version: str) -> list[Object]:
-        """The kinds of an API version, as discovery has them; none when it is not served."""
+        """List the kinds of an API version by discovery. The list is empty if it is not served."""
         group, _, version = api_version.rpartition("/")
         try:
             found = await self._call("GET", path_of(*root(group, version)))
@@ -162,10 +164,17 @@ class Api:
         labels: str | None = None,
         fields: str | None = None,
     ) -> Page:
-        """A part of the objects of a namespace, or of all: the first, or the one after another.
+        """List a part of the objects of a namespace, or of all namespaces for None.
+
+        Args:
+            kind: the kind.
+            namespace: the namespace.
+            more: the token of the part before; empty for the first part.
+            labels: a label selector.
+            fields: a field selector.
 
         Raises:
-            Refused: with status 410, if that other part is too long ago.
+            Refused: with status 410, if the token has expired.
         """
         query = {"limit": str(PAGE), "continue": more, "labelSelector": labels}
         query["fieldSelector"] = fields
@@ -185,7 +194,7 @@ class Api:
         labels: str | None = None,
         fields: str | None = None,
     ) -> AsyncIterator[list[Object]]:
-        """The objects of a namespace, or of all for None, a part at a time. Raises as `page`."""
+        """List the objects of a namespace, or of all for None, page by page. Raises as `page`."""
         page = await self.page(kind, namespace, labels=labels, fields=fields)
         yield page.items
         while page.more:
@@ -196,18 +205,18 @@ class Api:
     async def watch(
         self, kind: Kind, namespace: str, since: str, *, seconds: float, silence: float
     ) -> AsyncIterator[AsyncIterator[Object]]:
-        """Open a watch: its events, bookmarks included, as the API has them.
+        """Open a watch, and give its events as the API sends them, including bookmarks.
 
         Args:
-            kind: of what.
-            namespace: where.
-            since: the version after which it begins.
-            seconds: after which the server ends it.
-            silence: seconds without a byte after which the connection is taken for dead.
+            kind: the kind.
+            namespace: the namespace.
+            since: the resource version after which the watch begins.
+            seconds: seconds after which the server ends the watch.
+            silence: seconds without a byte after which the connection counts as dead.
 
         Raises:
-            ApiUnavailable: it cannot be opened, or broke.
-            Refused: with status 410, if `since` is too long ago.
+            ApiUnavailable: the watch cannot be opened, or broke.
+            Refused: with status 410, if `since` is too old.
         """
         path = kind.collection(namespace)
         query = {
@@ -237,13 +246,13 @@ class Api:
         labels: str | None = None,
         fields: str | None = None,
     ) -> list[Object]:
-        """Objects of a namespace, or of all of them for None."""
+        """List the objects of a namespace, or of all namespaces for None."""
         query = {"labelSelector": labels, "fieldSelector": fields}
         found = await self._call("GET", kind.collection(namespace), query=query)
         return _items(kind, found)
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object | None:
-        """Make an object; None when there is one of that name."""
+        """Create an object. Return None if an object of that name exists."""
         try:
             return await self._call(
                 "POST", kind.collection(namespace), body=body, query={"fieldManager": FIELD_MANAGER}
@@ -256,7 +265,7 @@ class Api:
     async def apply(
         self, kind: Kind, namespace: str, body: Object, *, subresource: str = ""
     ) -> Object | None:
-        """Server-side apply; None when there is no such object, or it was changed meanwhile.
+        """Apply an object server-side. Return None if it does not exist, or was changed meanwhile.
 
         With `metadata.resourceVersion` in the body, only that version is changed.
         """
@@ -275,7 +284,10 @@ class Api:
             raise
 
     async def patch(self, kind: Kind, namespace: str, name: str, body: Object) -> Object | None:
-        """A merge patch; None when there is no such object, or it was changed meanwhile."""
+        """Send a merge patch. Return None if the object does not exist, or was changed meanwhile.
+
+        With `metadata.resourceVersion` in the body, only that version is changed.
+        """
         try:
             return await self._call(
                 "PATCH",
@@ -292,13 +304,16 @@ class Api:
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None
     ) -> bool:
-        """Delete an object and, in the background, what it owns; False when there is none.
+        """Delete an object. Kubernetes deletes the objects that it owns in the background.
 
         Args:
-            kind: of what.
-            namespace: where.
-            name: which.
-            uid: only the object with this uid.
+            kind: the kind.
+            namespace: the namespace.
+            name: the name.
+            uid: delete the object only if it has this UID.
+
+        Returns:
+            False if there is no such object.
         """
         body: Object = {"propagationPolicy": "Background"}
         if uid is not None:
@@ -320,7 +335,7 @@ class Api:
         body: Object | None = None,
         content: str = "application/json",
     ) -> Object:
-        """One call, and its answer."""
+        """Make a call, and return the parsed answer."""
         with _broken(f"{method} {path}"):
             answer = await self._send(method, path, query=query, body=body, content=content)
             data = await answer.read()
@@ -337,9 +352,9 @@ class Api:
         query: Mapping[str, str | None] | None = None,
         body: Object | None = None,
         content: str = "application/json",
-        timeout: aiohttp.ClientTimeout | float = TIMEOUT,  # noqa: ASYNC109 - it becomes the library's
+        timeout: aiohttp.ClientTimeout | float = TIMEOUT,  # noqa: ASYNC109 - given to aiohttp
     ) -> Any:
-        """Send a call; what its answer begins with."""
+        """Send a call. Return the answer with its status and headers; the body is not read yet."""
         if self._told is not None:
             self._told(*asked(method, path, watch="watch" in (query or {})))
         request = await self._client.param_serialize(
@@ -351,7 +366,7 @@ class Api:
             auth_settings=["BearerToken"],
         )
         answer = await self._client.call_api(*request, _request_timeout=timeout)
-        with suppress(KeyError, TypeError, ValueError):  # without a date the last one holds
+        with suppress(KeyError, TypeError, ValueError):  # without a date, the last one still counts
             told = parsedate_to_datetime(answer.response.headers["Date"])
             self._ahead = time.time() - told.timestamp()
         return answer
@@ -361,7 +376,10 @@ _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
 def asked(method: str, path: str, *, watch: bool) -> tuple[str, str]:
-    """The verb and the resource of a call, with its subresource; no name, no namespace."""
+    """Return the verb and the resource of a call, for metrics.
+
+    The resource includes the subresource, but no name and no namespace.
+    """
     parts = path.strip("/").split("/")
     parts = parts[2 if parts[0] == "api" else 3 :]
     if parts[0:1] == ["namespaces"] and len(parts) > 2:  # noqa: PLR2004 - else it is one itself
@@ -373,7 +391,7 @@ def asked(method: str, path: str, *, watch: bool) -> tuple[str, str]:
 
 
 def _items(kind: Kind, found: Object) -> list[Object]:
-    """The objects of a list, which leaves out of each of which kind it is."""
+    """Return the objects of a list. The API leaves out their apiVersion and kind; add these."""
     items: list[Object] = found.get("items") or []
     for item in items:
         item.setdefault("apiVersion", kind.api_version)
@@ -386,7 +404,7 @@ def _is_success(status: int) -> bool:
 
 
 def _parsed(data: bytes) -> Object:
-    """An answer; one that is no JSON is its own message."""
+    """Parse an answer. One that is not a JSON object becomes a message."""
     text = data.decode(errors="replace")
     try:
         found = json.loads(text) if text else {}
@@ -405,7 +423,7 @@ def _refusal(what: str, status: int, found: Object) -> Refused:
 
 @contextmanager
 def _broken(what: str) -> Iterator[None]:
-    """Say a broken connection as an error of ours."""
+    """Turn errors of the connection into ApiUnavailable."""
     try:
         yield
     except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
@@ -413,11 +431,11 @@ def _broken(what: str) -> Iterator[None]:
 
 
 async def _events(what: str, response: aiohttp.ClientResponse) -> AsyncIterator[Object]:
-    """The events of a watch, until the server ends it."""
+    """Read the events of a watch until the server ends it."""
     while True:
         with _broken(what):
             line = await response.content.readline()
-        if not line.endswith(b"\n"):  # an event that was cut off is not one
+        if not line.endswith(b"\n"):  # the connection ended within an event
             return
         event = _parsed(line)
         if event.get("type") == "ERROR":

@@ -1,4 +1,4 @@
-"""Where a person, or a pod, works in the cluster when no namespace is named."""
+"""Find the default namespace of a user or a pod, for commands that name none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULT: Final = "default"
 
 
 def current_namespace() -> str:
-    """The pod's own namespace, or that of KUBECONFIG's context, as for kubectl."""
+    """Return the pod's own namespace, or that of KUBECONFIG's context, as kubectl does."""
     if os.environ.get(_IN_A_POD) and POD_NAMESPACE.is_file():
         return POD_NAMESPACE.read_text(encoding="utf-8").strip() or _DEFAULT
     try:

@@ -1,4 +1,4 @@
-"""Events: what `kubectl describe` and `kubectl events` tell."""
+"""Write events, which `kubectl describe` and `kubectl events` show."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _MOST = 1024
 
 
 class Recorder:
-    """Writes events.
+    """The writer of events.
 
     Args:
         api: the API server.
-        instance: this operator's name.
+        instance: the name of this operator's instance.
     """
 
     def __init__(self, api: Api, instance: str) -> None:
@@ -37,16 +37,16 @@ class Recorder:
         self._saying: set[asyncio.Task[None]] = set()
 
     def mention(self, about: Object, saying: Saying) -> None:
-        """As `say`, without waiting for it: nobody who goes on to act has to."""
+        """Write an event in the background. The caller does not wait for it."""
         task = asyncio.ensure_future(self.say(about, saying))
-        self._saying.add(task)  # or nothing keeps it from being collected
+        self._saying.add(task)  # asyncio keeps only a weak reference to a task
         task.add_done_callback(self._saying.discard)
 
     async def say(self, about: Object, saying: Saying, *, action: str = "Reconcile") -> None:
-        """Write an event. One that cannot be written is only logged: nothing depends on it.
+        """Write an event. A failure is only logged, since nothing depends on events.
 
-        Its name follows from what is said, so two operators say it once; said again later, the
-        event counts up.
+        The event's name follows from its object, reason and message. So two operators write one
+        event, and a repetition raises its count.
         """
         meta = about["metadata"]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

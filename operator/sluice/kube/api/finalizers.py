@@ -1,4 +1,4 @@
-"""Finalizers: set and taken off by patches that cannot lose another's."""
+"""Add and remove finalizers by patches that cannot lose the finalizers of other writers."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ async def add(
     uid: str | None = None,
     known: Object | None = None,
 ) -> bool:
-    """Put a finalizer on an object; with a `uid`, on no other that took its name.
+    """Put a finalizer on an object.
 
     Args:
         api: the API server.
-        kind: of what.
-        namespace: where.
-        name: which.
-        finalizer: what is put on it.
-        uid: of the object that is meant.
-        known: the object as it was read or written last. If it is that still, it is not read again;
-            its metadata are brought up to date.
+        kind: the object's kind.
+        namespace: its namespace.
+        name: its name.
+        finalizer: the finalizer.
+        uid: if given, skip an object with another UID, which has taken over the name.
+        known: the object as it was last read or written. While it is up to date, it is not read
+            again. Its metadata are updated.
 
     Returns:
-        Whether it stands there: not on an object that is gone or being deleted.
+        Whether the object has the finalizer. False if the object is gone, or is being deleted
+        without it.
 
     Raises:
-        ApiUnavailable: the API server refuses, or the object changes all the time.
+        ApiUnavailable: the API server refuses, or the object changes too often.
     """
     for attempt in range(_TRIES):
         body = known if known and not attempt else await api.get(kind, namespace, name)
@@ -66,12 +67,10 @@ async def remove(
     uid: str | None = None,
     known: Object | None = None,
 ) -> None:
-    """Take a finalizer off an object, if it is there; with a `uid`, off no other of its name.
-
-    `known` is as for `add`.
+    """Remove a finalizer from an object, if it has it. Arguments are those of `add`.
 
     Raises:
-        ApiUnavailable: the API server refuses, or the object changes all the time.
+        ApiUnavailable: the API server refuses, or the object changes too often.
     """
     for attempt in range(_TRIES):
         body = known if known and not attempt else await api.get(kind, namespace, name)
@@ -86,7 +85,7 @@ async def remove(
 
 
 async def _write(api: Api, kind: Kind, body: Object, finalizers: list[str]) -> bool:
-    """Write all finalizers, unless the object was changed since; whether it was not."""
+    """Write all finalizers. Return False if the object was changed since it was read."""
     meta = body["metadata"]
     change = {"metadata": {"resourceVersion": meta["resourceVersion"], "finalizers": finalizers}}
     written = await api.patch(kind, meta["namespace"], meta["name"], change)

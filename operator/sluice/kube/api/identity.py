@@ -1,4 +1,4 @@
-"""What tells this cluster's resources from those of other clusters, in a store that they share."""
+"""Find the cluster's identity. It tells clusters apart that share a store."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 async def cluster_id(api: Api, given: str) -> str:
-    """The cluster's identity: what the administrator has given it, or the UID of kube-system.
+    """Return the cluster's identity: `given` by the administrator, or the UID of kube-system.
 
     Raises:
-        ApiUnavailable: nothing is given, and the namespace cannot be read.
+        ApiUnavailable: no identity is given, and the namespace cannot be read.
     """
     if given:
         return given

@@ -1,7 +1,7 @@
-"""The kinds of objects that Sluice reads and writes, and where the Kubernetes API has them.
+"""The kinds of objects that Sluice reads and writes, and their paths in the Kubernetes API.
 
-Objects are the plain mappings that the API speaks in: Sluice reads and writes few fields of few
-kinds, and the models of its own kinds are in `sluice.api`.
+Objects are plain mappings, as in the API's JSON: Sluice uses few fields of few kinds. The models of
+its own kinds are in `sluice.api`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from sluice.api.registry import DRIVEN, KINDS
 from sluice.errors import InvalidSpec
 
 _SEGMENT: Final = re.compile(r"[a-z0-9](?:[a-z0-9.:-]{0,251}[a-z0-9])?")
-"""A part of a path: a name by DNS-1123, or one with colons, as some kinds have."""
+"""A segment of a path: a DNS-1123 name, or a name with colons, as some kinds have."""
 
 Object = dict[str, Any]
 """An object of the API, as JSON has it."""
 
 
 class Kind(NamedTuple):
-    """Where a kind's objects are."""
+    """A kind of object, with the parts of its path in the API."""
 
     group: str
     version: str
@@ -30,23 +30,23 @@ class Kind(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """As `apiVersion` has it."""
+        """The value of `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def collection(self, namespace: str | None) -> str:
-        """Give the path of the objects of a namespace, or of all of them for None or nothing.
+        """Return the path of a namespace's objects; of all namespaces for None or an empty string.
 
         Raises:
-            InvalidSpec: no namespace, or no kind, can be called so.
+            InvalidSpec: this is not a valid name of a namespace or a kind.
         """
         inside = ("namespaces", namespace) if namespace else ()
         return path_of(*root(self.group, self.version), *inside, self.plural)
 
     def object(self, namespace: str | None, name: str, subresource: str = "") -> str:
-        """Give the path of an object, or of a subresource of it.
+        """Return the path of an object, or of a subresource of it.
 
         Raises:
-            InvalidSpec: no object can be called so.
+            InvalidSpec: this is not a valid name.
         """
         inside = ("namespaces", namespace) if namespace else ()
         rest = (subresource,) if subresource else ()
@@ -54,13 +54,13 @@ class Kind(NamedTuple):
 
 
 def path_of(*segments: str) -> str:
-    """Join the segments of a path of the API; the one place where names get into a URL.
+    """Join the segments of a path of the API. Only this function puts names into a URL.
 
-    Names come from what tenants write, and clients normalise: `..` would lead into another
-    namespace, `?` into a query. So a segment that is no name of Kubernetes' is refused.
+    Tenants write the names, and clients normalise paths: `..` would lead into another namespace,
+    `?` into a query. So a segment that is not a valid name in Kubernetes is refused.
 
     Raises:
-        InvalidSpec: a segment is no such name.
+        InvalidSpec: a segment is not a valid name.
     """
     for segment in segments:
         if not _SEGMENT.fullmatch(segment):
@@ -72,7 +72,7 @@ def path_of(*segments: str) -> str:
 
 
 def root(group: str, version: str) -> tuple[str, ...]:
-    """Give the segments of an API version's path; those of the core group for no group."""
+    """Return the segments of an API version's path. An empty group is the core group."""
     return ("apis", group, version) if group else ("api", version)
 
 
@@ -80,7 +80,7 @@ OWN: Final = {kind.name: Kind(GROUP, VERSION, kind.plural, kind.name) for kind i
 """Our own kinds, by name."""
 
 COPIES: Final = {kind.name: OWN[kind.name] for kind in DRIVEN}
-"""Those that drivers work for."""
+"""Our own kinds that drivers work for, by name."""
 
 STREAM_COPY: Final = OWN["StreamCopy"]
 SCOPE_COPY: Final = OWN["ScopeCopy"]

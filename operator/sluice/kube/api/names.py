@@ -1,4 +1,4 @@
-"""Names, labels, annotations and owners of what the operator makes for a copy."""
+"""Names, labels, annotations and owners of the objects that the operator makes for a copy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANAGED: Final = "app.kubernetes.io/managed-by=sluice-operator"
 
 
 def child_labels(uid: str, component: str) -> dict[str, str]:
-    """Labels of whatever belongs to a copy."""
+    """Return the labels of an object that belongs to a copy."""
     return {
         "app.kubernetes.io/name": "sluice",
         "app.kubernetes.io/managed-by": "sluice-operator",
@@ -31,7 +31,7 @@ def child_labels(uid: str, component: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """The copy that an object is made for."""
+    """The copy that owns an object."""
 
     kind: Kind
     namespace: str
@@ -39,11 +39,11 @@ class Child:
     uid: str
 
     def __str__(self) -> str:
-        """As people write it, and drivers are told."""
+        """Return `Kind/namespace/name`, for messages and for drivers."""
         return f"{self.kind.name}/{self.namespace}/{self.name}"
 
     def metadata(self, name: str, component: str, **labels: str) -> Object:
-        """Metadata of a child: labels, and an owner that takes it along when it goes."""
+        """Return a child's metadata: labels, and an owner reference to delete it with the copy."""
         return {
             "name": name,
             "namespace": self.namespace,
@@ -62,26 +62,26 @@ class Child:
 
 
 def copy_of(body: Object) -> tuple[str, str]:
-    """Give the namespace and the uid of the copy that an object says it is made for."""
+    """Return the namespace of an object, and the copy's UID in its label; empty without one."""
     meta = body["metadata"]
     return meta["namespace"], str((meta.get("labels") or {}).get(UID_LABEL, ""))
 
 
 def uid_of(body: Object) -> tuple[str, str]:
-    """Give the namespace and the uid of an object."""
+    """Return the namespace and the UID of an object."""
     return body["metadata"]["namespace"], str(body["metadata"].get("uid", ""))
 
 
 def is_child(body: Object, uid: str) -> bool:
-    """Tell whether the copy with this uid controls an object. A label may be anybody's."""
+    """Tell whether the copy with this UID controls an object. Labels prove nothing."""
     return any(one.get("controller") and one["uid"] == uid for one in _owners(body))
 
 
 def is_pod_of(pod: Object, uid: str) -> bool:
-    """Tell whether a copy's Job has made a pod, or a driver of it an executor.
+    """Tell whether a pod is a driver or an executor of a copy.
 
-    Pods may outlive their Job, so its name has to do. Kubernetes deletes a pod whose owner there is
-    none of, so nobody can keep one that only says so.
+    Pods may outlive their Job, so only the Job's name in the owner reference is compared. A forged
+    reference does not help for long: Kubernetes deletes a pod whose owner does not exist.
     """
     begin = f"{job_name(uid, 0).removesuffix('0')}"
     return any(
@@ -96,10 +96,10 @@ def _owners(body: Object) -> list[Object]:
 
 
 def run_name(job: str) -> str:
-    """The name of the ConfigMap that an attempt's driver runs from, by its Job's."""
+    """Return the name of the ConfigMap that an attempt's driver reads, by the name of its Job."""
     return f"{job}-run"
 
 
 def controls_name(name: str, uid: str) -> str:
-    """The name of a copy's controls ConfigMap."""
+    """Return the name of a copy's ConfigMap with the controls."""
     return f"{name[:40].rstrip('-.')}-controls-{text.short_hash(uid)}"

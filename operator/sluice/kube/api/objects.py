@@ -1,4 +1,4 @@
-"""Our own kinds, from the API's objects to models; names of what Sluice puts on objects."""
+"""Turn objects of the API into models of our own kinds; name finalizers and annotations."""
 
 from __future__ import annotations
 
@@ -42,17 +42,18 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Resource)
 
 CopySpec = StreamCopySpec | ScopeCopySpec | StreamArchiveSpec
-"""What drivers work for."""
+"""The specs of the kinds that drivers work for."""
 
 _COPIES: Final = {kind.name: kind.model for kind in DRIVEN}
 
 STATUSES: Final = {
     OWN[kind.name]: kind.status for kind in DRIVEN if issubclass(kind.status, CopyingStatus)
 }
-"""The models of their statuses."""
+"""The status models of the kinds that drivers work for."""
 
 FINALIZERS: Final = {OWN[kind.name]: f"{GROUP}/{kind.finalizer}" for kind in KINDS}
-"""What stands on a kind's objects while they hold something, or are held themselves."""
+"""The finalizer of each kind. An object has it while something of it is in a store, or, for a
+StreamStore, while a resource needs it."""
 
 STAGING_FINALIZER: Final = FINALIZERS[STREAM_COPY]
 STREAMS_FINALIZER: Final = FINALIZERS[EPHEMERAL_STREAM]
@@ -62,7 +63,11 @@ FORCE_ORPHAN: Final = f"{GROUP}/force-orphan"
 
 
 def parse(body: Object, model: type[R]) -> R:
-    """Make a resource of its object. InvalidSpec where it is none that this version knows."""
+    """Parse an object into a resource.
+
+    Raises:
+        InvalidSpec: this version cannot read the object.
+    """
     try:
         return model.model_validate(body)
     except ValidationError as error:
@@ -70,7 +75,12 @@ def parse(body: Object, model: type[R]) -> R:
 
 
 def parse_copy(body: Object) -> Copy:
-    """Make a resource that drivers work for of its object. InvalidSpec as `parse`."""
+    """Parse an object into a resource that drivers work for.
+
+    Raises:
+        InvalidSpec: this version cannot read the object.
+        TypeError: drivers do not work for this kind.
+    """
     resource = parse(body, _COPIES.get(body["kind"], StreamCopy))
     if not isinstance(resource, Copy):
         raise TypeError(f"no driver works for a {type(resource).__name__}")
@@ -78,7 +88,7 @@ def parse_copy(body: Object) -> Copy:
 
 
 def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
-    """An EphemeralStream as its reconcile function takes it."""
+    """Return an EphemeralStream as its reconcile function needs it."""
     meta = body["metadata"]
     return EphemeralSeen(
         name=meta["name"],
@@ -97,17 +107,21 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
 
 
 def origins_of(resource: Copy) -> Sequence[tuple[str, Origin]]:
-    """What a copy copies, in order, each with the field that names it."""
+    """Return a copy's sources in order, each with the field of the spec that names it."""
     return resource.spec.origins
 
 
 def goal_of(resource: Copy) -> tuple[str, Goal]:
-    """Where it copies it to, with the field that names it."""
+    """Return a copy's target, with the field of the spec that names it."""
     return resource.spec.goal
 
 
 def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
-    """A copy as `reconcile` takes it. InvalidSpec where an archive's schedule has no times."""
+    """Return a copy as `reconcile` needs it.
+
+    Raises:
+        InvalidSpec: an archive's schedule never comes due.
+    """
     meta = body["metadata"]
     if isinstance(resource, StreamArchive):
         return _archive_seen(body, resource, copy_id)
@@ -130,7 +144,7 @@ def _archive_seen(body: Object, resource: StreamArchive, archive_id: str) -> Arc
     status = StreamArchiveStatus.read(body.get("status"))
     created = datetime.fromisoformat(meta["creationTimestamp"])
     due, later = None, None
-    if not is_deleting(body):  # what has no times is deleted as well
+    if not is_deleting(body):  # a bad schedule must not block the deletion
         due, later = times(resource.spec, status, created=created, now=now)
     return ArchiveSeen(
         name=meta["name"],
@@ -149,13 +163,13 @@ def _archive_seen(body: Object, resource: StreamArchive, archive_id: str) -> Arc
 
 
 def _requested_at(body: Object) -> str | None:
-    """The annotation by which somebody asks for something to be done now."""
+    """Return the annotation by which a user asks for a run now; None without one."""
     annotations = body["metadata"].get("annotations") or {}
     return str(annotations.get(REQUESTED_AT, ""))[:MOST_TOKEN] or None
 
 
 def _deleted_for(meta: Object) -> float | None:
-    """For how many seconds an object is being deleted; None if it is not."""
+    """Return the seconds since an object was deleted; None if it was not."""
     deleted = meta.get("deletionTimestamp")
     if deleted is None:
         return None
@@ -164,16 +178,16 @@ def _deleted_for(meta: Object) -> float | None:
 
 
 def wants_orphan(body: Object) -> bool:
-    """Whether somebody insists that an object goes, whatever it leaves in a store."""
+    """Tell whether a user insists on deleting an object, even if it leaves data in a store."""
     annotations = body["metadata"].get("annotations") or {}
     return annotations.get(FORCE_ORPHAN, "") not in {"", "false"}
 
 
 def has_finalizer(body: Object, finalizer: str) -> bool:
-    """Whether a finalizer stands on an object."""
+    """Tell whether an object has a finalizer."""
     return finalizer in (body["metadata"].get("finalizers") or [])
 
 
 def is_deleting(body: Object) -> bool:
-    """Whether somebody has deleted an object, and finalizers hold it back."""
+    """Tell whether an object was deleted, and only its finalizers keep it."""
     return "deletionTimestamp" in body["metadata"]

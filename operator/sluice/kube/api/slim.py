@@ -1,4 +1,4 @@
-"""What is kept in memory of objects, of which there may be thousands: no more than is asked for."""
+"""Reduce objects to the fields that are used: thousands of them are kept in memory."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _OF_STATUS: Final = frozenset(
         "completionTime",
     }
 )
-"""What of our own kinds' statuses is asked for by whoever looks at another resource:
-`kube.ephemeral.conflicts`, `kube.stores.dependents`. Whoever works on a resource reads it at the
-API server."""
+"""Status fields of our own kinds that the mirror keeps. `kube.ephemeral.conflicts` and
+`kube.stores.dependents` read them of other resources. A resource that is being reconciled is read
+at the API server instead."""
 
 
 def slim(kind: Kind, body: Object) -> Object:
-    """Give an object as the mirror keeps it.
+    """Return an object as the mirror keeps it.
 
-    Without who manages which field, which is as much as all the rest. Of Jobs and pods without
-    what they were made from, but for the node; of our own resources without what their status
-    tells people. A StreamStore stays whole: it is read from the mirror.
+    `managedFields` are dropped, since they are as large as all the rest. Jobs and pods lose their
+    spec, except for the node. Our own resources lose the status fields that only users read. A
+    StreamStore keeps all other fields, since Sluice reads it from the mirror.
     """
     meta = {name: it for name, it in body["metadata"].items() if name != "managedFields"}
     kept = body | {"metadata": meta}
@@ -45,7 +45,7 @@ def slim(kind: Kind, body: Object) -> Object:
 
 
 def counted(body: Object) -> Object:
-    """Give an object as the resync keeps it until its round is over: which one it is, and how."""
+    """Return an object as the resync keeps it for a round: its identity and its conditions."""
     meta = body["metadata"]
     names = ("namespace", "name", "uid", "resourceVersion", "deletionTimestamp")
     status = body.get("status") or {}

@@ -1,4 +1,4 @@
-"""Writing statuses: one way for all kinds, with an event for news."""
+"""Write the statuses of all kinds, with an event when the reason of Ready changes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _log = structlog.get_logger()
 
 
 class StatusWriter:
-    """Writes statuses.
+    """The writer of statuses.
 
     Args:
         api: the API server.
-        recorder: for events.
+        recorder: writes events.
     """
 
     def __init__(self, api: Api, recorder: Recorder) -> None:
@@ -43,17 +43,17 @@ class StatusWriter:
         *,
         insist: bool = True,
     ) -> bool:
-        """Write a status if it differs from the one that stands.
+        """Write a status if it has changed.
 
         Args:
-            kind: of the object.
-            body: the object as it was looked at; what is insisted on gets its new version.
-            before: its status then.
-            after: its status now.
-            insist: only if the object was not changed since it was looked at.
+            kind: the object's kind.
+            body: the object as it was read. With `insist`, its resource version is updated.
+            before: the status that was read.
+            after: the new status.
+            insist: write only if the object has not changed since it was read.
 
         Returns:
-            False where the object is not the one that was looked at any more.
+            False if the object was changed, deleted or replaced since it was read.
 
         Raises:
             ApiUnavailable: the API server refused.
@@ -71,7 +71,7 @@ class StatusWriter:
         written = await self._api.apply(kind, meta["namespace"], status, subresource="status")
         if written is None:
             return False
-        if insist:  # it is what was looked at, so what is done next need not read it again
+        if insist:  # only the status has changed, so later steps need not read it again
             meta["resourceVersion"] = written["metadata"]["resourceVersion"]
         was, now = before.condition(ConditionType.READY), after.condition(ConditionType.READY)
         if now is not None and (was is None or was.reason != now.reason):
@@ -83,7 +83,14 @@ class StatusWriter:
 def of_invalid(
     before: ResourceStatus, body: Object, error: SluiceError, *, bounded: bool = True
 ) -> ResourceStatus:
-    """The status of an object that this version cannot read."""
+    """Return the status of an object that this version cannot read: stalled, with the error.
+
+    Args:
+        before: its status so far.
+        body: the object.
+        error: why it cannot be read.
+        bounded: whether the kind has an end, and so the condition Succeeded.
+    """
     generation = body["metadata"].get("generation", 0)
     said = Saying(error.reason, str(Trouble.of(error)))
     return before.model_copy(

@@ -1,1 +1,1 @@
-"""Jobs and pods of drivers: manifests, attempts, results."""
+"""Jobs and pods of drivers: their manifests, their state, and published results."""

@@ -1,4 +1,4 @@
-"""Looking at a copy's attempts: its Jobs, and the pods that these have made."""
+"""Observe a copy's attempts: its Jobs and their pods."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Attempts:
-    """Looks at attempts.
+    """The observer of attempts.
 
     Args:
         api: the API server.
-        mirror: what the watches told.
+        mirror: the objects that the watches have shown.
     """
 
     def __init__(self, api: Api, mirror: Mirror) -> None:
@@ -31,12 +31,15 @@ class Attempts:
     async def jobs(
         self, namespace: str, seen: CopySeen, *, runtime: str | None
     ) -> tuple[JobSeen, ...]:
-        """A copy's Jobs, the latest last. The mirror's word is taken only for a running one.
+        """Return a copy's Jobs, the latest last.
+
+        The mirror may lag, so it is trusted only while a pod of the latest attempt runs. Otherwise
+        the API server lists Jobs and pods.
 
         Args:
-            namespace: the copy's.
+            namespace: the copy's namespace.
             seen: the copy.
-            runtime: the runtime that the spec asks for now; None when it cannot be told.
+            runtime: hash of the runtime that the spec asks for now; None when it is unknown.
         """
         if seen.done and seen.deleted is None:
             return ()
@@ -60,14 +63,18 @@ class Attempts:
         return tuple(jobs)
 
     async def pods(self, namespace: str, seen: CopySeen) -> int:
-        """Pods of a copy that are not gone, drivers and executors, where that is waited for."""
+        """Count a copy's driver and executor pods that are not gone.
+
+        The count matters only while the copy is suspended or deleted. Otherwise it is 0, and the
+        API server is not asked.
+        """
         if seen.deleted is None and (seen.done or not seen.spec.suspend):
             return 0
         pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
         return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)
 
     async def _events(self, namespace: str, about: list[Object]) -> list[Object]:
-        """What was said of objects, the latest last."""
+        """Return the events about objects, the latest last."""
         events = []
         for body in about:
             uid = body["metadata"]["uid"]

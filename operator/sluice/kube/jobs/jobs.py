@@ -1,4 +1,4 @@
-"""Reading Jobs and their pods: how far an attempt is, and why it does not go on."""
+"""Read Jobs and their pods: how far an attempt is, and why it does not go on."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _NO_IMAGE: Final = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 )
 _NO_SECRET: Final = re.compile(r'\bsecret "[^"]*" not found|non-existent secret key')
-"""What the kubelet says where a Secret or one of its keys is missing."""
+"""The kubelet's message when a Secret or one of its keys is missing."""
 
 _SLOW_NODE: Final = re.compile(r"failed to sync (configmap|secret) cache: timed out")
-"""What it says that has not read them in time, and does so again within a second."""
+"""The kubelet's message when reading one of them timed out. It tries again within a second."""
 
 _NO_CONTAINER: Final = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
@@ -44,15 +44,16 @@ _NO_CONTAINER: Final = frozenset(
 
 
 def attempt_of(labelled: Object) -> int:
-    """The attempt that a Job or pod belongs to; 0 when its label is damaged."""
+    """Return the number of the attempt that a Job or pod belongs to; 0 if its label is damaged."""
     text = labelled["metadata"].get("labels", {}).get(ATTEMPT_LABEL, "")
     return int(text) if text.isdigit() else 0
 
 
 def drivers_of(job: Object, pods: Iterable[Object]) -> list[Object]:
-    """The pods that a Job has made.
+    """Return the pods that a Job has made.
 
-    By its UID: a Job that was made again has the name of the former, whose pod may be there still.
+    They are matched by the Job's UID. A Job that is made again has the name of the former Job,
+    whose pod may still exist.
     """
     uid = job["metadata"]["uid"]
     return [
@@ -63,20 +64,20 @@ def drivers_of(job: Object, pods: Iterable[Object]) -> list[Object]:
 
 
 def is_gone(pod: Object) -> bool:
-    """Whether a pod's containers run no more."""
+    """Tell whether a pod's containers have ended."""
     return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
 
 def job_seen(
     job: Object, pods: Sequence[Object], events: Sequence[Object], *, runtime: str | None
 ) -> JobSeen:
-    """A Job as `reconcile` sees it.
+    """Return a Job as `reconcile` needs it.
 
     Args:
         job: the Job.
-        pods: its driver's pods.
-        events: about the Job and its pods, where it does not start.
-        runtime: the runtime that the spec asks for now; None when it cannot be told.
+        pods: the pods of its driver.
+        events: events about the Job and its pods, if no pod has started; the latest last.
+        runtime: hash of the runtime that the spec asks for now; None when it is unknown.
     """
     meta, status = job["metadata"], job.get("status", {})
     phase = _phase(job, pods)
@@ -101,7 +102,7 @@ def job_seen(
 
 
 def time_of(text: str) -> datetime:
-    """A point in time, as Kubernetes writes it."""
+    """Parse a point in time, as Kubernetes writes it."""
     return datetime.fromisoformat(text)
 
 
@@ -116,12 +117,12 @@ def _phase(job: Object, pods: Sequence[Object]) -> JobPhase:
     if _condition(job, "Failed"):
         return JobPhase.FAILED
     if any(pod.get("status", {}).get("phase") == "Succeeded" for pod in pods):
-        return JobPhase.SUCCEEDED  # the Job itself says so a second later
+        return JobPhase.SUCCEEDED  # the Job's own condition follows a second later
     started = {"Running", "Succeeded", "Failed"}
     if any(pod.get("status", {}).get("phase") in started for pod in pods):
         return JobPhase.RUNNING
     if not pods and job.get("status", {}).get("failed"):
-        return JobPhase.RUNNING  # its pod was deleted; in a moment the Job says that it failed
+        return JobPhase.RUNNING  # its pod was deleted; the Job's condition Failed follows
     return JobPhase.PENDING
 
 
@@ -131,7 +132,7 @@ def _ended(job: Object) -> datetime | None:
 
 
 def _not_starting(pods: Sequence[Object], events: Sequence[Object]) -> Trouble | None:
-    """Why the driver's pod does not run; None when it is just about to."""
+    """Tell why the driver's pod does not start; None if it may still start by itself."""
     for pod in pods:
         trouble = _pod_trouble(pod)
         if trouble is not None:
@@ -157,7 +158,7 @@ def _not_starting(pods: Sequence[Object], events: Sequence[Object]) -> Trouble |
 
 
 def _pod_trouble(pod: Object) -> Trouble | None:
-    """What a pending pod itself says."""
+    """Tell why a pending pod does not start, by its status; None if that has no reason."""
     status = pod.get("status", {})
     for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
@@ -173,7 +174,7 @@ def _pod_trouble(pod: Object) -> Trouble | None:
 
 
 def _pending(pods: Sequence[Object]) -> str:
-    """What a pod says of itself that does not run."""
+    """Describe the state of a pod that has not started, for the copy's status."""
     if not pods:
         return "its Job has made no pod"
     pod = pods[-1]
@@ -194,14 +195,14 @@ def _pending(pods: Sequence[Object]) -> str:
 
 
 def _why_failed(pods: Sequence[Object]) -> Trouble:
-    """Why an attempt failed: by the driver's own word, or by what befell its pod."""
+    """Tell why an attempt failed: by the driver's termination message, or by its pod's status."""
     for pod in pods:
         status = pod.get("status", {})
         name = pod["metadata"]["name"]
         if status.get("reason") == "Evicted":
             return Trouble.of(DriverEvicted(_short(status.get("message", f"{name} was evicted"))))
         containers = status.get("containerStatuses") or []
-        # Others may be there that the cluster has put in.
+        # The driver's container first: the cluster may have injected others.
         for container in sorted(containers, key=lambda found: found.get("name") != "driver"):
             ended = container.get("state", {}).get("terminated") or {}
             said = termination(ended.get("message"))
@@ -219,7 +220,7 @@ def _why_failed(pods: Sequence[Object]) -> Trouble:
 
 
 def _recorded(pods: Sequence[Object]) -> Recorded | None:
-    """What a driver that ended well said of an archive; None where none said anything."""
+    """Return the facts of an archive from a successful driver's message; None if it has none."""
     for pod in pods:
         for container in pod.get("status", {}).get("containerStatuses") or []:
             ended = container.get("state", {}).get("terminated") or {}
@@ -232,7 +233,7 @@ def _recorded(pods: Sequence[Object]) -> Recorded | None:
 
 
 def termination(message: str | None) -> Trouble | None:
-    """The failure that a driver's termination message tells of; None when it tells of none."""
+    """Parse the failure in a driver's termination message; None if the message has no failure."""
     try:
         said = json.loads(message or "")
         if not isinstance(said, dict) or said.pop("outcome", None) != "Failed":
@@ -243,6 +244,6 @@ def termination(message: str | None) -> Trouble | None:
 
 
 def _short(message: str, most: int = 1000) -> str:
-    """A message of the cluster's, on one line."""
+    """Shorten a message of the cluster to one line of at most `most` characters."""
     line = " ".join(message.split())
     return line if len(line) <= most else line[: most - 3] + "..."

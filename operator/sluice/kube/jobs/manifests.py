@@ -1,6 +1,7 @@
-"""What the operator makes for a copy: a ConfigMap with the plan, one with the controls, Jobs.
+"""Build the objects that the operator makes for a copy: ConfigMaps and Jobs.
 
-Pure: from the copy, its plan and the administrator's profile to objects.
+The ConfigMaps hold the plan, the controls and the map of positions. All functions are pure: they
+build objects from the copy, its plan and the administrator's profile.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ POSITIONS_KEY: Final = "positions.json"
 
 
 def plan_config_map(child: Child, plan: Plan) -> Object:
-    """The ConfigMap that holds the plan, which never changes."""
+    """Build the immutable ConfigMap that holds the plan."""
     notes = {f"{GROUP}/plan-hash": plan.hash}
     if isinstance(plan, ScopeCopyPlan):  # which people cannot read without unpacking it
         notes |= {
@@ -63,23 +64,23 @@ def plan_config_map(child: Child, plan: Plan) -> Object:
 
 
 def _plan_data(plan: Plan) -> Object:
-    """A plan as data of a ConfigMap; that of a scope is compressed, or it would not fit into it."""
+    """Build a ConfigMap's data from a plan. A scope's plan is compressed, or it would not fit."""
     if isinstance(plan, ScopeCopyPlan):
         return {"binaryData": {SCOPE_PLAN_FILE: base64.b64encode(compressed(plan)).decode()}}
     return {"data": {PLAN_FILE: plan.model_dump_json()}}
 
 
 def believed_plan(config_map: Object, uid: str, digest: str | None) -> Plan | None:
-    """Read the plan of a ConfigMap, if it is the one that the operator wrote; None otherwise.
+    """Read the plan of a ConfigMap if the operator wrote it. Return None otherwise.
 
-    Whoever may write ConfigMaps could make this one, and it says to which stores the operator
-    connects and which Secret it sends there. So it has to be the plan that the status names, which
-    only the operator writes, in an object that is the copy's and cannot be changed.
+    The plan decides to which stores the operator connects, and which Secret it sends there. Any
+    user who may write ConfigMaps could forge one. So its digest must be the one in the copy's
+    status, which only the operator writes. The object must be immutable and belong to the copy.
 
     Args:
-        config_map: as it was found.
-        uid: the copy's.
-        digest: of the plan, as the copy's status has it.
+        config_map: the object in the cluster.
+        uid: the copy's UID.
+        digest: the digest of the plan in the copy's status.
     """
     if not config_map.get("immutable") or not is_child(config_map, uid):
         return None
@@ -88,21 +89,21 @@ def believed_plan(config_map: Object, uid: str, digest: str | None) -> Plan | No
 
 
 def plan_of(config_map: Object) -> Plan | None:
-    """The plan that a ConfigMap holds; None where it holds none, or somebody spoiled it."""
+    """Return the plan that a ConfigMap holds; None if it holds no valid plan."""
     packed = (config_map.get("binaryData") or {}).get(SCOPE_PLAN_FILE)
     try:
         if packed is not None:
             return expanded(base64.b64decode(packed), most=MOST_PLAN_JSON)
         return read_plan((config_map.get("data") or {}).get(PLAN_FILE, ""))
-    except ValueError:  # which also pydantic's is
+    except ValueError:  # pydantic's ValidationError is a ValueError too
         return None
 
 
 def positions_config_map(child: Child, positions: PositionMap) -> Object:
-    """The ConfigMap that publishes the map of positions.
+    """Build the ConfigMap that publishes the map of positions.
 
-    A segment takes less room in it than in the plan, so the map of a plan that a ConfigMap could
-    hold fits as well.
+    The map needs less room for a segment than the plan does. So it fits into a ConfigMap if the
+    plan did.
     """
     return {
         "apiVersion": "v1",
@@ -113,7 +114,7 @@ def positions_config_map(child: Child, positions: PositionMap) -> Object:
 
 
 def positions_of(config_map: Object | None) -> PositionMap | None:
-    """The map that a ConfigMap holds; None where there is none, or somebody spoiled it."""
+    """Return the map of positions that a ConfigMap holds; None if there is no valid map."""
     written = ((config_map or {}).get("data") or {}).get(POSITIONS_KEY, "")
     try:
         return PositionMap.model_validate_json(written)
@@ -122,7 +123,10 @@ def positions_of(config_map: Object | None) -> PositionMap | None:
 
 
 def controls_data(spec: CopySpec) -> dict[str, str]:
-    """What the driver reads again between rounds."""
+    """Build the data of the controls: limits, and an archive's retention or a scope's policy.
+
+    The driver reads them again between rounds.
+    """
     limits = spec.limits
     found: dict[str, int | bool | None] = {"bytesPerSecond": limits.bytes_per_second}
     if not isinstance(limits, ArchiveLimits):
@@ -137,7 +141,7 @@ def controls_data(spec: CopySpec) -> dict[str, str]:
 
 
 def controls_config_map(child: Child, spec: CopySpec) -> Object:
-    """The ConfigMap that holds what may change while the driver runs."""
+    """Build the ConfigMap with the controls, which may change while the driver runs."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -147,7 +151,7 @@ def controls_config_map(child: Child, spec: CopySpec) -> Object:
 
 
 def runtime_hash(spec: CopySpec, profile: Profile, settings: OperatorSettings) -> str:
-    """Tells whether a Job was made for the runtime that is wanted now."""
+    """Return a hash of the runtime. A Job with another hash was made for an older runtime."""
     parts = [
         spec.runtime.model_dump_json(),
         profile.model_dump_json(),
@@ -159,7 +163,7 @@ def runtime_hash(spec: CopySpec, profile: Profile, settings: OperatorSettings) -
 
 
 def job(request: JobRequest) -> Object:
-    """The Job of an attempt. Its name follows from the copy and the attempt alone."""
+    """Build the Job of an attempt. Its name follows from the copy and the attempt alone."""
     child, profile, settings = request.child, request.profile, request.settings
     name = job_name(child.uid, request.attempt)
     attempt = {ATTEMPT_LABEL: str(request.attempt)}
@@ -188,11 +192,11 @@ def job(request: JobRequest) -> Object:
 
 
 def run_config_map(request: JobRequest) -> Object:
-    """The ConfigMap that an attempt's driver runs from: the plan, a template for executors.
+    """Build the ConfigMap that an attempt's driver reads: the plan and the executors' template.
 
-    The plan has a ConfigMap of its own, for people. That one is deleted and made again where a copy
-    is planned anew, and a node may remember an immutable object by its name for as long as there
-    are pods that used it; this one's name is used once.
+    Each attempt has a ConfigMap with a name of its own, although `plan_config_map` has the plan as
+    well. That object is deleted and made again when a copy is planned anew. A node may cache an
+    immutable object by its name for as long as pods use it, and would mount the old plan.
     """
     child = request.child
     name = run_name(job_name(child.uid, request.attempt))
@@ -212,7 +216,7 @@ def _template(request: JobRequest) -> str:
 
 
 def _given(request: JobRequest) -> Given:
-    """Tell what an attempt's driver may run from."""
+    """Return the digests of the files that an attempt's driver may run from."""
     plan = _plan_data(request.plan)
     packed = plan.get("binaryData", {}).get(SCOPE_PLAN_FILE)
     data = plan["data"][PLAN_FILE].encode() if packed is None else base64.b64decode(packed)

@@ -1,4 +1,4 @@
-"""What of stores is mounted into pods: Secrets, certificates, volumes with archives; and /tmp."""
+"""Mount what stores need into pods: Secrets, certificates, volumes with archives; and /tmp."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ CREDENTIALS_DIR: Final = "/var/run/sluice/credentials"
 VOLUMES_DIR: Final = "/var/run/sluice/volumes"
 
 SCRATCH: Final = "spark-local-dir-tmp"
-"""The volume at /tmp. By this name Spark knows it as its own; else it adds one without a limit."""
+"""The volume at /tmp. Spark recognizes it by this name, or it would add one without a limit."""
 
 
 def store_volumes(plan: Plan, *, scratch: str) -> tuple[list[Object], list[Object]]:
-    """What drivers and executors have alike: volumes, and where they are mounted.
+    """Return the volumes, and their mounts, that drivers and executors need for a plan's stores.
 
     Args:
-        plan: what they work for.
-        scratch: the size of /tmp.
+        plan: the plan.
+        scratch: the size of /tmp, as a quantity.
     """
     volumes: list[Object] = [{"name": SCRATCH, "emptyDir": {"sizeLimit": scratch}}]
     mounts: list[Object] = [{"name": SCRATCH, "mountPath": "/tmp"}]  # noqa: S108 - the pod's own
@@ -42,7 +42,7 @@ def store_volumes(plan: Plan, *, scratch: str) -> tuple[list[Object], list[Objec
 
 
 def claims_of(plan: Plan) -> list[str]:
-    """The PersistentVolumeClaims that a plan works in."""
+    """Return the names of the PersistentVolumeClaims that a plan reads from or writes to."""
     return sorted({address.claim for address in _addresses(plan) if address.claim is not None})
 
 
@@ -51,7 +51,7 @@ def _addresses(plan: Plan) -> tuple[StoreAddress, ...]:
 
 
 def _files(addresses: Iterable[StoreAddress]) -> dict[str, list[str]]:
-    """The files that stores need, by their folder: a Secret's or a ConfigMap's."""
+    """Return the keys that stores need, by their folder, which is a Secret or a ConfigMap."""
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for address in addresses:
         if address.secret is not None:
@@ -63,7 +63,7 @@ def _files(addresses: Iterable[StoreAddress]) -> dict[str, list[str]]:
 
 
 def _projection(folder: str, keys: list[str]) -> Object:
-    """A volume with some keys of a Secret or a ConfigMap."""
+    """Return the source of a volume that has some keys of a Secret or a ConfigMap."""
     items = [{"key": key, "path": key} for key in keys]
     name = folder.removeprefix(CONFIG_MAPS)
     if name != folder:

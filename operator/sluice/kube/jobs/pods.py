@@ -1,7 +1,7 @@
-"""The pods of a copy: its driver's, and the template that executors are made from.
+"""Build the pods of a copy: the driver's pod, and the template of executor pods.
 
-Pure. Every pod here satisfies the `restricted` pod security standard, and none but a driver with
-executors gets an API token.
+All functions are pure. Every pod satisfies the pod security standard `restricted`. Only a driver
+with executors gets an API token.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ CONTROLS_DIR: Final = "/etc/sluice/controls"
 USER: Final = 65532
 
 BYTES_PER_EXECUTOR: Final = 8 << 30
-"""Where the spec leaves the number of executors open: one for each of these."""
+"""Bytes for each executor, if the spec does not say how many executors there are."""
 
 NO_EXECUTORS_BELOW: Final = 1 << 30
-"""Bytes up to which the driver does it all: starting executors would take longer."""
+"""Bytes below which the driver does all work itself: starting executors would take longer."""
 
 EXECUTOR_HEAP: Final = "512Mi"
-"""For an executor's JVM, which only hands tasks on; the rest of its memory is Python's."""
+"""The heap of an executor's JVM, which only hands tasks on. Python uses the rest of the memory."""
 
 GRACE_SECONDS: Final = 30
-"""For the driver to finish its slice and stop Spark."""
+"""Seconds that a driver has to finish its round and stop Spark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +47,12 @@ class JobRequest:
     """Everything that an attempt's Job depends on.
 
     Attributes:
-        child: the copy.
-        attempt: its number.
-        spec: the copy's.
-        plan: what to copy.
-        profile: what to copy it on.
-        settings: the operator's.
+        child: the copy, as the owner of the Job.
+        attempt: the number of the attempt, from 1.
+        spec: the copy's spec.
+        plan: the plan.
+        profile: the runtime profile that the spec names.
+        settings: the operator's settings.
     """
 
     child: Child
@@ -64,7 +64,7 @@ class JobRequest:
 
 
 def executors_for(request: JobRequest) -> int:
-    """Executor pods for a copy: what the spec says, or by the plan's size where it says nothing."""
+    """Return the number of executors: from the spec, or by the plan's size if the spec has none."""
     wanted = request.spec.runtime.executors
     if wanted is not None:
         return wanted
@@ -76,24 +76,25 @@ def executors_for(request: JobRequest) -> int:
 
 
 def tasks_for(spec: CopySpec, profile: Profile) -> int:
-    """How many tasks will run at once, for planning.
+    """Return how many tasks will run at once, for planning.
 
-    Where the spec leaves the number of executors open, the plan's size decides, which is not known
-    yet: a driver's own then, since what is large enough for executors has parts enough for them.
+    If the spec does not say how many executors there are, the plan's size will decide, which is not
+    known yet. Then the driver's own slots count: a plan that is large enough for executors has
+    enough parts for them anyway.
     """
     executors = spec.runtime.executors or 0
     return executors * profile.executor.cores or profile.slots
 
 
 class Given(NamedTuple):
-    """What a driver may run from, by the SHA-256 of the files in hexadecimal digits."""
+    """The SHA-256 of the files that a driver may run from, in hexadecimal digits."""
 
     plan: str
     template: str
 
 
 def driver_pod(request: JobRequest, given: Given) -> Object:
-    """The driver's pod."""
+    """Build the spec of the driver's pod."""
     profile, spec = request.profile, request.spec
     executors = executors_for(request)
     volumes, mounts = _volumes(request)
@@ -120,7 +121,7 @@ def driver_pod(request: JobRequest, given: Given) -> Object:
 
 
 def _arguments(request: JobRequest, given: Given, executors: int) -> list[str]:
-    """The driver's command line."""
+    """Build the driver's command line."""
     profile = request.profile
     plan = SCOPE_PLAN_FILE if isinstance(request.plan, ScopeCopyPlan) else PLAN_FILE
     found = [
@@ -146,9 +147,10 @@ def _arguments(request: JobRequest, given: Given, executors: int) -> list[str]:
 
 
 def _retention(spec: CopySpec) -> list[str]:
-    """Which runs of an archive the driver may let go of.
+    """Build the arguments for an archive's retention.
 
-    The controls say so, too, and may be anybody's: so they can only have it keep more.
+    The controls have the retention, too, but other users may be able to change their ConfigMap. So
+    the controls can only make the driver keep more runs than these arguments do.
     """
     if not isinstance(spec, StreamArchiveSpec) or spec.retention is None:
         return []
@@ -157,7 +159,7 @@ def _retention(spec: CopySpec) -> list[str]:
 
 
 def _names(request: JobRequest) -> list[Object]:
-    """What drivers and executors are told alike: whose they are, and where things lie."""
+    """Build the environment that drivers and executors share: the copy's name, and folders."""
     claims = claims_of(request.plan)
     volumes = [{"name": "SLUICE_VOLUMES_DIR", "value": VOLUMES_DIR}] if claims else []
     return [
@@ -187,7 +189,7 @@ def _environment(request: JobRequest) -> list[Object]:
 
 
 def _volumes(request: JobRequest) -> tuple[list[Object], list[Object]]:
-    """The driver's volumes and where they are mounted."""
+    """Return the driver's volumes and their mounts."""
     child = request.child
     volumes: list[Object] = [
         {
@@ -207,7 +209,7 @@ def _volumes(request: JobRequest) -> tuple[list[Object], list[Object]]:
 
 
 def executor_template(request: JobRequest) -> Object:
-    """The pod that Spark makes its executors from."""
+    """Build the pod template from which Spark makes executors."""
     profile, wanted = request.profile, request.spec.runtime.executor
     volumes, mounts = store_volumes(request.plan, scratch=profile.executor.scratch_size)
     pod = _pod(profile, request.settings)
@@ -237,14 +239,14 @@ def executor_template(request: JobRequest) -> Object:
 
 
 def _pod(profile: Profile, settings: OperatorSettings) -> Object:
-    """What all pods have alike."""
+    """Build the part of a pod's spec that all pods share."""
     pod: Object = {
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,
             "runAsGroup": USER,
             "fsGroup": USER,
-            # A volume of archives may have millions of files: they are given to the group once.
+            # A volume of archives may have millions of files, so they change their group only once.
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
@@ -261,7 +263,7 @@ def _pod(profile: Profile, settings: OperatorSettings) -> Object:
 
 
 def _container(settings: OperatorSettings, profile: Profile) -> Object:
-    """What all containers have alike."""
+    """Build the part that all containers share."""
     return {
         "image": profile.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
@@ -274,15 +276,15 @@ def _container(settings: OperatorSettings, profile: Profile) -> Object:
 
 
 def _resources(size: PodSize, wanted: ResourcesSpec | None) -> dict[str, dict[str, Any]]:
-    """A container's resources: the profile's, with the sizes that the tenant asks for."""
+    """Build a container's resources: the profile's, with the sizes that the tenant asks for."""
     found: dict[str, dict[str, Any]] = {
         kind: dict(values) for kind, values in size.resources.items()
     }
     if wanted is not None and wanted.cpu is not None:
         found.setdefault("requests", {})["cpu"] = f"{wanted.cpu}m"
     if wanted is not None and wanted.memory is not None:
-        # Asked for and allowed alike: a pod that may use more than it asks for is the first to be
-        # taken off a node that runs short.
+        # Request and limit are the same: a node that is short of memory first evicts pods that use
+        # more than they requested.
         found.setdefault("requests", {})["memory"] = str(wanted.memory)
         found.setdefault("limits", {})["memory"] = str(wanted.memory)
     return found

@@ -1,4 +1,4 @@
-"""What a tenant may ask of the administrator's runtime profiles."""
+"""Check the runtime that a tenant asks for against the administrator's profiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 def profile_trouble(
     resource: Copy, profile: Profile | None, settings: OperatorSettings
 ) -> Trouble | None:
-    """Why the runtime that the copy asks for is not to be had."""
+    """Tell why the runtime that a copy asks for is not allowed; None if it is.
+
+    Args:
+        resource: the copy.
+        profile: the profile that it names; None if there is no such profile.
+        settings: the operator's settings.
+    """
     runtime = resource.spec.runtime
     if profile is None:
         offered = ", ".join(sorted(settings.profiles)) or "none"

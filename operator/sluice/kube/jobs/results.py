@@ -1,8 +1,8 @@
-"""What came of each stream of a ScopeCopy, published in ConfigMaps for people and programs.
+"""Publish the result of each stream of a ScopeCopy in ConfigMaps, for users and programs.
 
-There may be thousands of streams, so they are in several ConfigMaps, whose names follow from the
-copy and a number. Each says how many there are and which results they have together, so a list that
-was written by halves is not taken for a whole one.
+There may be thousands of streams, so there are several ConfigMaps. Their names follow from the copy
+and a number. Each has the number of ConfigMaps and the hash of all results. So a list that was
+written only in part is not taken for a complete one.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ HASH_ANNOTATION: Final = f"{GROUP}/results-hash"
 COUNT_ANNOTATION: Final = f"{GROUP}/results-count"
 
 _MOST: Final = 100
-"""More ConfigMaps than any copy has, and as many as are read, whatever somebody has made of them.
+"""The most ConfigMaps that are read: more than any copy has.
 
-More streams in one than it may have are none of ours either: all of them are in memory at once.
+A user may have forged the ConfigMaps, and all results are in memory at once. So both their number
+and the number of streams in each are limited.
 """
 
 _STREAMS: Final = TypeAdapter(tuple[StreamResult, ...])
 
 
 def config_maps(child: Child, results: Sequence[StreamResult]) -> list[Object]:
-    """The ConfigMaps that publish results."""
+    """Build the ConfigMaps that publish results."""
     parts = shards(results)
     notes = {HASH_ANNOTATION: results_hash(results), COUNT_ANNOTATION: str(len(parts))}
     return [
@@ -58,9 +59,10 @@ def config_maps(child: Child, results: Sequence[StreamResult]) -> list[Object]:
 
 
 async def read(api: Api, child: Child) -> str | None:
-    """The hash of the results that are published; None where they are not, or not all of them.
+    """Return the hash of the published results; None if they are missing or incomplete.
 
-    What the ConfigMaps hold counts, so results that somebody has spoiled are written again.
+    The hash is made of the results, not read from the annotation. So results that a user has edited
+    are written again.
 
     Raises:
         ApiUnavailable: the API server could not be asked.
@@ -70,7 +72,7 @@ async def read(api: Api, child: Child) -> str | None:
 
 
 async def published(api: Api, child: Child) -> tuple[StreamResult, ...] | None:
-    """The results that are published; None where they are not, or not all of them.
+    """Return the published results; None if they are missing or incomplete.
 
     Raises:
         ApiUnavailable: the API server could not be asked.
@@ -97,7 +99,7 @@ async def published(api: Api, child: Child) -> tuple[StreamResult, ...] | None:
 
 
 async def write(api: Api, child: Child, results: Sequence[StreamResult]) -> None:
-    """Publish results, in place of others.
+    """Publish results in place of earlier ones.
 
     Raises:
         ApiUnavailable: the API server refuses.
@@ -105,7 +107,8 @@ async def write(api: Api, child: Child, results: Sequence[StreamResult]) -> None
     bodies = config_maps(child, results)
     name = results_name(child.name, child.uid, 0)
     before = _count(await api.get(CONFIG_MAP, child.namespace, name) or {})
-    # Those of a longer list go first: as long as one is left, the first one says so.
+    # The surplus ConfigMaps of a longer list go first, while the first ConfigMap still has their
+    # number: an operator that is killed in between finds them again.
     for number in range(len(bodies), before):
         name = results_name(child.name, child.uid, number)
         await api.delete(CONFIG_MAP, child.namespace, name)
@@ -118,6 +121,6 @@ def _notes(body: Object) -> dict[str, str]:
 
 
 def _count(body: Object) -> int:
-    """How many ConfigMaps there are, as one of them says; 1 where it does not."""
+    """Return the number of ConfigMaps as the annotation of one has it; 1 if it has none."""
     said = _notes(body).get(COUNT_ANNOTATION, "")
     return min(int(said), _MOST) if said.isdecimal() and said.isascii() and int(said) else 1

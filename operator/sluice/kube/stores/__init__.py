@@ -1,1 +1,1 @@
-"""StreamStores: connections, credentials, probes, protection while they are in use."""
+"""StreamStores: connections, credentials, probes, and protection while they are in use."""

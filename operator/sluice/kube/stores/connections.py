@@ -1,8 +1,8 @@
-"""Connections to the stores that StreamStores name.
+"""Open and keep connections to the stores that StreamStores name.
 
-A connection is kept while anybody uses it, also when its StreamStore or Secret is gone: what is
-staged has to be dropped even then. One that nobody has asked for in a while is closed: a
-StreamStore needs it every minute, and so does a copy that is being deleted.
+A connection in use is kept even when its StreamStore or Secret is gone: staged data has to be
+deleted even then. An idle connection is closed after a while. StreamStores and copies that are
+being deleted use theirs every minute.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 IDLE_SECONDS: Final = 600.0
-"""For which a connection is kept that nobody asks for."""
+"""Seconds after which an unused connection is closed."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """An open connection, what it was opened with, and when somebody last asked for it."""
+    """An open connection, the fingerprint of its keys, and the loop's time of its last use."""
 
     fingerprint: str
     place: Place
     used: float
 
     def close(self) -> None:
-        """Close it. Places for archives hold nothing open."""
+        """Close the connection. Places for archives keep nothing open."""
         if not isinstance(self.place, Shelf):
             self.place.close()
 
 
 class Connections:
-    """The stores, by namespace and address.
+    """The connections to stores, by namespace and address.
 
     Args:
-        api: where Secrets are read.
-        settings: deadlines.
-        idle: seconds for which a connection is kept that nobody asks for.
-        ambient: whether a bucket without a Secret is opened with what the environment of this
-            process offers, whoever names it.
-        told: of each call to a store's catalog.
+        api: the API server, to read Secrets.
+        settings: the settings of this process, with deadlines.
+        idle: seconds after which an unused connection is closed.
+        ambient: whether a bucket without a Secret is opened with the operator's own identity. This
+            then holds for StreamStores of every namespace.
+        told: callback `(method, seconds)` for each call to a store's controller.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Connections:
         self._open: dict[tuple[str, StoreAddress], _Open] = {}
 
     async def get(self, namespace: str, address: StoreAddress, *, strict: bool = False) -> Store:
-        """The live store at an address; arguments and errors as those of `place`.
+        """Return the live store at an address. Arguments and errors are those of `place`.
 
         Raises:
-            InvalidSpec: archives are there.
+            InvalidSpec: the address is a place for archives.
         """
         found = await self.place(namespace, address, strict=strict)
         if isinstance(found, Shelf):
@@ -92,17 +92,18 @@ class Connections:
         return found
 
     async def place(self, namespace: str, address: StoreAddress, *, strict: bool = False) -> Place:
-        """What is at an address, with the credentials that its Secret holds now.
+        """Return the store or the place for archives at an address, opened with current keys.
 
         Args:
-            namespace: whose store it is.
-            address: where the store is.
-            strict: whether the Secret has to be there; else, where it is gone, the connection that
-                was opened with it before is given.
+            namespace: the StreamStore's namespace.
+            address: the store's address.
+            strict: whether to fail if the Secret is gone. Otherwise a connection that was opened
+                earlier is returned.
 
         Raises:
-            SecretNotFound: there is no such Secret or it lacks a key, and no connection is open.
-            InvalidSpec: a bucket names no Secret, and our own identity is for none.
+            SecretNotFound: the Secret does not exist or lacks a key, and no open connection may be
+                used.
+            InvalidSpec: a bucket names no Secret, and the operator's own identity may not be used.
             ApiUnavailable: the Secret could not be read.
         """
         key = (namespace, address)
@@ -111,7 +112,7 @@ class Connections:
             keys = await read_keys(self._api, namespace, address)
         except SecretNotFound as error:
             lost = error
-        # From here on nothing is awaited, or two callers would each open a connection.
+        # From here on nothing is awaited. Otherwise two callers could each open a connection.
         kept = self._open.get(key)
         now = asyncio.get_running_loop().time()
         if kept is not None:
@@ -131,10 +132,10 @@ class Connections:
         return place
 
     async def check_claim(self, namespace: str, address: StoreAddress) -> None:
-        """Check that there is the claim of a volume, into which only pods can look that mount it.
+        """Check that a volume's PersistentVolumeClaim exists. Only pods can look into the volume.
 
         Raises:
-            ClaimNotFound: there is none, or its volume is lost.
+            ClaimNotFound: the claim does not exist, or its volume is lost.
             ApiUnavailable: the API server could not be asked.
         """
         name = address.claim or ""
@@ -164,11 +165,11 @@ class Connections:
         return archives(address, self._settings, keys=keys.s3, ca=keys.ca, most=MOST_SHORT)
 
     def _look_again(self, key: tuple[str, StoreAddress], seconds: float) -> None:
-        """Have a connection looked at in a while."""
+        """Schedule the next check whether a connection is idle, in so many seconds."""
         asyncio.get_running_loop().call_later(seconds, self._close_if_idle, key)
 
     def _close_if_idle(self, key: tuple[str, StoreAddress]) -> None:
-        """Close a connection that nobody has asked for lately."""
+        """Close a connection if it is idle. Otherwise schedule the next check."""
         kept = self._open.get(key)
         if kept is None:
             return
@@ -188,7 +189,11 @@ class Connections:
 
 
 def unseen(path: str) -> NoReturn:
-    """Refuse to look into a volume."""
+    """Refuse to look into a volume, which the operator does not mount.
+
+    Raises:
+        InvalidSpec: always.
+    """
     raise InvalidSpec(
         f"{path or 'it'} is in a volume, and only pods that mount that can look into it"
     )

@@ -1,4 +1,4 @@
-"""Who uses a StreamStore."""
+"""Find the resources that use a StreamStore."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 KINDS: Final = {
     OWN[kind.name]: FINALIZERS[OWN[kind.name]] for kind in registry.KINDS if kind.uses_stores
 }
-"""Kinds whose resources use StreamStores, and what stands on those that have something there."""
+"""Kinds whose resources use StreamStores, with the finalizer of those that have data in one."""
 
 
 def stores_of(body: Object) -> set[str]:
-    """The names of the StreamStores that a resource names."""
+    """Return the names of the StreamStores that a resource names."""
     spec = body.get("spec", {})
     sources = [source.get("archive") or source for source in sources_of(body)]
     target = spec.get("target") or {}
@@ -30,13 +30,13 @@ def stores_of(body: Object) -> set[str]:
 
 
 def sources_of(body: Object) -> list[Object]:
-    """What a copy copies, as its spec has it: streams, archives, or a scope."""
+    """Return the sources in a copy's spec: streams, archives, or a scope."""
     spec = body.get("spec", {})
     return [spec["source"]] if spec.get("source") else list(spec.get("sources") or ())
 
 
 def users(bodies: Iterable[Object], store: str) -> list[str]:
-    """The resources that have something in a store that must not be left there."""
+    """Return the resources, as `Kind name`, that have data in a store which they must clean up."""
     return sorted(
         f"{body['kind']} {body['metadata']['name']}"
         for body in bodies
@@ -46,6 +46,6 @@ def users(bodies: Iterable[Object], store: str) -> list[str]:
 
 
 def is_news(body: Object) -> bool:
-    """Whether a resource was made or changed, and not looked at since."""
+    """Tell whether a resource was made or changed and has not been reconciled since."""
     seen = (body.get("status") or {}).get("observedGeneration", -1)
     return bool(seen != body["metadata"].get("generation", 0))

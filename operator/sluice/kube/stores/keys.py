@@ -1,4 +1,4 @@
-"""What Secrets and ConfigMaps hold for stores: logins, keys, certificates. Nothing is logged."""
+"""Read logins, keys and certificates of stores from Secrets and ConfigMaps. None are logged."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _CA_FIELD: Final = "spec.s3.caBundleRef"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """What opens a store. Nothing of it appears in a repr.
+    """The keys that open a store. Their `repr` is empty, so that they cannot get into a log.
 
     Attributes:
-        login: user and password, or the two parts of a key; None where the store asks for none.
-        ca: certificates in PEM that the store's is trusted by, besides the system's.
+        login: user and password, or the two parts of a key; None if the address names no Secret.
+        ca: certificates in PEM by which the store is trusted, besides the system's.
     """
 
     login: tuple[str, str] | None = field(default=None, repr=False)
@@ -36,33 +36,33 @@ class Keys:
 
     @property
     def credentials(self) -> Credentials | None:
-        """As a live store takes it."""
+        """The login as a live store's credentials."""
         return None if self.login is None else Credentials(*self.login)
 
     @property
     def s3(self) -> S3Keys | None:
-        """As a bucket takes it."""
+        """The login as a bucket's keys."""
         return None if self.login is None else S3Keys(access=self.login[0], secret=self.login[1])
 
     @property
     def fingerprint(self) -> str:
-        """Tells whether these are the keys of before, without keeping them."""
+        """SHA-256 of the keys, to notice changes without keeping the keys."""
         parts = [*(self.login or ()), self.ca or ""]
         text = "".join(f"{len(part)}:{part}" for part in parts)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 async def read_keys(api: Api, namespace: str, address: StoreAddress) -> Keys:
-    """What the Secret and the bundle of certificates of a store hold now.
+    """Read the current keys of a store: its Secret, and its bundle of certificates.
 
     Args:
-        api: where they are read.
-        namespace: the StreamStore's.
-        address: the store's.
+        api: the API server.
+        namespace: the StreamStore's namespace.
+        address: the store's address, which names both.
 
     Raises:
-        SecretNotFound: one of them is not there, or lacks a key.
-        ApiUnavailable: one could not be read.
+        SecretNotFound: one of the objects does not exist, or lacks a key.
+        ApiUnavailable: one of them could not be read.
     """
     login = ca = None
     if address.secret is not None:
@@ -74,10 +74,10 @@ async def read_keys(api: Api, namespace: str, address: StoreAddress) -> Keys:
 
 
 def login_of(address: StoreAddress, body: Object | None) -> tuple[str, str]:
-    """What a Secret holds for a store.
+    """Return the two values of a store's Secret.
 
     Raises:
-        SecretNotFound: there is no such Secret, or it lacks a key.
+        SecretNotFound: the Secret does not exist (`body` is None), or lacks a key.
     """
     name, where, keys = address.secret, address.kind.secret_field, address.kind.keys or ()
     remedy = f"Create the Secret with the keys {' and '.join(keys)}."
@@ -93,7 +93,7 @@ def login_of(address: StoreAddress, body: Object | None) -> tuple[str, str]:
 
 
 async def _bundle(api: Api, namespace: str, file: str) -> str:
-    """A bundle of certificates, by its file's name in the folder of credentials."""
+    """Read a bundle of certificates. `file` is its name in the folder of credentials."""
     folder, _, key = file.rpartition("/")
     name = folder.removeprefix(CONFIG_MAPS)
     kind = SECRET if name == folder else CONFIG_MAP
@@ -113,7 +113,7 @@ async def _bundle(api: Api, namespace: str, file: str) -> str:
 
 
 def _decoded(value: str | None) -> str:
-    """A value of a Secret; nothing where it is none."""
+    """Decode a value of a Secret, without the line break at its end; empty if it is invalid."""
     try:
         return base64.b64decode(value or "", validate=True).decode().rstrip("\r\n")
     except (binascii.Error, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Asking stores whether they are there, not more often than needed."""
+"""Probe stores, not more often than needed, and keep their answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A store's answer, or why there was none, and when."""
+    """The result of a probe.
+
+    Attributes:
+        answer: the store's answer, or why there was none.
+        time: when the store was asked.
+        at: the same moment on the monotonic clock, in seconds.
+        uid, generation: those of the StreamStore that was asked.
+    """
 
     answer: StoreHealth | Trouble
     time: datetime
@@ -36,15 +43,15 @@ class Probed:
     uid: str
     generation: int
     failures: int = 0
-    """How often in a row there was no answer."""
+    """Probes in a row that failed."""
 
 
 class Probes:
     """The latest answer of each StreamStore's store.
 
     Args:
-        connections: the stores.
-        threads: where blocking calls are made.
+        connections: the connections to stores.
+        threads: the threads that make blocking calls.
     """
 
     def __init__(self, connections: Connections, threads: Executor) -> None:
@@ -56,12 +63,14 @@ class Probes:
     async def look(
         self, body: Object, *, max_age: float | None = None, eager: bool = False
     ) -> Probed:
-        """What the store of a StreamStore answers, or answered a while ago.
+        """Return the answer of a StreamStore's store. Ask it only if the last answer is too old.
 
         Args:
             body: the StreamStore.
-            max_age: seconds for which an answer counts; None for until the next look is due.
-            eager: somebody new waits for the store: that it was away counts for seconds only.
+            max_age: seconds for which an answer counts; None to keep it until the next probe is
+                due.
+            eager: whether a new or changed resource waits for the store. Then a failed probe counts
+                only for seconds.
         """
         meta = body["metadata"]
         key, uid, generation = _key(body), meta["uid"], meta.get("generation", 0)
@@ -79,7 +88,7 @@ class Probes:
             return found
 
     def forget(self, namespace: str, name: str) -> None:
-        """The StreamStore is gone."""
+        """Forget the answer of a StreamStore that is gone."""
         self._latest.pop((namespace, name), None)
         self._locks.pop((namespace, name), None)
 
@@ -87,8 +96,9 @@ class Probes:
         try:
             address = store_address(parse(body, StreamStore))
             namespace = body["metadata"]["namespace"]
-            # A driver could not be given a Secret that is gone, so such a store is not ready.
-            if address.kind.mounted:
+            # strict: a driver's pod cannot start without the Secret, so a store whose Secret is
+            # gone is not ready, even if a connection is still open.
+            if address.kind.mounted:  # the operator cannot look into a volume
                 await self._connections.check_claim(namespace, address)
                 return StoreHealth()
             place = await self._connections.place(namespace, address, strict=True)
@@ -98,7 +108,7 @@ class Probes:
 
 
 def _health(place: Place) -> StoreHealth:
-    """What a store says of itself, or how long a place for archives took to answer."""
+    """Probe a live store, or measure how long a place for archives takes to answer."""
     if not isinstance(place, Shelf):
         return place.probe()
     begun = time.monotonic()
@@ -107,7 +117,7 @@ def _health(place: Place) -> StoreHealth:
 
 
 def _counts(kept: Probed, max_age: float | None, eager: bool) -> float:  # noqa: FBT001
-    """Seconds for which an answer counts."""
+    """Return the seconds for which an answer counts."""
     due = interval(kept.answer, kept.failures) - 1 if max_age is None else max_age
     return min(due, AWAY.first - 1) if eager and kept.failures else due
 

@@ -1,4 +1,4 @@
-"""Holding StreamStores: they and their Secrets stay while something in the store needs them."""
+"""Protect StreamStores and their Secrets from deletion while data in the store needs them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ async def hold(api: Api, namespace: str, store: StoreSeen, *, field: str) -> Non
 
     Args:
         api: the API server.
-        namespace: of both.
+        namespace: the namespace of both.
         store: the StreamStore.
-        field: of the spec that names it.
+        field: the field of the spec that names the store, for the error.
 
     Raises:
-        StoreNotReady: one of the two is being deleted.
+        StoreNotReady: one of the two is gone or being deleted.
     """
     if not await finalizers.add(api, STREAM_STORE, namespace, store.name, IN_USE_FINALIZER):
         raise StoreNotReady(f"StreamStore {store.name!r} is being deleted", field=field)

@@ -1,4 +1,4 @@
-"""Looking after StreamStores: are they ready, and may they go."""
+"""Reconcile StreamStores: tell whether they are ready, and protect them while they are in use."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 class StoreKeeper:
-    """Reconciles StreamStores.
+    """The reconciler of StreamStores.
 
     Args:
         api: the API server.
-        queue: to wake up what waits for a store.
-        mirror: what the watches told.
-        probes: whether stores are there.
-        statuses: writes them.
+        queue: the queue, to wake resources that wait for a store.
+        mirror: the objects that the watches have shown.
+        probes: the answers of stores.
+        statuses: writes statuses.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class StoreKeeper:
         self._ready: dict[Key, bool] = {}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Look after one store; seconds until it is looked at again."""
+        """Reconcile a StreamStore. Return the seconds until the next look; None if it is gone."""
         body = await self._api.get(STREAM_STORE, key.namespace, key.name)
         if body is None:
             self._ready.pop(key, None)
@@ -74,7 +74,7 @@ class StoreKeeper:
         probed = await self._probes.look(body, eager=eager)
         held = has_finalizer(body, IN_USE_FINALIZER)
         using = users(needing, key.name)
-        if held and not using:  # the mirror may lag, and this must not be wrong
+        if held and not using:  # releasing a store in use is wrong, and the mirror may lag
             using = [
                 user
                 for kind in KINDS
@@ -94,7 +94,8 @@ class StoreKeeper:
             generation=meta.get("generation", 0),
             deleting=is_deleting(body),
         )
-        # Known from the status, which tenants cannot write, and written before anything is held.
+        # The status remembers which Secrets are held, since tenants cannot write it. It is written
+        # before a Secret gets its finalizer, so that none is forgotten.
         secret = _secret(body) if decision.hold else None
         status = _holding(decision.status, {*before.held_secrets, *_named(secret)})
         if not await self._statuses.write(STREAM_STORE, body, before, status):
@@ -110,19 +111,19 @@ class StoreKeeper:
         return decision.again
 
     def _needing(self, key: Key) -> Iterator[tuple[Kind, Object]]:
-        """The resources that name a store, with their kind."""
+        """Return the resources that name a store, with their kinds."""
         for kind in KINDS:
             for body in self._mirror.all(kind, key.namespace):
                 if key.name in stores_of(body):
                     yield kind, body
 
     def _wake_users(self, key: Key) -> None:
-        """Have the resources that name a store looked at."""
+        """Queue the resources that name a store."""
         for kind, body in self._needing(key):
             self._queue.add(Key(kind.name, key.namespace, body["metadata"]["name"]))
 
     async def _hold(self, body: Object, secret: str | None, status: StreamStoreStatus) -> None:
-        """Let neither the store nor its Secret go; Secrets that it named before may go."""
+        """Protect a store and its Secret. Release Secrets that the store named before."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
         await finalizers.add(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER, known=body)
         if secret is not None:
@@ -130,19 +131,19 @@ class StoreKeeper:
         before = set(status.held_secrets) - _named(secret)
         for one in sorted(before):
             await self._free_secret(namespace, name, one)
-        if before:  # if the store was changed meanwhile, the next look comes here again
+        if before:  # if the store was changed meanwhile, the next look repeats this
             now = _holding(status, _named(secret))
             await self._statuses.write(STREAM_STORE, body, status, now)
 
     async def _release(self, body: Object) -> None:
-        """Let the store go, and its Secret if no other store in use needs it."""
+        """Release a store, and its Secrets unless another store in use needs them."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
         for secret in sorted(secrets_of(body)):
             await self._free_secret(namespace, name, secret)
         await finalizers.remove(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
 
     async def _free_secret(self, namespace: str, store: str, secret: str) -> None:
-        """Let a Secret go that a store needs no more, unless another store in use needs it."""
+        """Release a Secret of a store, unless another store in use needs it."""
         others = [
             other
             for other in self._mirror.all(STREAM_STORE, namespace)
@@ -155,13 +156,13 @@ class StoreKeeper:
 
 
 def secrets_of(body: Object) -> set[str]:
-    """Name the Secrets that are held with a store: the one of its spec, and those of its status."""
+    """Return the Secrets that are protected with a store: its spec's, and those of its status."""
     held = StreamStoreStatus.read(body.get("status")).held_secrets
     return {*held, *_named(_secret(body))}
 
 
 def _holding(status: StreamStoreStatus, secrets: set[str]) -> StreamStoreStatus:
-    """Say which Secrets are held."""
+    """Return a status that lists these Secrets as held."""
     return status.model_copy(update={"held_secrets": tuple(sorted(secrets))})
 
 
@@ -170,7 +171,7 @@ def _named(secret: str | None) -> set[str]:
 
 
 def _secret(body: Object) -> str | None:
-    """The Secret that a store names."""
+    """Return the Secret that a store's spec names; None if it names none or cannot be read."""
     try:
         return parse(body, StreamStore).spec.secret
     except InvalidSpec:

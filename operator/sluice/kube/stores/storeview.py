@@ -1,4 +1,4 @@
-"""StreamStores as the resources that name them see them."""
+"""Look up StreamStores for the resources that name them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from sluice.kube.stores.probes import Probes
 
 MAX_AGE: Final = 60.0
-"""Seconds for which a store's answer counts for its users; the store is asked more often."""
+"""Seconds for which a store's answer is good enough for its users. Usually it is newer."""
 
 
 class FoundStore(NamedTuple):
-    """A StreamStore, as it is written and as it is."""
+    """A StreamStore's resource, and the state of its store."""
 
     resource: StreamStore
     seen: StoreSeen
 
 
 class StoreView:
-    """Looks StreamStores up.
+    """The look-up of StreamStores.
 
     Args:
         api: the API server.
-        mirror: what the watches told.
-        probes: whether the stores are there.
+        mirror: the objects that the watches have shown.
+        probes: the answers of stores.
     """
 
     def __init__(self, api: Api, mirror: Mirror, probes: Probes) -> None:
@@ -42,19 +42,20 @@ class StoreView:
         self._probes = probes
 
     async def look(self, namespace: str, name: str, *, eager: bool = False) -> FoundStore | None:
-        """A StreamStore; None when there is none.
+        """Look up a StreamStore. Return None if it does not exist.
 
         Args:
             namespace: its namespace.
             name: its name.
-            eager: somebody has just changed what needs it: that it was away counts for seconds.
+            eager: whether a user has just changed the resource that needs the store. Then a failed
+                probe counts only for seconds.
 
         Raises:
-            InvalidSpec: it is none that this version understands.
+            InvalidSpec: this version cannot read the StreamStore.
             ApiUnavailable: the API server could not be asked.
         """
         body = self._mirror.get(STREAM_STORE, namespace, name)
-        if body is None:  # it may have been made a moment ago
+        if body is None:  # the mirror may lag behind a new StreamStore
             body = await self._api.get(STREAM_STORE, namespace, name)
         if body is None:
             return None

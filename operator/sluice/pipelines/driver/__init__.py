@@ -1,1 +1,1 @@
-"""The driver's process in a pod."""
+"""The process of a driver pod."""

@@ -1,4 +1,4 @@
-"""The limits of a running copy, read again from a file before every round and every block."""
+"""Read a running copy's limits from a file, again before every round and every block."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _log = structlog.get_logger()
 
 SLICE_SECONDS = 1.5
 SLICE_BYTES = 64 << 20
-"""Slices of a driver are short, so that a new limit holds soon and a stop loses little work."""
+"""A driver's slices are short, so that new limits apply soon and a stop loses little work."""
 
 
 class _File(BaseModel):
-    """What the file says; null means no limit of its own.
+    """The content of the file; null means no limit of its own.
 
-    Unknown keys may come from a newer operator and are passed over.
+    Unknown keys are ignored, since a newer operator may write them.
     """
 
     model_config = ConfigDict(alias_generator=to_camel, frozen=True)
@@ -40,11 +40,11 @@ class _File(BaseModel):
 class Controls:
     """Limits from a JSON file: `{"bytesPerSecond": int|null, "inFlightBytes": int|null}`.
 
-    That of a scope's copy has `"parallelism": int|null, "stopAtFailure": bool` as well, that of an
-    archive `"keepLast": int|null, "keepSeconds": int|null`.
+    The file of a ScopeCopy has `"parallelism": int|null, "stopAtFailure": bool` as well. The file
+    of a StreamArchive has `"keepLast": int|null, "keepSeconds": int|null`.
 
-    Call it for the limits that hold now. A file that is missing or damaged changes nothing: the
-    last good limits go on to hold, and a warning says so once.
+    Call the object to get the current limits. If the file is missing or damaged, the last good
+    limits stay in force, and one warning is logged.
 
     Args:
         path: the file; None for a copy without limits.
@@ -56,7 +56,7 @@ class Controls:
         self._damaged = False
 
     def __call__(self) -> Limits:
-        """The limits that hold now."""
+        """Read the file and return the current limits."""
         if self._path is None:
             return self._last
         try:
@@ -83,7 +83,7 @@ class Controls:
 
 
 def read_retention(path: Path | None) -> Retention:
-    """Which runs of an archive are kept, by the same file: all where it cannot be read."""
+    """Read the retention policy from the same file. All runs are kept if it cannot be read."""
     if path is None:
         return Retention()
     try:
@@ -107,7 +107,7 @@ def _limits(file: _File) -> Limits:
 
 
 def _reason(error: OSError | ValidationError) -> str:
-    """What is wrong, in one line."""
+    """Describe an error in one line."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     first = error.errors(include_url=False, include_input=False)[0]

@@ -1,8 +1,8 @@
-"""What a driver pod does: runs one plan to its end and says how it ended.
+"""Run one plan to its end in a driver pod, and write how it ended.
 
-The operator makes the plan and judges the result; a driver works on what it is given and asks the
-API server for nothing. It may come late: to a copy that another driver has finished, or whose abort
-was cut off. Both are seen in the target store.
+The operator makes the plan and judges the result. The driver gets its plan and its limits as
+files, and never calls the API server. It may start late: another driver may have finished the copy,
+or an abort may have been interrupted. The driver finds both in the target store.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 _GZIP: Final = b"\x1f\x8b"
-"""How a file begins that is compressed."""
+"""The first bytes of a compressed file."""
 
 INTERRUPTED = Trouble(
     reason="Interrupted",
@@ -67,21 +67,21 @@ INTERRUPTED = Trouble(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverOptions:
-    """How to run the plan.
+    """The driver's command-line options.
 
     Attributes:
-        plan: file with the plan's JSON.
-        plan_sha256: of that file, in hexadecimal digits; any plan is taken when left out.
+        plan: file with the plan's JSON, which may be compressed.
+        plan_sha256: SHA-256 of that file, in hexadecimal digits; any plan is taken if left out.
         controls: file with the limits, see Controls.
-        keep_last, keep_seconds: which runs of an archive are kept, see Retention; those that the
-            controls keep are kept, too.
-        slots: tasks at once in this process, without executors.
-        executors: how many pods the tasks run in; 0 to run them in this process.
-        executor_template: the template of their pods.
-        executor_template_sha256: of that file.
-        executor_heap: bytes of each one's JVM.
-        executor_cores: tasks at once in each.
-        spark: settings that the administrator adds.
+        keep_last, keep_seconds: which runs of an archive are kept, see Retention. Runs that the
+            controls keep are kept as well.
+        slots: tasks at once in this process, if there are no executors.
+        executors: the number of executor pods; 0 to run tasks in this process.
+        executor_template: file with the pod template of the executors.
+        executor_template_sha256: SHA-256 of that file, in hexadecimal digits.
+        executor_heap: heap of each executor's JVM, in bytes.
+        executor_cores: tasks at once in each executor.
+        spark: settings of Spark that an administrator adds.
         patience: see CopyRunner.
         termination_log: file for the termination message.
     """
@@ -103,15 +103,15 @@ class DriverOptions:
 
 
 def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
-    """Run a plan to its end, and leave a termination message.
+    """Run a plan to its end, and write the termination message.
 
     Returns:
-        Why it failed; None when every stream of the plan is copied, or when nothing is left to do
-        of a scope, whose log in the target store says what came of each stream.
+        Why the plan failed. None when every stream of the plan is copied. For a ScopeCopy, None
+        means that nothing is left to do; the log in the target store has each stream's result.
 
     Raises:
         Terminated: SIGTERM came; Spark is stopped.
-        Exception: an error of Sluice itself.
+        Exception: a bug in Sluice.
     """
     _log.info("driver started")
     try:
@@ -128,7 +128,11 @@ def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
 
 
 def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, Recorded | None]:
-    """Why it failed, if it did; and what there is to say of an archive that only pods see."""
+    """Run the plan of the file.
+
+    Returns:
+        Why the plan failed, if it did; and the facts of an archive that only pods can see.
+    """
     trouble, told = None, None
     try:
         wanted = read_plan(options.plan, options.plan_sha256)
@@ -146,7 +150,7 @@ def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, 
 
 
 def _planned(wanted: Unplanned, stores: Stores) -> Plan | None:
-    """Plan the request that was left to this driver; None where nothing is left to do."""
+    """Plan the request that the operator could not plan. Return None if nothing is left to do."""
     sources = [(address, stores.place(address)) for address in wanted.sources]
     target = (wanted.target, stores.place(wanted.target))
     return workload_left(wanted).plan(sources, target, run=wanted.run)
@@ -155,7 +159,7 @@ def _planned(wanted: Unplanned, stores: Stores) -> Plan | None:
 def _carry_out(
     plan: Plan, options: DriverOptions, settings: Settings, stores: Stores
 ) -> Trouble | None:
-    """Run a plan to its end; why it failed, if it did."""
+    """Run a plan to its end. Return why it failed, if it did."""
     controls = Controls(options.controls)
     with Stop() as stop, _Application(options, settings, stop) as application:
 
@@ -214,7 +218,8 @@ def _run_archive(
     limits: Callable[[], Limits],
     options: DriverOptions,
 ) -> Trouble | None:
-    # What the Job's arguments do not let go of stays, whatever the controls say by now.
+    # A run is deleted only if both the Job's arguments and the controls allow it: the arguments
+    # cannot be changed by editing the ConfigMap.
     given = Retention(keep_last=options.keep_last, keep_seconds=options.keep_seconds)
     report = run_archive(
         plan,
@@ -231,12 +236,12 @@ def _run_archive(
 
 
 class _Application:
-    """The Spark application of a driver, started when it is needed, and its executors.
+    """The driver's Spark application and its executors. It is started when it is needed.
 
     Args:
-        options: how to run the plan.
-        settings: of this process.
-        stop: what ends it early.
+        options: the driver's options.
+        settings: the settings of this process.
+        stop: the handler of SIGTERM.
     """
 
     def __init__(self, options: DriverOptions, settings: Settings, stop: Stop) -> None:
@@ -250,7 +255,7 @@ class _Application:
         self._crew: Crew | None = None
 
     def __enter__(self) -> Self:
-        """Nothing is started before it is needed."""
+        """Enter the block. Spark is not started yet."""
         self._stack.__enter__()
         return self
 
@@ -260,17 +265,17 @@ class _Application:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop the application, if there is one; it says what became of it if it was lost."""
+        """Stop the application if it was started. If Spark was lost, this raises the reason."""
         self._stack.__exit__(kind, error, trace)
 
     def prepare(self) -> Application:
-        """Let the application begin to start, and do not wait for it."""
+        """Begin to start the application, without waiting for it."""
         if self._application is None:
             self._application = self._stack.enter_context(Application(self._configuration))
         return self._application
 
     def start(self) -> SparkContext:
-        """Wait until tasks can run."""
+        """Start the application and wait until tasks can run."""
         self._context = self.prepare().start()
         _log.info("spark started", slots=self._options.slots, executors=self._options.executors)
         if self._executors is not None:
@@ -282,20 +287,20 @@ class _Application:
 
     @property
     def tasks(self) -> Tasks:
-        """Where tasks run."""
+        """The tasks of this application, for `run_plan` and its siblings."""
         return Tasks(
             spark=self.start, settings=self._settings, slots=self._slots, around=self._round
         )
 
     def _slots(self) -> int:
-        """Give the number of tasks that run at once."""
+        """Return the number of tasks that run at once."""
         if self._crew is not None:
             return self._crew.slots()
         return self._options.slots
 
     @contextmanager
     def _round(self) -> Iterator[None]:
-        """Give a round's block: it ends early at SIGTERM, or when no executor is there."""
+        """Return the block of a round. It ends early at SIGTERM, or if all executors are lost."""
         with ExitStack() as stack:
             if self._context is not None:
                 stack.enter_context(self._stop.cancelling(self._context.cancelAllJobs))
@@ -307,7 +312,7 @@ class _Application:
 def _configuration(
     options: DriverOptions, stack: ExitStack
 ) -> tuple[dict[str, str], Executors | None]:
-    """Spark's configuration, and the executors if tasks run in pods of their own."""
+    """Return Spark's configuration, and the executors if tasks run in pods of their own."""
     if not options.executors:
         return sparkconf.local(options.slots, options.spark), None
     if options.executor_template is None:
@@ -315,7 +320,8 @@ def _configuration(
             "executors need a template for their pods", remedy="Give --executor-template."
         )
     given = read_given(options.executor_template, options.executor_template_sha256)
-    # Spark reads it whenever it makes a pod: a copy that nobody else can change meanwhile.
+    # Spark reads the template whenever it makes a pod. So it gets a private copy of the checked
+    # bytes: the mounted file changes when its ConfigMap does.
     template = Path(stack.enter_context(TemporaryDirectory(prefix="sluice-template-")))
     template /= options.executor_template.name
     template.write_bytes(given)
@@ -330,11 +336,15 @@ def _configuration(
 
 
 def read_plan(path: Path, sha256: str | None = None) -> Plan:
-    """The plan of a file, which may be compressed; `sha256` is for `read_given`.
+    """Read the plan of a file, which may be compressed.
+
+    Args:
+        path: the file.
+        sha256: see `read_given`.
 
     Raises:
-        InfrastructureError: it is another file than the operator wrote.
-        InvalidSpec: it cannot be read or is no plan that this version understands.
+        InfrastructureError: the file is not the one that the operator wrote.
+        InvalidSpec: the file cannot be read, or is not a plan that this version understands.
     """
     try:
         data = read_given(path, sha256)
@@ -352,10 +362,10 @@ def read_plan(path: Path, sha256: str | None = None) -> Plan:
 
 
 def _settled(stream: StreamPlan, store: Store) -> bool:
-    """Whether a stream's copy is complete already; then late drivers' leftovers are deleted.
+    """Tell whether a stream's copy is already complete. Then delete leftovers of late drivers.
 
-    An abort that was cut off is finished, so that the copy can begin anew. What the store refuses
-    for the moment is left to the run, which is patient.
+    An interrupted abort is finished first, so that the copy can begin anew. If the store fails for
+    the moment, the answer is False: the run tries again, with patience.
     """
     try:
         found = arrive(stream, store)

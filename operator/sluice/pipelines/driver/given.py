@@ -1,7 +1,7 @@
-"""Files that the operator hands to a driver in a ConfigMap, read once and compared with its word.
+"""Read files that the operator gave to a driver in a ConfigMap, and check their digests.
 
-Who may change ConfigMaps in a namespace need not be who may make pods there. So a driver runs from
-a plan, and makes executors from a template, only if these are what its Job's arguments name.
+A user who may change ConfigMaps in a namespace may not be allowed to create pods there. So a driver
+uses a plan or a template only if its digest is the one in the arguments of its Job.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def read_given(path: Path, sha256: str | None) -> bytes:
-    """Read a file.
+    """Read a file and check its digest.
 
     Args:
         path: the file.
-        sha256: of its bytes, in hexadecimal digits; None where nobody has named one.
+        sha256: the expected SHA-256, in hexadecimal digits; None to skip the check.
 
     Raises:
-        OSError: it cannot be read.
-        InfrastructureError: it has other bytes.
+        OSError: the file cannot be read.
+        InfrastructureError: the file has another digest.
     """
     data = path.read_bytes()
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:

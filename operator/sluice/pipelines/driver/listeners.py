@@ -1,4 +1,4 @@
-"""Listeners that log what copies do, for whoever reads a driver's output."""
+"""Log the steps, retries and results of copies in a driver's output."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _log = structlog.get_logger()
 
 
 class Journalist:
-    """A listener that logs: each new kind of step, and what is tried again."""
+    """A listener that logs each new kind of step, and each retry."""
 
     def __init__(self) -> None:
         self._last: dict[int, str] = {}
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
-        """See Listener."""
+        """Log a step; at debug level if the copy's last step was of the same kind."""
         kind = type(step).__name__
         log = _log.debug if self._last.get(copy.number) == kind else _log.info
         self._last[copy.number] = kind
         log("step", step=kind, target=str(copy.plan.target))
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
-        """See Listener."""
+        """Log an error after which the copy tries again in `delay` seconds."""
         _log.warning(
             "trying again",
             target=str(copy.plan.target),
@@ -40,14 +40,14 @@ class Journalist:
 
 
 class ScopeJournalist(Journalist):
-    """A listener that logs each stream of a scope once, when it ends, and what is tried again."""
+    """A listener that logs each stream of a scope once, when it ends, and each retry."""
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
-        """See Listener."""
+        """Log a step at debug level."""
         _log.debug("step", step=type(step).__name__, target=str(copy.plan.target))
 
     def ended(self, result: StreamResult) -> None:
-        """See ScopeListener."""
+        """Log the result of a stream."""
         if result.trouble is not None:
             _log.error(
                 "stream failed",

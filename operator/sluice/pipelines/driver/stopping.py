@@ -1,4 +1,4 @@
-"""SIGTERM: a driver stops between two rounds, or cuts one off that lasts too long."""
+"""Stop a driver at SIGTERM: between two rounds, or by cancelling a round that takes too long."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 GRACE = 1.5
-"""Seconds that a round may go on after SIGTERM. What a round that is cut off has moved is not lost,
-but what it has hashed is."""
+"""Seconds that a round may go on after SIGTERM. A cancelled round keeps the bytes that it moved,
+but loses the digests that it computed."""
 
 
 class Terminated(BaseException):
-    """SIGTERM: no error of the copy, so nothing that handles errors may hold it up."""
+    """SIGTERM has come. A BaseException, so that no handler of a copy's errors catches it."""
 
 
 class Stop:
-    """Turns SIGTERM into Terminated.
+    """A handler that turns SIGTERM into Terminated.
 
-    It is raised where the driver asks, between two rounds; after GRACE seconds wherever the driver
-    is. But never in the midst of a call to Spark's JVM, whose answer the next call would then get
-    for its own: there the round is cancelled, so that the call returns.
+    The driver calls `check` between two rounds, which raises it. After GRACE seconds it is raised
+    wherever the driver is. Only a call to Spark's JVM is never interrupted: the next call would
+    read its answer. Instead the round is cancelled, so that the call returns.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Stop:
         self._cancel: Callable[[], None] | None = None
 
     def __enter__(self) -> Self:
-        """Take the signals over for the block."""
+        """Install the signal handlers for the block."""
         self._kept = {
             signal.SIGTERM: signal.signal(signal.SIGTERM, self._ask),
             signal.SIGALRM: signal.signal(signal.SIGALRM, self._cut),
@@ -45,7 +45,7 @@ class Stop:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the signals back."""
+        """Restore the former signal handlers."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._kept.items():
             signal.signal(number, handler)
@@ -59,7 +59,11 @@ class Stop:
 
     @contextmanager
     def cancelling(self, cancel: Callable[[], None]) -> Iterator[None]:
-        """A round, which `cancel` lets end early; it is called in a thread of its own."""
+        """Return the block of a round.
+
+        Args:
+            cancel: ends the round early. It is called in a thread of its own.
+        """
         self._cancel = cancel
         try:
             yield
@@ -67,12 +71,13 @@ class Stop:
             self._cancel = None
 
     def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        # Nothing is logged here: the thread may be in the midst of it, and hold the log's lock.
+        # Nothing is logged here: the interrupted thread may be logging, and hold the log's lock.
         self._asked = True
         signal.setitimer(signal.ITIMER_REAL, GRACE)
 
     def _cut(self, _number: int, _frame: FrameType | None) -> None:
         if self._cancel is None:
             raise Terminated
+        # The main thread may be in a call to the JVM, so another thread makes the call to cancel.
         threading.Thread(target=self._cancel, name="cancel", daemon=True).start()
-        signal.setitimer(signal.ITIMER_REAL, GRACE)  # in case that does not help
+        signal.setitimer(signal.ITIMER_REAL, GRACE)  # in case the round goes on

@@ -1,8 +1,8 @@
-"""The termination message: what a driver's pod says about its end, for the operator to read.
+"""Write the termination message, in which a driver's pod tells the operator how it ended.
 
-It carries the outcome and the class of the error only. Whether a copy is whole the operator sees in
-the store; a message proves nothing. Only of an archive in a volume, into which the operator cannot
-look, it tells what there is.
+The message has the outcome and, after a failure, the error. It proves nothing: the operator asks
+the store whether a copy is complete. An archive in a volume is the exception. The operator cannot
+look into volumes, so the message has the facts of the archive.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 MAX_BYTES = 4096
-"""What the kubelet keeps of a termination message."""
+"""Bytes of a termination message that the kubelet keeps."""
 
 _CUT = "..."
 
 _WIDEST = 6
-"""Bytes that a character takes at most in JSON: those of an escaped control character."""
+"""The most bytes that a character takes in JSON: those of an escaped control character."""
 
 
 def message(trouble: Trouble | None, recorded: Recorded | None = None) -> bytes:
-    """The message for an end: JSON of at most MAX_BYTES bytes; long texts are cut.
+    """Return the termination message: JSON of at most MAX_BYTES bytes. Long texts are cut.
 
     Args:
         trouble: why the copy failed; None when it succeeded.
-        recorded: what there is to say of an archive that the operator does not see.
+        recorded: the facts of an archive that the operator cannot see.
     """
     if trouble is None and recorded is not None:
         return _encoded({"outcome": "Succeeded", "recorded": recorded.model_dump(mode="json")})
@@ -47,7 +47,7 @@ def message(trouble: Trouble | None, recorded: Recorded | None = None) -> bytes:
 
 
 def write(path: Path | None, trouble: Trouble | None, recorded: Recorded | None = None) -> None:
-    """Write the message; without a path, or where that fails, the exit code has to do."""
+    """Write the message to a file. Without a path, or on failure, only the exit code remains."""
     if path is None:
         return
     try:
@@ -57,7 +57,7 @@ def write(path: Path | None, trouble: Trouble | None, recorded: Recorded | None 
 
 
 def _fitted(said: dict[str, Any], key: str) -> dict[str, Any]:
-    """The message with one text cut as far as is needed, at most to nothing but the dots."""
+    """Return the message with the text of `key` cut until it fits, down to the dots alone."""
     text = said[key] or ""
     while text and (excess := len(_encoded(said)) - MAX_BYTES) > 0:
         text = text[: -max(1, excess // _WIDEST)]

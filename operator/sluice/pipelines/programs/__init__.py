@@ -1,1 +1,1 @@
-"""From a resource to a report, for the command line and for drivers."""
+"""Run copies and archives from the resource to the report, for the command line and drivers."""

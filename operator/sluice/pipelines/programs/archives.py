@@ -1,4 +1,4 @@
-"""From a StreamArchive to a report: what `program` does for a StreamCopy."""
+"""Resolve and plan runs of StreamArchives, and apply their retention policy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ArchiveJob:
-    """A StreamArchive, resolved: what is asked for and between which stores."""
+    """A resolved StreamArchive: the request, the addresses of its stores, limits and retention."""
 
     name: str
     request: ArchiveRequest
@@ -48,9 +48,9 @@ class PlannedArchive:
 
     Attributes:
         job: the job.
-        plan: what is to be archived; None when that is recorded.
-        noted: whether the run was begun.
-        report: that the run is recorded, if it is.
+        plan: the plan of the run; None when the run is already recorded.
+        noted: whether the plan comes from the archive's notes, so an earlier process began the run.
+        report: the report of a run that is already recorded.
     """
 
     job: ArchiveJob
@@ -62,10 +62,10 @@ class PlannedArchive:
 def archive_job(
     archive: StreamArchive, resources: Resources, settings: Settings, *, verify: bool
 ) -> ArchiveJob:
-    """One archive of a file: another run of it.
+    """Resolve a StreamArchive of a file to the job of its next run.
 
     Raises:
-        InvalidSpec: it names a store that is not in the file, or of the wrong kind.
+        InvalidSpec: the resource names a store that is not in the file, or of the wrong kind.
     """
     spec = archive.spec
     ((field, stream),) = spec.origins
@@ -89,7 +89,7 @@ def archive_job(
 
 
 def plan_archive_job(job: ArchiveJob, stores: Stores) -> PlannedArchive:
-    """Plan a run, or find the plan with which it was begun."""
+    """Plan a run. If the run has begun, return its noted plan; if it is recorded, its report."""
     archive = archive_of(job, stores)
     found = resolve_archive(job.request, stores[job.source], archive)
     if found.plan is None:
@@ -101,14 +101,19 @@ def plan_archive_job(job: ArchiveJob, stores: Stores) -> PlannedArchive:
 
 
 def archive_of(job: ArchiveJob, stores: Stores) -> Archive:
-    """The archive of a job."""
+    """Return the archive that a job writes to."""
     return stores.shelf(job.target).archive(job.request.path, field="spec.destination.path")
 
 
 def tidy(archive: Archive, retention: Retention, *, maker: Maker | None) -> None:
-    """Let go of runs and sweep, for whoever has them made.
+    """Apply the retention policy and delete unreferenced objects.
 
-    What fails is done after the next run: this one is recorded.
+    Failures are logged only, since the run itself is recorded. The next run tries again.
+
+    Args:
+        archive: the archive.
+        retention: which runs are kept.
+        maker: the resource that makes the runs, for the lease; None if there is none.
     """
     try:
         done = retain(archive, retention, maker=None if maker is None else maker.id)

@@ -1,4 +1,4 @@
-"""From resources to reports: what `sluice run` and a driver pod do."""
+"""Resolve StreamCopies to jobs, plan and abort them, and open their stores."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A StreamCopy, resolved: what is asked for and between which stores."""
+    """A resolved StreamCopy: the request, the addresses of its stores, and its limits."""
 
     name: str
     request: CopyRequest
@@ -50,7 +50,7 @@ class Job:
 
 
 class Stores:
-    """The stores of this process, one connection each. Closed at the end of the block."""
+    """The stores of this process, with one connection each. The end of the block closes them."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -59,22 +59,22 @@ class Stores:
         self._shelves: dict[StoreAddress, Shelf] = {}
 
     def __enter__(self) -> Self:
-        """Nothing is opened before it is asked for."""
+        """Enter the block. Each store is opened when it is first used."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close what was opened."""
+        """Close the stores that were opened."""
         for store in self._open.values():
             store.close()
 
     def __getitem__(self, address: StoreAddress) -> Store:
-        """The live store at an address."""
+        """Return the live store at an address."""
         if address not in self._open:
             self._open[address] = connect(address, self._settings)
         return self._open[address]
 
     def source(self, address: StoreAddress) -> Source:
-        """The store at an address, to be read: perhaps a run of an archive."""
+        """Return the store to read from at an address: a live store, or a run of an archive."""
         if address.archive is None:
             return self[address]
         if address not in self._runs:
@@ -82,29 +82,30 @@ class Stores:
         return self._runs[address]
 
     def shelf(self, address: StoreAddress) -> Shelf:
-        """The place for archives at an address."""
+        """Return the place for archives at an address."""
         if address not in self._shelves:
             self._shelves[address] = archives(address, self._settings)
         return self._shelves[address]
 
     def place(self, address: StoreAddress) -> Place:
-        """What is at the address of a StreamStore."""
+        """Return the place at a StreamStore's address: a live store, or a place for archives."""
         return self.shelf(address) if address.kind.holds is Holds.ARCHIVES else self[address]
 
 
 def jobs(
     resources: Resources, settings: Settings, *, verify: bool = True, tasks: int = 1
 ) -> list[Job]:
-    """The copies that a file asks for, in its order.
+    """Return the jobs of a file's StreamCopies, in its order.
 
     Args:
-        resources: the file.
-        settings: the process's.
+        resources: the resources of the file.
+        settings: the settings of this process.
         verify: whether staged bytes are compared before they are published.
-        tasks: how many will run at once.
+        tasks: the number of tasks that will run at once.
 
     Raises:
         InvalidSpec: a copy names a store that is not in the file, or of the wrong kind.
+        AccessDenied: a move may not delete its source.
     """
     return [
         stream_job(copy, resources, settings, verify=verify, tasks=tasks)
@@ -115,7 +116,7 @@ def jobs(
 def stream_job(
     copy: StreamCopy, resources: Resources, settings: Settings, *, verify: bool, tasks: int
 ) -> Job:
-    """One copy of a file; see `jobs`."""
+    """Resolve a StreamCopy of a file to a job. Arguments and errors are those of `jobs`."""
     named = {
         source.store: store_of(copy, resources, field, source)
         for field, source in copy.spec.origins
@@ -153,16 +154,16 @@ def store_of(
     field: str,
     what: InStore | OrArchive,
 ) -> StreamStore:
-    """The StreamStore that a part of a resource is in.
+    """Return the StreamStore that a source or a target of a resource names.
 
     Args:
         copy: the resource.
-        resources: the file.
-        field: the part's.
-        what: the part.
+        resources: the resources of the file.
+        field: the field of the source or target, for the error's message.
+        what: the source or target.
 
     Raises:
-        InvalidSpec: it is not in the file, or none of the kind that is needed.
+        InvalidSpec: the store is not in the file, or is of the wrong kind.
     """
     field = f"{field}.{what.store_field}"
     found = resources.store(copy, what.store, field=field)
@@ -171,7 +172,7 @@ def store_of(
 
 
 def limits_of(spec: LimitsSpec) -> Limits:
-    """What a copy may use, as its spec says."""
+    """Return the limits that a copy's spec sets, with defaults for the rest."""
     default = Limits()
     return Limits(
         in_flight_bytes=spec.in_flight_bytes or default.in_flight_bytes,
@@ -185,9 +186,9 @@ class PlannedCopy:
 
     Attributes:
         job: the job.
-        plan: what is to be copied; None when the copy is complete.
-        recorded: whether the plan is in the store, so that a run goes on with it.
-        report: that the copy is complete, if it is.
+        plan: the plan; None when the copy is complete.
+        recorded: whether the plan is recorded in the target store, so that a run goes on with it.
+        report: the report of a copy that is already complete.
     """
 
     job: Job
@@ -197,7 +198,7 @@ class PlannedCopy:
 
 
 def plan_job(job: Job, stores: Stores) -> PlannedCopy:
-    """Plan a copy, or find the plan under which it was begun, or that it is complete."""
+    """Plan a copy. If the copy has begun, return its recorded plan; if it is complete, a report."""
     request = job.request
     found = resolve(request, [stores.place(source) for source in job.sources], stores[job.target])
     if found.plan is None:
@@ -215,13 +216,14 @@ def plan_job(job: Job, stores: Stores) -> PlannedCopy:
 
 
 def with_runs(job: Job, stores: Stores) -> Job:
-    """A job whose archives have their runs, to look at what was restored; what they lack is fine.
+    """Return a job that names the run of each archive, so that a restored target can be checked.
 
     Raises:
-        ArchiveNotFound, ArchiveDamaged: a run is not there any more, or cannot be read.
+        ArchiveNotFound, ArchiveDamaged: a run no longer exists, or cannot be read.
     """
     if all(source.archive is None for source in job.request.sources):
         return job
+    # This only looks, so bytes that a run lacks are no error.
     lenient = job.request.model_copy(update={"on_truncation": "Record"})
     chosen, _ = choose(lenient, [stores.place(address) for address in job.sources])
     runs = {source.store: source.pinned for source in chosen.sources}
@@ -233,17 +235,24 @@ def with_runs(job: Job, stores: Stores) -> Job:
 
 
 def finish_abort_job(job: Job, stores: Stores) -> bool:
-    """Go on with an abort that was cut off; whether there was one."""
+    """Finish an interrupted abort. Return whether there was one."""
     return finish_abort(job.request.copy_id, job.request.target, stores[job.target])
 
 
 def sweep_job(job: Job, stores: Stores) -> int:
-    """Delete what late drivers left of a copy that is complete; how many segments it was."""
+    """Delete segments that late drivers left of a complete copy. Return their number."""
     return sweep(job.request.copy_id, job.request.target, stores[job.target])
 
 
 def abort_job(job: Job, stores: Stores) -> bool:
-    """End a copy and delete all of it; False when there was nothing. Raises AbortRefused."""
+    """Abort a copy: delete its staging, its unpublished target and its journal.
+
+    Returns:
+        Whether there was anything to delete.
+
+    Raises:
+        AbortRefused: publishing has begun.
+    """
     request, target = job.request, stores[job.target]
     journal = Ledger(target, request.copy_id, request.target).load()
     done = abort(request.copy_id, request.target, target)

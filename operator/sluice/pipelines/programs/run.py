@@ -1,4 +1,4 @@
-"""Running a plan to its end, as the command line and drivers do."""
+"""Run a plan to its end, for the command line and for drivers."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tasks:
-    """Where the tasks of a plan run.
+    """The Spark application that runs a plan's tasks. It is started only if the plan needs tasks.
 
     Attributes:
-        spark: gives the application; called once, in the calling thread, and only if there is more
-            to move than one process moves by itself.
-        settings: of this process and the workers.
+        spark: starts the application and returns its context. It is called once, in the calling
+            thread, and only if there is more to move than one process moves by itself.
+        settings: settings of this process and of the workers.
         slots, around: see SparkExecutor; not called before `spark`.
     """
 
@@ -52,7 +52,7 @@ class Tasks:
     around: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def of(self, plan: Plan) -> LazyExecutor:
-        """Give the executor of a plan, which ends with its block."""
+        """Return an executor for a plan, to be used as a context manager."""
 
         def executor() -> SparkExecutor:
             return SparkExecutor(
@@ -68,7 +68,7 @@ class Tasks:
 
 
 def needs_tasks(plan: Plan, limits: Limits) -> bool:
-    """Tell whether a plan will ask for tasks at these limits, so that they may be made ready."""
+    """Tell whether a plan will need tasks at these limits, so that Spark can be started early."""
     if isinstance(plan, ArchiveRunPlan):
         return not (_is_small(plan) or is_slow(limits, OBJECT))
     if isinstance(plan, ScopeCopyPlan):
@@ -85,23 +85,24 @@ def run_plan(
     listener: Listener | None = None,
     patience: float | None = None,
 ) -> list[StreamReport]:
-    """Run the plan of a stream's copy to its end.
+    """Run the plan of a StreamCopy to its end.
 
     Args:
         plan: the plan.
         stores: the stores, which stay open.
         tasks: where tasks run.
-        limits: what the copy may use; asked before every round, and by the bytes that this process
-            moves.
-        listener: hears of every step.
+        limits: returns the current limits. It is called before every round, and before every block
+            that this process moves itself.
+        listener: is told of every step.
         patience: see CopyRunner.
 
     Returns:
-        A report for each stream; failures are in them.
+        A report for each stream; failures are in the reports.
 
     Raises:
-        SparkLost: the application is gone; the block that made it says what became of it.
-        SluiceError: it did not start.
+        SparkLost: the Spark application is gone. At the end of its block, `Application` raises the
+            error that says why.
+        SluiceError: Spark did not start.
     """
     sources, target = [stores.source(one) for one in plan.sources], stores[plan.target]
     here = InlineExecutor(sources, target, pace=RateLimiter(lambda: limits().bytes_per_second))
@@ -128,18 +129,18 @@ def run_scope(
     listener: ScopeListener | None = None,
     patience: float | None = None,
 ) -> ScopeReport:
-    """Run the plan of a scope to its end, or until nothing more can be done now.
+    """Run the plan of a ScopeCopy to its end, or until nothing more can be done now.
 
     Args:
         plan: the plan.
         stores: the stores, which stay open.
         tasks: where tasks run.
         limits: see ScopeRunner.
-        listener: hears of every step and of every stream that ends, from many threads.
-        patience: see CopyRunner; of each stream.
+        listener: is told of every step and of every stream that ends, by many threads.
+        patience: see CopyRunner; it holds for each stream.
 
     Returns:
-        What came of each stream; failures are in it.
+        The report with the result of each stream; failures are in it.
 
     Raises:
         SparkLost, SluiceError: see `run_plan`.
@@ -167,18 +168,22 @@ def run_archive(
     listener: Listener | None = None,
     patience: float | None = None,
 ) -> ArchiveReport:
-    """Run the plan of an archive's run to its end, and let go of runs that need not be kept.
+    """Run the plan of an archive's run to its end, then apply the retention policy.
 
     Args:
         plan: the plan.
         stores: the stores, which stay open.
         tasks: where tasks run.
         limits: see `run_plan`.
-        listener: hears of every step.
+        retention: returns which runs are kept; called after the run is recorded.
+        listener: is told of every step.
         patience: see Runner.
-        retention: which runs are kept; asked when the run is recorded.
+
+    Returns:
+        The report; a failure is in it.
 
     Raises:
+        InvalidSpec: the plan archives nothing.
         SparkLost, SluiceError: see `run_plan`.
     """
     archive = plan.archive

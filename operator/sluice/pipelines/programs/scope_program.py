@@ -1,4 +1,4 @@
-"""From a ScopeCopy to a report: what `program` does for a StreamCopy, for a whole scope."""
+"""Resolve, plan and abandon ScopeCopies, as `program` does for StreamCopies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ScopeJob:
-    """A ScopeCopy, resolved: what is asked for and between which stores."""
+    """A resolved ScopeCopy: the request, the addresses of its stores, and its limits."""
 
     name: str
     request: ScopeRequest
@@ -41,17 +41,17 @@ class ScopeJob:
 def all_jobs(
     resources: Resources, settings: Settings, *, verify: bool = True, tasks: int = 1
 ) -> list[Job | ScopeJob | ArchiveJob]:
-    """The copies of streams and of scopes, and the archives, that a file asks for, in its order.
+    """Return the jobs of all StreamCopies, ScopeCopies and StreamArchives of a file, in its order.
 
     Args:
-        resources: the file.
-        settings: the process's.
+        resources: the resources of the file.
+        settings: the settings of this process.
         verify: whether staged bytes are compared before they are published.
-        tasks: how many will run at once.
+        tasks: the number of tasks that will run at once.
 
     Raises:
-        InvalidSpec: a copy names a store that is not in the file, or of the wrong kind.
-        AccessDenied: a move's source may not be deleted.
+        InvalidSpec: a copy names a store that is not in the file, or that is of the wrong kind.
+        AccessDenied: a move may not delete its source.
     """
     found: list[Job | ScopeJob | ArchiveJob] = []
     for one in resources.order:
@@ -112,10 +112,10 @@ def plan_scope_job(job: ScopeJob, stores: Stores) -> ScopePlanned | ScopeEnded:
 
 
 def abandon_scope_job(job: ScopeJob, stores: Stores) -> str:
-    """Delete what the copy keeps where its target is, and what of it is not whole there.
+    """Delete the copy's log and its unpublished streams. Copied streams stay.
 
     Returns:
-        What was done, for people.
+        A text that tells the user what was done.
     """
     return abandon_scope(
         job.request,
@@ -126,7 +126,7 @@ def abandon_scope_job(job: ScopeJob, stores: Stores) -> str:
 
 
 def jobs_of_streams(job: ScopeJob, stores: Stores) -> list[Job]:
-    """The copy of each stream of a scope by itself, whether it is whole already or not."""
+    """Return a job for each stream of a scope's copy, also for streams that are already copied."""
     answer = resolve_scope(
         job.request,
         source=(job.source, stores.place(job.source)),

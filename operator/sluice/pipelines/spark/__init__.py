@@ -1,1 +1,1 @@
-"""Spark: configuration, context, executors, rounds as jobs."""
+"""Spark: its configuration and application, its executors, and rounds as Spark jobs."""

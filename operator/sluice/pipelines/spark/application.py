@@ -1,6 +1,6 @@
-"""Spark applications: their JVM started, a context in it, and all of it stopped in order.
+"""Start a Spark application, which is a JVM with a context in it, and stop it in order.
 
-What runs in them is none of this module's business; `spark` makes tasks of a copy's slices.
+The module `rounds` runs a copy's slices in the application.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 HEAP = "512m"
-"""Spark refuses to start with less than 450 MiB; what is not used is not taken."""
+"""Spark refuses to start with less than 450 MiB. Java takes no memory that it does not use."""
 
 STOP_SECONDS = 10.0
-"""How long Spark may take to stop, which includes deleting the executors' pods."""
+"""The time that Spark has to stop. Spark deletes the executors' pods in that time."""
 
 _TRACEBACK = "Traceback (most recent call last):"
 _CAUSE = "Caused by: "
 _LONGEST = 500
 
 TOO_MANY_FAILURES = 11
-"""The JVM's exit code when executors fail over and over."""
+"""The JVM's exit code when executors fail repeatedly."""
 
 
 class SparkLost(Exception):
-    """Spark's application is gone, and no later round can succeed either."""
+    """The Spark application is gone, so later rounds cannot succeed either."""
 
 
 class Application:
     """A Spark application. The JVM begins to start with the block and ends with it.
 
     Args:
-        configuration: Spark's.
-        heap: most memory for the JVM's objects, in Java's notation; they hold no stream data.
-        quiet: whether what Spark says is for --log-level debug only.
-        jvm: what starts and ends it.
+        configuration: Spark's configuration.
+        heap: the JVM's largest heap, in Java's notation. It holds no stream data.
+        quiet: whether Spark's messages are logged at debug level only.
+        jvm: the class that starts and ends the JVM.
 
     Raises:
-        InfrastructureError: there is no Java; or, at the end of the block, Spark was lost in it.
-        WaitingForExecutors: at the end of the block, executors failed over and over.
+        InfrastructureError: there is no Java; or, at the end of the block, Spark was lost.
+        WaitingForExecutors: at the end of the block, if executors failed repeatedly.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class Application:
         self._context: SparkContext | None = None
 
     def __enter__(self) -> Self:
-        """Let the JVM start, and do not wait for it."""
-        # All that Spark writes goes there. Workers may be about to end when it is removed.
+        """Begin to start the JVM, without waiting for it."""
+        # Spark writes all its files here. Workers may still be ending when the folder is removed.
         self._scratch = TemporaryDirectory(prefix="sluice-spark-", ignore_cleanup_errors=True)
         try:
             self._jvm = self._make_jvm(
@@ -89,13 +89,13 @@ class Application:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Stop the context in order, and the JVM without further ado."""
+        """Stop the context in order, then kill the JVM. Raise the reason if Spark was lost."""
         loss = _loss(self._jvm, error) if isinstance(error, SparkLost) else None
         try:
             if self._context is not None:
                 _stop(self._context, self._jvm)
         finally:
-            # The JVM first: PySpark would wait for an answer of one that still runs.
+            # The JVM first: while it runs, PySpark would wait for its answer.
             self._jvm.stop()
             _forget()
             self._scratch.cleanup()
@@ -103,7 +103,7 @@ class Application:
             raise loss from error
 
     def start(self) -> SparkContext:
-        """Wait for the JVM and start Spark in it.
+        """Wait for the JVM, start Spark in it, and return Spark's context.
 
         Raises:
             InfrastructureError: the JVM ended, or Spark refused to start.
@@ -117,7 +117,7 @@ class Application:
             settings = SparkConf().setAll(list(self._configuration.items()))
             self._context = SparkContext(conf=settings)
         except Exception as error:  # Py4J raises many kinds
-            said = first_line(error)  # asks the JVM for it
+            said = first_line(error)  # Py4J asks the JVM for the text
             raise InfrastructureError(
                 "; ".join([f"Spark did not start: {said}", *self._jvm.tail])
             ) from error
@@ -126,35 +126,35 @@ class Application:
 
 @contextmanager
 def local_spark(slots: int) -> Iterator[SparkContext]:
-    """A Spark application in this machine: a JVM and `slots` Python workers.
+    """Start a Spark application on this machine for a block: a JVM and `slots` Python workers.
 
     Args:
         slots: tasks at once.
 
     Raises:
-        InfrastructureError: there is no Java, the JVM did not start, or Spark was lost meanwhile.
+        InfrastructureError: there is no Java, the JVM did not start, or Spark was lost.
     """
     with Application(sparkconf.local(slots), quiet=True) as application:
         yield application.start()
 
 
 def _stop(context: SparkContext, jvm: Jvm) -> None:
-    """Stop Spark in order: its JVM's half, which deletes executors, and then PySpark's."""
+    """Stop Spark in order: first its half in the JVM, which deletes executors, then PySpark's."""
     from pyspark import SparkContext  # noqa: PLC0415 - slow, and only if Spark was started
 
-    # In a thread of its own, which has a connection of its own to the JVM: this one's may be where
-    # a signal has cut a call off.
+    # A new thread has its own connection to the JVM. On the connection of this thread, a signal may
+    # have interrupted a call.
     stopping = threading.Thread(target=_stop_in_jvm, args=(context,), name="stop", daemon=True)
     stopping.start()
     try:
         stopping.join(STOP_SECONDS)
     finally:
-        # PySpark's own server would wait a second for its connection to fall silent, and print
-        # that it broke: it ends in the background.
+        # PySpark's accumulator server would wait a second until its connection is idle, and print
+        # that the connection broke. So it ends in the background, without a message.
         server = context._accumulatorServer  # noqa: SLF001
         server.handle_error = lambda *_: None  # type: ignore[method-assign]
         threading.Thread(target=server.shutdown, name="accumulators", daemon=True).start()
-        # Python's garbage collector would go on telling the JVM which of its objects are done with.
+        # Otherwise Python's garbage collector would go on to tell the JVM of unused objects.
         gateway = SparkContext._gateway  # noqa: SLF001
         if gateway is not None:
             gateway._gateway_client.is_connected = False  # noqa: SLF001
@@ -164,7 +164,7 @@ def _stop(context: SparkContext, jvm: Jvm) -> None:
 
 
 def _stop_in_jvm(context: SparkContext) -> None:
-    """What context.stop() does in the JVM."""
+    """Do the part of `context.stop()` that runs in the JVM."""
     try:
         context._jsc.stop()  # noqa: SLF001
     except Exception as error:  # noqa: BLE001 - whatever it is, the application is gone
@@ -172,7 +172,7 @@ def _stop_in_jvm(context: SparkContext) -> None:
 
 
 def _forget() -> None:
-    """Let PySpark start anew in this process: it keeps one gateway for good otherwise."""
+    """Make PySpark forget its gateway, so that Spark can start again in this process."""
     from pyspark import SparkContext  # noqa: PLC0415
 
     gateway = SparkContext._gateway  # noqa: SLF001
@@ -183,7 +183,7 @@ def _forget() -> None:
 
 
 def _loss(jvm: Jvm, error: SparkLost) -> InfrastructureError:
-    """What became of Spark."""
+    """Return the error that says why Spark was lost."""
     code = jvm.exit_code(seconds=2)
     if code == TOO_MANY_FAILURES:
         return WaitingForExecutors("executors failed over and over, and Spark gave up")
@@ -192,7 +192,7 @@ def _loss(jvm: Jvm, error: SparkLost) -> InfrastructureError:
 
 
 def first_line(error: Exception) -> str:
-    """What a person needs of a stack trace: what Python raised, or the first cause in Java."""
+    """Return the useful line of a stack trace: Python's exception, or the first cause in Java."""
     try:
         lines = str(error).splitlines()
     except Exception:  # noqa: BLE001 - Py4J asks the JVM for the text, which may be gone

@@ -1,7 +1,7 @@
-"""Becomes one of Spark's executors: what the image does at the word `executor`.
+"""Turn this process into a Spark executor: the image's entrypoint for the argument `executor`.
 
-Spark says by environment variables what the executor is to be, and leaves it to the image to make
-a command of them.
+Spark describes the executor in environment variables. It leaves it to the image to build Java's
+command line from them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ARGUMENTS = {
 
 
 def arguments(environment: Mapping[str, str]) -> list[str]:
-    """Java's arguments for the executor that the environment describes.
+    """Return Java's arguments for the executor that the environment describes.
 
     Raises:
         KeyError: a variable is missing.
@@ -43,7 +43,7 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
 
 
 def _settings(environment: Mapping[str, str]) -> list[str]:
-    """The driver's settings, in its order; those about Java's modules are among ours."""
+    """Return the driver's `-Dspark.` options, in its order. `java.options` has all others."""
     found = [
         (int(match[1]), value)
         for key, value in environment.items()
@@ -53,7 +53,7 @@ def _settings(environment: Mapping[str, str]) -> list[str]:
 
 
 def main() -> None:
-    """Become the executor."""
+    """Replace this process by the executor's JVM."""
     os.environ["SPARK_LOCAL_IP"] = os.environ["SPARK_EXECUTOR_POD_IP"]
     program = java()
     os.execv(program, [program, *arguments(os.environ)])  # noqa: S606 - no shell is the point

@@ -1,8 +1,8 @@
-"""How Java is called for Spark, in a driver and in an executor.
+"""Build Java's command line for Spark, in a driver and in an executor.
 
-`spark-submit` starts a JVM to find out how to start the JVM, which costs more than a second. What
-it finds out is always the same for one version of Spark, and PySpark's is pinned, so it stands
-here; a test compares it with what Spark's launcher says.
+`spark-submit` starts a JVM to find out how to start the JVM, which takes more than a second. The
+answer is the same for each version of Spark, and PySpark's version is pinned. So the options stand
+here. A test compares them with the output of Spark's launcher.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ MODULE_OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-"""What Spark wants of Java's modules. Its launcher names more: `jdk.incubator.vector`, which only
-machine learning uses, and options that weaken checks of certificates, or are for Derby."""
+"""Options that Spark needs for Java's modules. Spark's launcher has more, which are left out:
+`jdk.incubator.vector`, which only machine learning uses, and options that weaken the checks of
+certificates or are for Derby."""
 
 LEAN_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
@@ -55,11 +56,15 @@ LEAN_OPTIONS = (
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
 )
-"""The JVM schedules tasks and sees none of the data: it should start fast and stay small."""
+"""The JVM schedules tasks and sees no data, so these options make it start fast and stay small."""
 
 
 def jars() -> Path:
-    """The folder of Spark's jars: PySpark's own, whatever SPARK_HOME says."""
+    """Return the folder of PySpark's jars. SPARK_HOME is ignored.
+
+    Raises:
+        InfrastructureError: PySpark is not installed.
+    """
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         raise InfrastructureError("PySpark is not installed", remedy="Install sluice again.")
@@ -67,15 +72,15 @@ def jars() -> Path:
 
 
 def archive() -> Path:
-    """Where the image has its archive of loaded classes; Java checks that it fits the jars."""
+    """Return the path of the image's class-data archive. Java checks that it fits the jars."""
     return Path(sys.prefix, "lib", "spark.jsa")
 
 
 def java() -> str:
-    """The `java` program: JAVA_HOME's, or the one on PATH.
+    """Return the path of the `java` program: from JAVA_HOME if it is set, else from PATH.
 
     Raises:
-        InfrastructureError: there is none.
+        InfrastructureError: there is no such program.
     """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=f"{home}/bin" if home else None)
@@ -88,11 +93,11 @@ def java() -> str:
 
 
 def options(heap: str, properties: Mapping[str, str]) -> list[str]:
-    """Java's options before the name of the main class.
+    """Return Java's options, which come before the name of the main class.
 
     Args:
-        heap: most memory for objects, in Java's notation.
-        properties: of the system.
+        heap: the largest heap, in Java's notation.
+        properties: system properties.
     """
     shared = archive()
     return [
@@ -103,6 +108,6 @@ def options(heap: str, properties: Mapping[str, str]) -> list[str]:
         *(f"-D{key}={value}" for key, value in properties.items()),
         "-Dlog4j2.configurationFile=" + str(Path(__file__).with_name("log4j2.properties")),
         "-cp",
-        # In a fixed order, which an archive of classes depends on.
+        # Sorted: the class-data archive is valid for one order of the jars only.
         ":".join(str(jar) for jar in sorted(jars().glob("*.jar"))),
     ]

@@ -1,4 +1,4 @@
-"""Spark's JVM as a child of this process, started without Spark's own scripts."""
+"""Start Spark's JVM as a child process, without Spark's own scripts."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ START_SECONDS = 120.0
 
 
 class Jvm:
-    """A JVM with Spark's gateway for Python in it; it ends when this process does.
+    """A JVM that runs Spark's gateway for Python. It ends when this process ends.
 
     Args:
-        heap: most memory for objects, in Java's notation.
-        scratch: a folder for its files.
-        address: the machine's, for Spark, which guesses it otherwise.
-        quiet: whether what Spark says is for --log-level debug only.
+        heap: the largest heap, in Java's notation.
+        scratch: a folder for the JVM's files.
+        address: the machine's address for Spark, which would guess one otherwise.
+        quiet: whether Spark's messages are logged at debug level only.
 
     Attributes:
-        process: the JVM's.
-        tail: the last lines that it said.
+        process: the JVM's process.
+        tail: the last lines that the JVM wrote to stderr.
 
     Raises:
         InfrastructureError: there is no Java.
@@ -72,24 +72,24 @@ class Jvm:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the JVM runs."""
         return self.process.poll() is None
 
     def exit_code(self, *, seconds: float) -> int | None:
-        """Its exit code, if it ends by itself within this time."""
+        """Return the JVM's exit code; None if it does not end within this time."""
         try:
             return self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def connect(self) -> JavaGateway:
-        """Wait until it serves, and connect to it.
+        """Wait until the gateway serves, and connect to it.
 
         Raises:
-            InfrastructureError: it ended, or did not serve in time.
+            InfrastructureError: the JVM ended, or did not serve in time.
         """
         deadline = time.monotonic() + START_SECONDS
-        while not self._info.exists():  # appears whole, under its name
+        while not self._info.exists():  # the gateway renames it into place when it is complete
             if not self.alive or time.monotonic() > deadline:
                 self._reader.join(timeout=1)
                 raise InfrastructureError(
@@ -102,7 +102,7 @@ class Jvm:
         return _gateway(port, info[8 : 8 + length].decode(), self.process)
 
     def stop(self) -> None:
-        """End it at once: what there was to be tidied up, stopping Spark has."""
+        """Kill the JVM at once. Stopping the context has done the cleaning up before."""
         self.process.kill()
         self.process.wait()
         if self.process.stdin is not None:
@@ -110,7 +110,7 @@ class Jvm:
         self._reader.join(timeout=5)
 
     def _relay(self) -> None:
-        """Log what the JVM and Python workers say on stderr."""
+        """Log the lines that the JVM and the Python workers write to stderr."""
         if self.process.stderr is None:
             return
         with self.process.stderr as lines:
@@ -123,9 +123,10 @@ class Jvm:
 
 
 def read_line(line: str) -> tuple[int, dict[str, Any]]:
-    """A line of the JVM's stderr as a level and the parts of a log line.
+    """Parse a line of the JVM's stderr into a log level and the fields of a log entry.
 
-    Lines of log4j are JSON (log4j2.properties); others come from Java itself or Python workers.
+    Lines of log4j are JSON (see log4j2.properties). Others come from Java itself or from Python
+    workers, and become warnings.
     """
     try:
         said = json.loads(line)
@@ -138,7 +139,7 @@ def read_line(line: str) -> tuple[int, dict[str, Any]]:
 
 
 def _gateway(port: int, token: str, process: subprocess.Popen[bytes]) -> JavaGateway:
-    """PySpark's view of a JVM that serves at this port."""
+    """Connect PySpark to the gateway of a JVM that serves at this port."""
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - slow
 
     given = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": token}

@@ -1,7 +1,7 @@
-"""Executors on Kubernetes: what the driver knows of its pod and of theirs, and waiting for them.
+"""Read the pod of the driver and the template of its executors, and wait for the executors.
 
-Nothing here asks the API server for anything. Spark's JVM does, for executor pods only; how many of
-them are there is asked of the JVM.
+Nothing here calls the API server. Only Spark's JVM does, for executor pods. The driver asks the JVM
+how many executors are registered.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Text = Annotated[str, BeforeValidator(lambda value: str(value) if value is not 
 
 
 class _Part(BaseModel):
-    """A part of a pod, as far as it matters here."""
+    """A part of a pod template, with the fields that are used here."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -62,10 +62,10 @@ class _Document(_Part):
 
 
 def own_pod(environment: Mapping[str, str] = os.environ) -> Pod:
-    """The pod of this process, from POD_NAME, POD_UID, POD_IP and POD_NAMESPACE.
+    """Return the pod of this process, from POD_NAME, POD_UID, POD_IP and POD_NAMESPACE.
 
     Raises:
-        InvalidSpec: one of them is not set.
+        InvalidSpec: one of these variables is not set.
     """
     names = ("POD_NAME", "POD_UID", "POD_IP", "POD_NAMESPACE")
     missing = [name for name in names if not environment.get(name)]
@@ -78,10 +78,10 @@ def own_pod(environment: Mapping[str, str] = os.environ) -> Pod:
 
 
 def read_template(path: Path) -> Template:
-    """What the template of executors' pods says of its first container.
+    """Read the first container's image and resources from the template of the executors' pods.
 
     Raises:
-        InvalidSpec: it cannot be read or is no Pod with an image.
+        InvalidSpec: the file cannot be read, or is not a Pod with an image.
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -110,13 +110,13 @@ def read_template(path: Path) -> Template:
 
 
 class Crew:
-    """The executors of an application, as many as there are at the moment.
+    """The executors of an application, whose number changes while it runs.
 
     Args:
-        context: the application.
-        executors: those that are asked for.
-        seconds: how long to wait for the first before the copy gives up.
-        check: called while waiting; raises to stop it.
+        context: Spark's context.
+        executors: the executors that Spark was asked for.
+        seconds: how long to wait while there is no executor, before the copy gives up.
+        check: called while waiting; an exception of it ends the waiting.
     """
 
     def __init__(
@@ -135,22 +135,22 @@ class Crew:
 
     @property
     def present(self) -> int:
-        """Executors that are registered now."""
+        """The number of executors that are registered now."""
         # PySpark has no public way to ask.
         return int(self._context._jsc.sc().getExecutorIds().size())  # noqa: SLF001
 
     def slots(self) -> int:
-        """Tasks at once in those that are here; lost ones count again when they are replaced."""
+        """Return how many tasks the registered executors run at once; never less than one runs."""
         return max(1, self.present) * self._cores
 
     def wait(self) -> None:
         """Wait for all executors.
 
-        When the time is over and some are here, the copy goes on with those: others join in when
-        there is room.
+        If only some have registered in time, the copy goes on with these. Others join later, when
+        the cluster has room for them.
 
         Raises:
-            WaitingForExecutors: not one came in time.
+            WaitingForExecutors: no executor has registered in time.
         """
         deadline = time.monotonic() + self._seconds
         while (present := self.present) < self._count:
@@ -164,10 +164,12 @@ class Crew:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Let no round wait for ever where all executors are lost and none comes back.
+        """Return the block of a round. Cancel the round if there is no executor for too long.
+
+        Without this a round would wait for ever once all executors are lost.
 
         Raises:
-            WaitingForExecutors: none was there for too long; the round was cancelled.
+            WaitingForExecutors: the round was cancelled.
         """
         done = threading.Event()
         cancelled = threading.Event()

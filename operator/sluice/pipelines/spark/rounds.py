@@ -1,9 +1,9 @@
-"""Slices as Spark tasks.
+"""Run slices as Spark tasks.
 
 A round is one Spark job with as many tasks as there are slots. Tasks get slices and store
-addresses, never credentials: each worker process reads those from its own credentials folder and
-keeps its connections for the rounds that follow. Spark's own retries stay on: a task is safe to run
-again, or twice at once, because the store fences it.
+addresses, never credentials. Each worker process reads these from its own credentials folder, and
+keeps its connections for later rounds. Spark's own retries stay on: a task is safe to run again, or
+twice at once, because the store fences it.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
 
 _MOST_RUNS: Final = 16
-"""Runs of archives that a worker process keeps at hand: as many streams are restored at once."""
+"""Runs of archives that a worker process keeps open: as many streams are restored at once."""
 
 
 @cache
 def _store(address: StoreAddress, settings: Settings) -> Source:
-    """A worker process's store; it lives as long as the process."""
+    """Return this worker process's connection to a source. It is kept until the process ends."""
     return open_source(address, settings)
 
 
 @lru_cache(maxsize=_MOST_RUNS)
 def _run(address: StoreAddress, settings: Settings) -> Source:
-    """A run of an archive that a worker process reads, with its manifest; a scope has many."""
+    """Open a run of an archive, with its manifest. The cache is bounded: a scope has many runs."""
     return open_source(address, settings)
 
 
 def _source(work: Slice, sources: Sequence[StoreAddress], settings: Settings) -> Source:
-    """The store that a slice is read from."""
+    """Return the store that a slice is read from."""
     address = sources[work.store]
     if work.archive is None:
         return _store(address, settings)
@@ -57,7 +57,7 @@ def _source(work: Slice, sources: Sequence[StoreAddress], settings: Settings) ->
 
 @cache
 def _target(address: StoreAddress, settings: Settings) -> Store | Shelf:
-    """A worker process's store to write to, or its place for archives."""
+    """Return this worker process's target: a store, or a place for archives."""
     return archives(address, settings) if address.holds_archives else connect(address, settings)
 
 
@@ -68,7 +68,7 @@ def _run_task(
     target: StoreAddress,
     settings: Settings,
 ) -> Iterator[SliceResult]:
-    """What a task does: its slices, one after the other."""
+    """Run the slices of a task, one after the other. This runs in a worker process."""
 
     def stores(work: Slice) -> Ends:
         return _source(work, sources, settings), _target(target, settings)
@@ -78,16 +78,16 @@ def _run_task(
 
 
 class SparkExecutor:
-    """Runs slices in a Spark application.
+    """An executor that runs slices in a Spark application.
 
     Args:
-        context: the application.
+        context: Spark's context.
         sources: the stores to read from.
         target: the store to write to.
-        settings: of the workers.
-        slots: tasks at once, asked before every round; None to ask Spark, which is right as long
-            as nothing comes or goes.
-        around: makes the block in which a round runs.
+        settings: settings for the workers.
+        slots: returns the number of tasks at once; called before every round. None to ask Spark,
+            which is right only while no executors come or go.
+        around: returns the block in which a round runs.
     """
 
     def __init__(
@@ -107,17 +107,18 @@ class SparkExecutor:
 
     @property
     def slots(self) -> int:
-        """See Executor."""
+        """How many tasks run at once. Raises SparkLost if the application is gone."""
         try:
             return self._slots()
         except Exception as error:
             raise SparkLost(first_line(error)) from error
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-        """See Executor.
+        """Run all tasks as one Spark job; see Executor.
 
         Raises:
             SparkLost: the application is gone.
+            InfrastructureError: the job failed.
         """
         shares = [list(task) for task in tasks]
         try:
@@ -137,25 +138,25 @@ class SparkExecutor:
 
 
 class LazyExecutor:
-    """Slices in a Spark application that is started once there is something to run.
+    """An executor that starts its Spark application when it is first used.
 
     Args:
-        make: starts it.
+        make: starts the application.
 
     Raises:
-        SluiceError: at the end of the block: why it did not start. To the streams that wait for it
-            this is no error of theirs, after which they would try again in the same process.
+        SluiceError: at the end of the block, if the application did not start. Within the block the
+            error is hidden from the streams: they would retry a SluiceError in the same process.
     """
 
     def __init__(self, make: Callable[[], SparkExecutor]) -> None:
         self._make = make
 
     def __enter__(self) -> Self:
-        """Nothing is started yet."""
+        """Enter the block. Spark is not started yet."""
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Say why the application did not start, where that ended the block."""
+        """Raise the original error if the application did not start."""
         if isinstance(error, _NotStartedError):
             raise error.why from None
 
@@ -168,16 +169,16 @@ class LazyExecutor:
 
     @property
     def slots(self) -> int:
-        """See Executor."""
+        """How many tasks run at once; see SparkExecutor. Starts the application if needed."""
         return self._executor.slots
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-        """See SparkExecutor."""
+        """Run all tasks; see SparkExecutor. Start the application if needed."""
         return self._executor.run(tasks)
 
 
 class _NotStartedError(Exception):
-    """The application did not start."""
+    """The application did not start. Not a SluiceError, which streams would retry."""
 
     def __init__(self, why: SluiceError) -> None:
         super().__init__(str(why))
@@ -185,7 +186,7 @@ class _NotStartedError(Exception):
 
 
 def _is_stopped(context: SparkContext) -> bool:
-    """Whether the application is gone, or its JVM."""
+    """Tell whether the application or its JVM is gone."""
     try:
         return bool(context._jsc.sc().isStopped())  # noqa: SLF001 - not public in PySpark
     except Exception:  # noqa: BLE001 - of many kinds, by what broke first

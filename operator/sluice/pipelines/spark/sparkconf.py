@@ -1,8 +1,8 @@
-"""Spark's configuration, as plain values: what runs in this process, and what runs in pods.
+"""Make Spark's configuration, for tasks in this process and for tasks in executor pods.
 
 The driver is always in client mode: its JVM is a child of the process that runs the copy. With
-executors it makes their pods itself, and needs the right to create, get, list, watch and delete
-pods in its namespace, and none else; what Spark would like to do beyond is turned off here.
+executors, Spark makes their pods itself. It needs the right to create, get, list, watch and delete
+pods in its namespace. Features of Spark that need further rights are turned off here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TRIES = 4
 
 DRIVER_PORT = 7078
 BLOCK_PORT = 7079
-"""Fixed, so that a NetworkPolicy can name them."""
+"""Both ports are fixed, so that a NetworkPolicy can name them."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -38,10 +38,10 @@ _COMMON = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
     "spark.python.authenticate.socketTimeout": "60s",
-    # Workers are started by `python -m`, which imports what lies in the working directory.
+    # Spark starts workers by `python -m`, which would import modules of the working directory.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
-    # Without these glibc keeps large blocks that were freed, as many as happen to lie behind a
-    # small one, so that a worker's memory depended on how much it had moved.
+    # Without these, glibc does not return freed large blocks to the system if a small block lies
+    # behind them. A worker's memory would then grow with the bytes that it has moved.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(4 * _MIB),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(32 * _MIB),
 }
@@ -57,12 +57,12 @@ _OURS = (
     "spark.kubernetes.executor.podTemplate",
     "spark.kubernetes.executor.podNamePrefix",
 )
-"""What nobody may set from outside: the copy would not run, or not be safe."""
+"""Prefixes of settings that profiles may not change: the copy would not run, or not be safe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """The pod that a driver runs in, from the downward API."""
+    """The pod that a driver runs in, as the downward API describes it."""
 
     name: str
     uid: str
@@ -72,14 +72,14 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What Spark has to be told apart from the template, since it overwrites it.
+    """A pod template, and its fields that Spark overwrites. These are set in Spark's configuration.
 
     Attributes:
         file: the pod template.
-        image: of the first container.
-        pull_policy: of the image.
-        cpu: processors requested, as a quantity.
-        cpu_limit: most processors, as a quantity.
+        image: the image of the first container.
+        pull_policy: the pull policy of that image.
+        cpu: the requested processors, as a quantity.
+        cpu_limit: the limit of processors, as a quantity.
         memory: bytes for the whole container; None when the template does not say.
     """
 
@@ -93,14 +93,14 @@ class Template:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executors:
-    """Executors that a copy asks for.
+    """The executors that a copy asks for.
 
     Attributes:
-        count: how many.
+        count: their number.
         cores: tasks at once in each.
-        heap: bytes of each one's JVM; the rest of its memory is for Python.
-        template: of their pods.
-        pod: the driver's.
+        heap: heap of each executor's JVM, in bytes; the rest of its memory is for Python.
+        template: the template of their pods.
+        pod: the driver's pod.
     """
 
     count: int
@@ -111,16 +111,19 @@ class Executors:
 
     @property
     def slots(self) -> int:
-        """Tasks at once in all of them."""
+        """Tasks at once in all executors."""
         return self.count * self.cores
 
 
 def local(slots: int, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Everything in this process's JVM and its Python workers.
+    """Return the configuration for tasks in Python workers of this process's JVM.
 
     Args:
         slots: tasks at once.
         extra: settings that an administrator adds.
+
+    Raises:
+        InvalidSpec: a profile may not change a setting of `extra`.
     """
     return {
         **_COMMON,
@@ -132,14 +135,14 @@ def local(slots: int, extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def kubernetes(executors: Executors, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Tasks in pods that the driver makes from a template.
+    """Return the configuration for tasks in executor pods, which Spark makes from a template.
 
     Args:
-        executors: which.
+        executors: the executors.
         extra: settings that an administrator adds.
 
     Raises:
-        InvalidSpec: a setting is not to be set, or the memory does not suffice.
+        InvalidSpec: a profile may not change a setting of `extra`, or the memory is too small.
     """
     pod, template = executors.pod, executors.template
     sizes = {
@@ -152,12 +155,12 @@ def kubernetes(executors: Executors, extra: Mapping[str, str] | None = None) -> 
     }
     return {
         **_COMMON,
-        # The driver waits for executors itself, with a deadline, and does without dead ones.
+        # The driver waits for executors itself (see `Crew.wait`), so Spark must not wait as well.
         "spark.scheduler.minRegisteredResourcesRatio": "0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "0s",
         "spark.kubernetes.allocation.batch.delay": "200ms",
         "spark.kubernetes.allocation.batch.size": "10",
-        # A pod that is gone without a goodbye is missed within 20 s, a node that is within 60 s.
+        # Spark notices a vanished pod within 20 s, and a vanished node within 60 s.
         "spark.kubernetes.executor.apiPollingInterval": "10s",
         "spark.kubernetes.executor.missingPodDetectDelta": "10s",
         "spark.network.timeout": "60s",
@@ -179,7 +182,7 @@ def kubernetes(executors: Executors, extra: Mapping[str, str] | None = None) -> 
         "spark.kubernetes.executor.podTemplateFile": str(template.file),
         "spark.kubernetes.container.image": template.image,
         "spark.kubernetes.container.image.pullPolicy": template.pull_policy,
-        # Each of these keeps a kind of object, and the right to it, out of the driver's Role.
+        # Each of these saves the driver's Role the right to one more kind of object.
         "spark.kubernetes.executor.disableConfigMap": "true",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
@@ -189,9 +192,9 @@ def kubernetes(executors: Executors, extra: Mapping[str, str] | None = None) -> 
 
 
 def prefix(pod: Pod) -> str:
-    """What the names of an attempt's executors begin with: no other attempt's do.
+    """Return a prefix for the names of executor pods that is unique to this driver's pod.
 
-    A name begins with a letter or a digit and has letters, digits and `-` only.
+    It begins with a letter or a digit, and has lower-case letters, digits and `-` only.
     """
     name = re.sub(r"[^a-z0-9-]", "-", pod.name.lower()).strip("-")
     tail = re.sub(r"[^a-z0-9]", "", pod.uid.lower())[:8]
@@ -199,10 +202,10 @@ def prefix(pod: Pod) -> str:
 
 
 def checked(extra: Mapping[str, str]) -> Mapping[str, str]:
-    """Settings from outside, if they are none of those that Sluice sets.
+    """Return a profile's settings after checking that none of them is reserved for Sluice.
 
     Raises:
-        InvalidSpec: one is.
+        InvalidSpec: a setting is reserved, or is not a setting of Spark.
     """
     for key in extra:
         if not key.startswith("spark.") or key.startswith(_OURS):
@@ -214,12 +217,12 @@ def checked(extra: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def megabytes(size: int) -> str:
-    """A size in Java's notation, rounded down: 512 MiB is `512m`."""
+    """Return a size in Java's notation, rounded down: 512 MiB is `512m`."""
     return f"{size // _MIB}m"
 
 
 def _overhead(executors: Executors) -> str | None:
-    """What is left for Python of an executor's memory; None to let Spark choose."""
+    """Return the part of an executor's memory that is left for Python; None to let Spark choose."""
     memory = executors.template.memory
     if memory is None:
         return None
