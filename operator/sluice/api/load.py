@@ -1,4 +1,4 @@
-"""From YAML to resources, with errors that name the file's document, the field and the remedy."""
+"""Read resources from YAML, with errors that name the document, the field and the remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _MODELS: Final = {kind.name: kind.model for kind in KINDS}
-"""What a file may hold. An EphemeralStream is checked, and is for the operator alone."""
+"""The models of the kinds that a file may hold. EphemeralStreams are checked and then ignored:
+only the operator handles them.
+"""
 
 _NAMES: Final = [kind.name for kind in DRIVEN]
 
@@ -33,8 +35,8 @@ class Resources:
     """The resources of a file.
 
     Attributes:
-        order: the copies, of streams and of scopes, and the archives, in the file's order.
-        stores: what they name, by (namespace, name).
+        order: the StreamCopies, ScopeCopies and StreamArchives, in the file's order.
+        stores: the StreamStores, by (namespace, name).
     """
 
     order: list[StreamCopy | ScopeCopy | StreamArchive] = field(default_factory=list)
@@ -58,10 +60,10 @@ class Resources:
     def store(
         self, copy: StreamCopy | ScopeCopy | StreamArchive, name: str, *, field: str
     ) -> StreamStore:
-        """The store that a copy or an archive names in a field.
+        """Return the StreamStore that a copy or an archive names in a field.
 
         Raises:
-            InvalidSpec: there is none in its namespace.
+            InvalidSpec: the file has no such StreamStore in the resource's namespace.
         """
         found = self.stores.get((copy.metadata.namespace, name))
         if found is None:
@@ -75,15 +77,15 @@ class Resources:
 
 
 def load(text: str, *, copies: bool = True) -> Resources:
-    """The Sluice resources in a YAML text of one or more documents; other groups are passed over.
+    """Read Sluice's resources from a YAML text of one or more documents. Skip other API groups.
 
     Args:
         text: the text.
-        copies: whether there has to be a StreamCopy, a ScopeCopy or a StreamArchive.
+        copies: whether the text must have a StreamCopy, a ScopeCopy or a StreamArchive.
 
     Raises:
         InvalidSpec: the text is no YAML, a resource has a wrong, missing or unknown field, two
-            have one name, or there is no copy and no archive.
+            resources have the same name, or a copy or archive is required and missing.
     """
     try:
         documents = list(yaml.safe_load_all(text))
@@ -105,7 +107,7 @@ def load(text: str, *, copies: bool = True) -> Resources:
 
 
 def _add(resources: Resources, document: Any, number: int) -> None:
-    """Take one document in."""
+    """Check one document, and add its resource."""
     where = f"document {number}"
     if not isinstance(document, dict):
         raise InvalidSpec(f"{where} is not a mapping", remedy="A resource begins with apiVersion.")
@@ -128,7 +130,7 @@ def _add(resources: Resources, document: Any, number: int) -> None:
 
 
 def _place(resources: Resources, resource: Resource) -> None:
-    """Put a resource where it is found."""
+    """Add a resource; raise InvalidSpec if its name is taken."""
     if isinstance(resource, StreamStore):
         key = (resource.metadata.namespace, resource.metadata.name)
         if key in resources.stores:
@@ -143,13 +145,18 @@ def _place(resources: Resources, resource: Resource) -> None:
 
 
 def _twice(resource: Resource) -> InvalidSpec:
-    """The refusal of a second resource of one kind, namespace and name."""
+    """Give the error for a second resource of the same kind, namespace and name."""
     many = f"{type(resource).__name__}s".replace("ys", "ies")
     return InvalidSpec(f"there are two {many} {resource.metadata.name!r}", field="metadata.name")
 
 
 def invalid(error: ValidationError, where: str) -> InvalidSpec:
-    """All that is wrong with a resource, led by the first field; `where` says which it is."""
+    """Give one error with all mistakes of a resource, the first field leading.
+
+    Args:
+        error: pydantic's.
+        where: the resource, to name in the message.
+    """
     found = error.errors(include_url=False, include_input=False)
     fields = [_path(_as_written(problem)) for problem in found]
     messages = [
@@ -166,13 +173,16 @@ def invalid(error: ValidationError, where: str) -> InvalidSpec:
 
 
 def _as_written(problem: ErrorDetails) -> Iterator[str | int]:
-    """Where a mistake is. A field that is left out comes under its name in Python."""
+    """Yield the parts of a mistake's place, as users write them.
+
+    When a validator of ours refuses a field that is left out, pydantic gives its Python name.
+    """
     ours = problem["type"] == "value_error"
     for place in problem["loc"]:
         yield to_camel(place) if ours and isinstance(place, str) and "_" in place else place
 
 
 def _path(places: Iterable[str | int]) -> str:
-    """A field as Kubernetes writes it: `spec.sources[1].stream`."""
+    """Write the path of a field as Kubernetes does: `spec.sources[1].stream`."""
     parts = [f"[{place}]" if isinstance(place, int) else f".{place}" for place in places]
     return "".join(parts).removeprefix(".")

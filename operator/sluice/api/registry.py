@@ -1,4 +1,7 @@
-"""The registry of kinds: one record for each, from which all else follows that needs no code."""
+"""List the kinds of resources, one record each.
+
+CRDs, tables, watches, the resync and finalizers follow from these records.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,9 @@ class Column:
 
     Attributes:
         name: its heading.
-        path: where the value is.
-        type: as OpenAPI calls it.
-        wide: whether it is shown with `-o wide` only.
+        path: the JSONPath of the value.
+        type: its OpenAPI type.
+        wide: whether `kubectl` shows it with `-o wide` only.
     """
 
     name: str
@@ -40,7 +43,7 @@ class Column:
     wide: bool = False
 
     def written(self) -> dict[str, object]:
-        """Write it as an entry of the definition."""
+        """Give the column as an entry of the CustomResourceDefinition."""
         entry: dict[str, object] = {"name": self.name, "type": self.type, "jsonPath": self.path}
         return entry | ({"priority": 1} if self.wide else {})
 
@@ -57,11 +60,11 @@ class Lifecycle(StrEnum):
     """How long the work for a resource lasts."""
 
     FINITE = "Finite"
-    """It comes to an end, and is not begun again unless a user asks."""
+    """The work ends. It begins again only if a user asks."""
     SCHEDULED = "Scheduled"
-    """It comes to an end, and is begun again at times."""
+    """The work ends, and begins again on a schedule."""
     CONTINUOUS = "Continuous"
-    """It goes on as long as the resource is there."""
+    """The work goes on as long as the resource exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,12 @@ class KindSpec:
         plural: its name in the API's paths.
         short: its short name for `kubectl`.
         lifecycle: how long the work for it lasts.
-        finalizer: what stands on a resource while it holds something in a store, or is held, behind
-            the group's name.
-        driven: whether drivers work for it, in Jobs.
-        uses_stores: whether it names StreamStores, which are held for it.
+        finalizer: its finalizer's name without the group. A resource has it while it keeps
+            something in a store, or while other resources need it.
         columns: what `kubectl get` shows.
         conditions: the conditions that it may have, and what each says while it is True.
+        driven: whether drivers work for it, in Jobs.
+        uses_stores: whether it names StreamStores. The operator protects these while they are used.
     """
 
     model: type[Resource]
@@ -95,7 +98,7 @@ class KindSpec:
 
     @property
     def name(self) -> str:
-        """As in `kind:`."""
+        """The kind's name, as in a manifest's `kind:`."""
         return self.model.__name__
 
 
@@ -251,10 +254,10 @@ KINDS: Final = (
         },
     ),
 )
-"""All kinds, each known by this record alone: the rest of Sluice iterates over it."""
+"""All kinds. Other code iterates over these records."""
 
 Copy = StreamCopy | ScopeCopy | StreamArchive
 """A resource that drivers work for."""
 
 DRIVEN: Final = tuple(kind for kind in KINDS if kind.driven)
-"""Those that drivers work for."""
+"""The kinds that drivers work for."""

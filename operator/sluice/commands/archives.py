@@ -1,4 +1,4 @@
-"""`sluice archive`: archives in a bucket or a directory, without a Kubernetes."""
+"""Implement `sluice archive`: work with archives in a bucket or a directory, without Kubernetes."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def restore(
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
         ended = run_job(job, stores, spark, settings, patience)
-    if ended is None:  # only what is suspended has no end, and this is not
+    if ended is None:  # for the type checker: only a suspended job has no result
         return
     if output == "json":
         print_json(ended.json)
@@ -327,7 +327,7 @@ def restore_id(
     *,
     append: bool,
 ) -> str:
-    """The identity of a restore: the same command goes on with what it has begun."""
+    """Return the identity of a restore. The same command has the same one, so it goes on."""
     place, choice = source
     there = {"uri": place.uri, "endpoint": place.endpoint, **choice.model_dump(mode="json")}
     wish = {
@@ -338,12 +338,12 @@ def restore_id(
 
 
 def _resources(file: str | None) -> Resources | None:
-    """The file's; None without one."""
+    """Read the file's resources; return None without a file."""
     return None if file is None else read(file, copies=False)
 
 
 def _head(archive: Archive, name: str) -> Head:
-    """An archive's head.
+    """Read an archive's head.
 
     Raises:
         ArchiveNotFound: there is no archive.
@@ -355,7 +355,7 @@ def _head(archive: Archive, name: str) -> Head:
 
 
 def _instant(text: str) -> int:
-    """The time of an option, in ms."""
+    """Read an option's point in time, in ms since 1970."""
     try:
         return round(_INSTANT.validate_python(text).timestamp() * 1000)
     except ValidationError:
@@ -363,7 +363,7 @@ def _instant(text: str) -> int:
 
 
 def _duration(text: str) -> int:
-    """The time of an option, in seconds."""
+    """Read an option's duration, in seconds."""
     try:
         seconds = KeptRuns(keepWithin=text).seconds
     except ValidationError:
@@ -374,7 +374,7 @@ def _duration(text: str) -> int:
 
 
 def _head_json(head: Head) -> dict[str, Any]:
-    """A head for programs."""
+    """Convert a head to JSON values."""
     return {
         "head": head.number,
         "runs": [one.model_dump(mode="json", by_alias=True) for one in head.runs],
@@ -382,7 +382,7 @@ def _head_json(head: Head) -> dict[str, Any]:
 
 
 def _verification_json(found: ArchiveVerification) -> dict[str, Any]:
-    """What was found of an archive, for programs."""
+    """Convert an archive's verification to JSON values."""
     return {
         "headSha256": found.head,
         "runs": list(found.runs),

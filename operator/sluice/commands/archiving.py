@@ -1,4 +1,4 @@
-"""`sluice plan | run` for StreamArchives: what `copying` does for StreamCopies."""
+"""Implement `sluice plan | run` for StreamArchives, as `copying` does for StreamCopies."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def show_plan(planned: PlannedArchive) -> None:
-    """A planned run for people."""
+    """Print a planned run as a table."""
     if planned.plan is not None:
         table = console.archive_plan(planned.plan.archive, recorded=planned.noted)
         console.out.print(table)
 
 
 def plan_json(planned: PlannedArchive) -> dict[str, Any]:
-    """A planned run for programs."""
+    """Convert a planned run to JSON values."""
     plan = planned.plan
     return {
         "kind": "StreamArchive",
@@ -52,13 +52,13 @@ def run(
     settings: Settings,
     patience: float | None,
 ) -> CommandResult | None:
-    """Plan and make one run, and show what came of it; None when it is suspended."""
+    """Plan and make one run, and show its result; return None if it is suspended."""
     began = time.monotonic()
 
     def start() -> SparkContext:
         nonlocal began
         context = spark()
-        began = time.monotonic()  # what Spark takes to start is told of no copy
+        began = time.monotonic()  # the seconds that are reported are without Spark's start
         return context
 
     try:
@@ -91,7 +91,7 @@ def _report(
     settings: Settings,
     patience: float | None,
 ) -> ArchiveReport | None:
-    """What came of a run; None when it is suspended."""
+    """Plan and make one run, and return its report; None if it is suspended."""
     planned = plan_archive_job(job, stores)
     plan = planned.plan
     if plan is None:

@@ -1,4 +1,4 @@
-"""`sluice plan | run | abort -f FILE`: copies and archives, without a Kubernetes."""
+"""Implement `sluice plan | run | abort -f FILE`: copies and archives, without Kubernetes."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> 
 def _plan(
     job: Job | ScopeJob | ArchiveJob, stores: Stores
 ) -> PlannedCopy | PlannedScope | PlannedArchive:
-    """Plan what one resource asks for."""
+    """Plan the work for one resource."""
     if isinstance(job, ScopeJob):
         return scopes.plan(job, stores)
     return plan_archive_job(job, stores) if isinstance(job, ArchiveJob) else plan_job(job, stores)
@@ -163,7 +163,7 @@ def _run(
     settings: Settings,
     patience: float | None,
 ) -> CommandResult | None:
-    """Plan and run what one resource asks for; None when it is suspended."""
+    """Plan and do the work for one resource; return None if it is suspended."""
     if isinstance(job, ScopeJob):
         return scopes.run(job, stores, spark, settings, patience)
     if isinstance(job, ArchiveJob):
@@ -178,7 +178,7 @@ def run_job(
     settings: Settings,
     patience: float | None,
 ) -> CommandResult | None:
-    """Plan and run one copy, and show what came of it; None when it is suspended."""
+    """Plan and run one copy, and show its result; return None if it is suspended."""
     result = _report(job, stores, spark, settings, patience)
     if result is None:
         return None
@@ -198,10 +198,11 @@ def _report(
     settings: Settings,
     patience: float | None,
 ) -> tuple[StreamReport, float] | None:
-    """Plan and run one copy; None when it is suspended.
+    """Plan and run one copy.
 
     Returns:
-        What came of it, and the seconds it took without the start of Spark.
+        The report, and the seconds that the copy took without Spark's start; None if the copy is
+        suspended.
     """
     began = time.monotonic()
 
@@ -242,12 +243,20 @@ def _report(
 
 
 def start_spark(stack: ExitStack, slots: int) -> SparkContext:
-    """Start Spark when the first copy needs it; it ends with the command."""
+    """Start Spark, and have it end with the stack."""
     return stack.enter_context(local_spark(slots))
 
 
 def read(file: str, *, copies: bool = True) -> Resources:
-    """The resources of a file, in which there have to be StreamCopies unless `copies` is False."""
+    """Read the resources of a file; `-` is standard input.
+
+    Args:
+        file: the path.
+        copies: whether the file must have a copy or an archive.
+
+    Raises:
+        InvalidSpec: the file cannot be read, or see `load`.
+    """
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -258,7 +267,7 @@ def read(file: str, *, copies: bool = True) -> Resources:
 
 
 def _show_plan(planned: PlannedCopy | PlannedScope | PlannedArchive) -> None:
-    """A planned copy, or run of an archive, for people."""
+    """Print a planned copy, or a planned run of an archive, as a table."""
     if isinstance(planned, PlannedScope):
         scopes.show_plan(planned)
     elif isinstance(planned, PlannedArchive):
@@ -270,7 +279,7 @@ def _show_plan(planned: PlannedCopy | PlannedScope | PlannedArchive) -> None:
 
 
 def _plan_json(planned: PlannedCopy | PlannedScope | PlannedArchive) -> dict[str, Any]:
-    """A planned copy, or run of an archive, for programs."""
+    """Convert a planned copy, or a planned run of an archive, to JSON values."""
     if isinstance(planned, PlannedScope):
         return scopes.plan_json(planned)
     if isinstance(planned, PlannedArchive):
@@ -287,7 +296,7 @@ def _plan_json(planned: PlannedCopy | PlannedScope | PlannedArchive) -> dict[str
 
 
 def _report_json(name: str, report: StreamReport, seconds: float) -> dict[str, Any]:
-    """A report for programs: camelCase, bytes and seconds."""
+    """Convert a report to JSON values: camelCase, bytes and seconds."""
     return {
         "kind": "StreamCopy",
         "name": name,

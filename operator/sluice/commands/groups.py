@@ -1,4 +1,4 @@
-"""`sluice position --reader-group G`: a reader group that goes on in the target."""
+"""Implement `sluice position --reader-group G`: make a reader group go on in the target."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Wish(NamedTuple):
-    """What the command line asks for.
+    """The options about a reader group.
 
     Attributes:
-        group: the source's: its scope, if that is said, and its name.
-        new: the target's; None for the same name.
-        apply: whether the target's group is to be made.
-        alone: whether the group may read other streams as well.
+        group: scope and name of the source's group; the scope is empty if not given.
+        new: scope and name of the target's group; None for the same name.
+        apply: whether to make the target's group.
+        alone: whether the group may read other streams as well, which stay behind.
     """
 
     group: tuple[str, str]
@@ -35,7 +35,14 @@ class Wish(NamedTuple):
 
 
 def parse(text: str, field: str) -> tuple[str, str]:
-    """The scope, which may be left out, and the name in `SCOPE/NAME`. InvalidSpec."""
+    """Read `SCOPE/NAME` or `NAME`.
+
+    Returns:
+        The scope, empty if it is left out, and the name.
+
+    Raises:
+        InvalidSpec: the text is neither.
+    """
     scope, slash, name = text.rpartition("/")
     if not name or "/" in scope or bool(slash) != bool(scope):
         raise InvalidSpec(
@@ -53,14 +60,14 @@ def move_group(
     given: tuple[int, Mapping[int, int]] | None,
     output: str,
 ) -> None:
-    """Print where a group is, in the source and in the target, and make the target's.
+    """Print a group's position in the source and in the target; make the target's group if asked.
 
     Args:
         job: the copy.
-        wish: what is asked for.
-        mapped: the copy's map.
-        stores: of this process.
-        given: the group's position, if the command line says it: the place of its stream among
+        wish: the options.
+        mapped: the copy's map of positions.
+        stores: this process' connections.
+        given: the group's position, if the command line gives it: the index of its stream among
             the sources, and a cut.
         output: text or json.
     """
@@ -100,12 +107,16 @@ def move_group(
 
 
 def _place(job: Job, wish: Wish, stores: Stores) -> int:
-    """The one of the sources that the group reads."""
+    """Return the index of the source that the group reads.
+
+    Raises:
+        InvalidSpec: the group reads none of the sources, or more than one.
+    """
     sources = job.request.sources
     if len(sources) == 1:
         return 0
     found = {}
-    for place, source in reversed([*enumerate(sources)]):  # of one that is there twice, the first
+    for place, source in reversed([*enumerate(sources)]):  # if a source is there twice, the first
         group = _in(source.stream.scope, wish.group)
         config = stores[job.sources[source.store]].reader_group(group)
         if config is not None and source.stream in config.streams:
@@ -120,7 +131,7 @@ def _place(job: Job, wish: Wish, stores: Stores) -> int:
 
 
 def _in(scope: str, given: tuple[str, str]) -> GroupName:
-    """A group, in this scope if none is given."""
+    """Name a group; `scope` is used if none is given."""
     return GroupName(given[0] or scope, given[1])
 
 

@@ -1,4 +1,4 @@
-"""Archives and streams as people name them on the command line."""
+"""Read the names of archives and streams on the command line."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class ArchivePlace(NamedTuple):
-    """Where an archive is, or are several.
+    """The place of an archive, or of a folder of archives.
 
     Attributes:
-        address: of the store.
-        path: below it; empty for all of it.
+        address: the store's address.
+        path: the path in the store; empty for all of it.
     """
 
     address: StoreAddress
@@ -28,20 +28,20 @@ class ArchivePlace(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The place, for people."""
+        """The place, for messages."""
         return f"{self.address.uri}/{self.path}" if self.path else self.address.uri
 
     def archive(self, stores: Stores) -> Archive:
-        """The archive there, if it is one."""
+        """Open the place as an archive."""
         return stores.shelf(self.address).archive(self.path, field="PLACE")
 
 
 def archive_place(text: str, resources: Resources | None) -> ArchivePlace:
-    """The place that somebody wrote: a directory's path, or STORE/PATH.
+    """Read a place: a directory's path, or STORE/PATH.
 
     Args:
-        text: as written. What begins with `.` or `/` is a directory.
-        resources: of the file with the StreamStores; without one every place is a directory.
+        text: the place. If it begins with `.` or `/`, it is a directory.
+        resources: those of the file with StreamStores; without a file each place is a directory.
 
     Raises:
         InvalidSpec: there is no such StreamStore.
@@ -54,10 +54,10 @@ def archive_place(text: str, resources: Resources | None) -> ArchivePlace:
 
 
 def stream_of(text: str, *, field: str) -> tuple[str, StreamName]:
-    """The store and the stream of a name like `main:shop/orders`, or `namespace/main:shop/orders`.
+    """Split a name like `main:shop/orders` or `namespace/main:shop/orders` into store and stream.
 
     Raises:
-        InvalidSpec: it is none.
+        InvalidSpec: the text has another form.
     """
     store, _, stream = text.partition(":")
     scope, _, name = stream.partition("/")
@@ -71,10 +71,10 @@ def stream_of(text: str, *, field: str) -> tuple[str, StreamName]:
 
 
 def address_of(name: str, resources: Resources, *, field: str) -> StoreAddress:
-    """The address of a StreamStore, whose namespace may be left out where that is clear.
+    """Return the address of a StreamStore. Its namespace may be left out if the name is unique.
 
     Raises:
-        InvalidSpec: there is none, or more than one.
+        InvalidSpec: the file has no such StreamStore, or more than one.
     """
     namespace, _, bare = name.rpartition("/")
     found = [

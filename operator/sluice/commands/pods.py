@@ -1,4 +1,4 @@
-"""`sluice driver` and `sluice operator`: what runs in pods."""
+"""Implement `sluice driver` and `sluice operator`, which run in pods."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def operator(config: Path) -> None:
 
 
 def _heap(text: str) -> int:
-    """Bytes from an option."""
+    """Read an option's number of bytes."""
     try:
         return int(Bytes("64Mi", "1Ti").read(text))
     except ValueError as error:
@@ -111,7 +111,7 @@ def _heap(text: str) -> int:
 
 
 def _setting(text: str) -> tuple[str, str]:
-    """Key and value from an option."""
+    """Split an option `KEY=VALUE`."""
     key, equals, value = text.partition("=")
     if not (key and equals):
         raise click.BadParameter(f"{text!r} is not KEY=VALUE")

@@ -1,4 +1,4 @@
-"""`sluice position -f FILE`: which position of a source is which one of its copy."""
+"""Implement `sluice position -f FILE`: translate positions of a source to positions of its copy."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def position(
     with Stores(settings) as stores:
         store = stores[job.target]
         mapped = position_map(job.request.copy_id, job.request.target, store)
-        with suppress(SluiceError):  # an archive only tells names; it need not be there any more
+        with suppress(SluiceError):  # an archive that is gone costs only the names of its streams
             job = with_runs(job, stores)
         given = None if cut is None else _given(job, cut, store)
         if wish is not None:
@@ -101,7 +101,11 @@ def position(
 
 
 def _given(job: Job, text: str, store: Store) -> tuple[int, dict[int, int]]:
-    """The place of the cut's stream among the sources, and the cut."""
+    """Read a cut, and find the index of its stream among the sources.
+
+    Raises:
+        InvalidSpec: the text is no cut, or is a cut of a stream that the copy does not read.
+    """
     try:
         stream, cut = store.read_cut(text)
     except InvalidSpec as error:

@@ -1,4 +1,4 @@
-"""`sluice plan | run` for ScopeCopies: what `copying` does for one stream, for a whole scope."""
+"""Implement `sluice plan | run` for ScopeCopies, as `copying` does for StreamCopies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sluice.pipelines.programs.scope_program import ScopeJob
 
 MOST_SHOWN: Final = 20
-"""Streams that a run shows of its plan: the biggest ones."""
+"""How many streams of its plan a run shows: the largest ones."""
 
 _WORDS: Final = {
     StreamState.PLANNED: "not finished",
@@ -42,19 +42,19 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PlannedScope:
-    """A ScopeCopy, and what is to be done for it."""
+    """A ScopeCopy with its plan, or with its results if it is over."""
 
     job: ScopeJob
     answer: ScopePlanned | ScopeEnded
 
 
 def plan(job: ScopeJob, stores: Stores) -> PlannedScope:
-    """Plan a scope's copy, or find the plan under which it was begun, or that it is over."""
+    """Plan a scope's copy; or find the plan that it began with, or its results if it is over."""
     return PlannedScope(job, plan_scope_job(job, stores))
 
 
 def show_plan(planned: PlannedScope) -> None:
-    """A plan for people, all of it."""
+    """Print a whole plan."""
     job, answer = planned.job, planned.answer
     recorded = isinstance(answer, ScopePlanned) and answer.recorded
     shown = answer.plan if isinstance(answer, ScopePlanned) else _ended(answer).plan
@@ -68,14 +68,14 @@ def run(
     settings: Settings,
     patience: float | None,
 ) -> CommandResult | None:
-    """Plan and run one scope's copy, and show what came of it; None when it is suspended."""
+    """Plan and run one scope's copy, and show its result; return None if it is suspended."""
     began = time.monotonic()
     try:
         report = _report(job, stores, spark, settings, patience)
         if report is None:
             return None
         if _went_well(report):
-            # Nothing has to be remembered of it: each target tells itself that it is whole.
+            # The log is not needed any more: each target tells that it is complete.
             abandon_scope_job(job, stores)
     except SluiceError as error:
         return _refused(job, Trouble.of(error))
@@ -95,7 +95,7 @@ def _report(
     settings: Settings,
     patience: float | None,
 ) -> ScopeReport | None:
-    """What came of a scope's copy; None when it is suspended."""
+    """Plan and run a scope's copy, and return its report; None if it is suspended."""
     answer = plan_scope_job(job, stores)
     if isinstance(answer, ScopeEnded):
         return _ended(answer)
@@ -124,7 +124,7 @@ def _report(
 
 
 def _ended(answer: ScopeEnded) -> ScopeReport:
-    """The report of a copy that was over before: its plan has nothing left to do."""
+    """Make the report of a copy that was over before. Its plan has no streams left to copy."""
     scope = answer.plan.scope.model_copy(update={"settled": answer.results})
     rest = answer.plan.model_copy(update={"streams": (), "scope": scope})
     return ScopeReport(plan=rest, results=answer.results, kept=answer.kept)
@@ -135,7 +135,7 @@ def _went_well(report: ScopeReport) -> bool:
 
 
 def _refused(job: ScopeJob, trouble: Trouble) -> CommandResult:
-    """The whole copy failed; what became of its streams is in the store."""
+    """Show why the whole copy failed, and give its result. The store knows its streams' results."""
     console.show_trouble(trouble)
     head = {"kind": "ScopeCopy", "name": job.name, "copyId": job.request.scope_id}
     return CommandResult(
@@ -146,7 +146,7 @@ def _refused(job: ScopeJob, trouble: Trouble) -> CommandResult:
 
 
 def _words(report: ScopeReport) -> Counter[str]:
-    """The streams by what became of them; what an earlier run copied was complete already."""
+    """Count the streams by how they ended. Those that an earlier run copied count as complete."""
     scope = report.plan.scope
     before = {one.stream for one in scope.settled if one.state is StreamState.COPIED}
     return Counter(
@@ -161,7 +161,7 @@ def _failures(report: ScopeReport) -> list[Trouble]:
 
 
 def plan_json(planned: PlannedScope) -> dict[str, Any]:
-    """A planned scope's copy for programs."""
+    """Convert a planned copy of a scope to JSON values."""
     job, answer = planned.job, planned.answer
     shown = answer.plan if isinstance(answer, ScopePlanned) else _ended(answer).plan
     scope = shown.scope
@@ -210,7 +210,7 @@ def _planned_json(stream: StreamPlan | ArchivePlan) -> dict[str, Any]:
 
 
 def _report_json(job: ScopeJob, report: ScopeReport, seconds: float) -> dict[str, Any]:
-    """A report for programs, as that of one stream is."""
+    """Convert a report to JSON values, with the same names as for one stream."""
     scope = report.plan.scope
     return {
         "kind": "ScopeCopy",

@@ -1,4 +1,4 @@
-"""What commands share: options, settings, exit codes, output for programs."""
+"""Define what commands share: options, settings, exit codes, output of JSON."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ PATIENCE = click.option(
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How one copy of a file ended.
+    """The result of one copy of a file.
 
     Attributes:
-        json: for programs.
-        words: streams by what became of them, in the words of a summary.
+        json: the result as JSON values.
+        words: the number of streams by how they ended, in the words of a summary.
         failures: what went wrong.
     """
 
@@ -79,12 +79,16 @@ class CommandResult:
 
 
 def exit_code(failures: Iterable[Trouble]) -> int:
-    """The highest exit code of the failures, 0 without any."""
+    """Return the highest exit code of the failures, 0 without failures."""
     return max((EXIT_CODES[failure.category] for failure in failures), default=0)
 
 
 def settings_of(credentials_dir: Path | None, volumes_dir: Path | None = None) -> Settings:
-    """The environment's settings; an option goes before its variable."""
+    """Read the settings from the environment. An option overrides its variable.
+
+    Raises:
+        InvalidSpec: a variable has an impossible value.
+    """
     try:
         settings = Settings.from_environment()
     except ValueError as error:

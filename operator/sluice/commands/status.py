@@ -1,4 +1,4 @@
-"""`sluice status`: how far the copies of a cluster are, and what became of each stream."""
+"""Implement `sluice status`: show how far a cluster's copies are, and how each stream ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sluice.administration.overview import Reported
 
 MOST_STREAMS: Final = 50
-"""Streams of a ScopeCopy that are shown without --all."""
+"""How many streams of a ScopeCopy are shown without --all."""
 
 
 @click.command()
@@ -58,7 +58,7 @@ def status(
 
 
 async def _read(name: str | None, namespace: str | None, *, all_namespaces: bool) -> list[Reported]:
-    """The copies that are asked for."""
+    """Read the copies that the options name."""
     # Imported here: few commands need Kubernetes' client, which takes a second.
     from sluice.administration.overview import overview  # noqa: PLC0415
     from sluice.kube.api.client import Api  # noqa: PLC0415
@@ -78,7 +78,7 @@ async def _read(name: str | None, namespace: str | None, *, all_namespaces: bool
 
 
 def _json(one: Reported, *, failed: bool) -> dict[str, Any]:
-    """A copy for programs: all of its status, and of its streams."""
+    """Convert a copy to JSON values, with its whole status and the results of its streams."""
     streams = None
     if one.streams is not None:
         shown = console.by_state(one.streams, failed=failed)

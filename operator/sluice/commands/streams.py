@@ -1,4 +1,4 @@
-"""`sluice streams`: what is in stores without a resource that would look after it."""
+"""Implement `sluice streams`: find streams whose resource is gone, and delete them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,11 @@ async def _stale(
     output: str,
     sure: Callable[[list[Stale]], bool] | None,
 ) -> int:
-    """List them, and delete them if `sure` says so; the exit code, of the worst failure."""
+    """List stale streams, and delete them if `sure` confirms it; without `sure` only list them.
+
+    Returns:
+        The exit code, which is that of the worst failure.
+    """
     # Imported here: few commands need Kubernetes' client, which takes a second.
     from sluice.administration.stale import StaleStreams  # noqa: PLC0415
     from sluice.kube.api.client import Api  # noqa: PLC0415
@@ -104,7 +108,7 @@ def _show(found: list[Stale]) -> None:
 
 
 def _tell_unasked(search: Search) -> int:
-    """Say which StreamStores could not be asked; the exit code."""
+    """Print the StreamStores that could not be asked, and return the exit code."""
     for name, error in search.unasked:
         console.err.print(f"StreamStore {name} could not be asked:", markup=False)
         console.show_error(error)
@@ -112,7 +116,7 @@ def _tell_unasked(search: Search) -> int:
 
 
 def _confirmed(found: list[Stale]) -> bool:
-    """Whether the person at the terminal wants it."""
+    """Ask the user at the terminal to confirm the deletion."""
     count = sum(len(one.tagged.streams) for one in found)
     try:
         sure = click.confirm(f"Delete these {count} streams and what is in them?", err=True)
@@ -124,7 +128,11 @@ def _confirmed(found: list[Stale]) -> bool:
 
 
 async def _delete(work: StaleStreams, found: list[Stale]) -> tuple[dict[Stale, int | None], int]:
-    """Delete one after the other; how many streams of each were deleted, and the exit code."""
+    """Delete stale streams, one claim after the other.
+
+    Returns:
+        How many streams of each were deleted, None if it has an owner again; and the exit code.
+    """
     deleted: dict[Stale, int | None] = {}
     code = 0
     for one in found:
@@ -143,7 +151,7 @@ async def _delete(work: StaleStreams, found: list[Stale]) -> tuple[dict[Stale, i
 
 
 def _json(one: Stale, deleted: int | None) -> dict[str, Any]:
-    """A stream for programs; `deleted` counts its streams that were deleted."""
+    """Convert a stale stream or prefix to JSON values; `deleted` counts its deleted streams."""
     return {
         "namespace": one.namespace,
         "streamStore": one.store,

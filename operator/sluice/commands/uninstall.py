@@ -1,4 +1,4 @@
-"""`sluice drain`: what has to happen before the operator is uninstalled."""
+"""Implement `sluice drain`: release what is held in stores before the operator is uninstalled."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from sluice.administration.holders import Holder
 
 MOST_COMMANDS, MOST_NAMES = 6, 4
-"""Commands shown, and names in each: a pod's termination message keeps 2,048 bytes of them."""
+"""How many commands are shown, and how many names in each command. A pod's termination message
+keeps only 2,048 bytes of its log.
+"""
 
 REFUSED, LEFT = 2, 3
-"""Exit codes: something is held, and was not touched; something could not be let go."""
+"""Exit codes: resources hold something and were not touched; resources could not be released."""
 
 
 @click.command()
@@ -95,7 +97,7 @@ def _say(line: str) -> None:
 
 
 def _show(one: Holder) -> None:
-    """What one holds, and why it is there."""
+    """Print what a resource holds, and why it still exists."""
     state = " (being deleted)" if one.deleting else ""
     _say(f"{one.title}{state}: {one.where}")
     if one.says:
@@ -103,7 +105,10 @@ def _show(one: Holder) -> None:
 
 
 def _advise(policy: str, left: list[Holder]) -> None:
-    """What it means, and what to do. Last, since a pod's termination message is its log's end."""
+    """Print what the result means, and what to do.
+
+    It comes last, since a pod's termination message is the end of its log.
+    """
     held = "1 resource is" if len(left) == 1 else f"{len(left)} resources are"
     if policy != "refuse":
         _say(

@@ -1,4 +1,4 @@
-"""`sluice verify`: whether two streams hold the same bytes, and where not if they do not."""
+"""Implement `sluice verify`: compare two streams, and tell where they differ."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class _Ask(NamedTuple):
-    """Two streams of which somebody gave the names; ranges and alignment are of these only."""
+    """Two streams that the user named. Only these have ranges and an alignment."""
 
     source: str
     target: str
@@ -111,7 +111,7 @@ def verify(
     ask = _asked(source, target, ranges, alignment)
     resources = read(file, copies=ask is None)
     if report is not None:
-        _write(report, "")  # rather than to find out after an hour that it cannot be written
+        _write(report, "")  # fail now rather than after an hour if it cannot be written
     with Stores(settings) as stores:
         found, code = _compare_all(
             _matched(ask, resources, stores, settings), exact=exact, tasks=tasks, output=output
@@ -135,7 +135,11 @@ def _range(begin: str | None, end: str | None) -> Range:
 def _asked(
     source: str | None, target: str | None, ranges: tuple[Range, Range], alignment: Alignment
 ) -> _Ask | None:
-    """The two streams; None where the file's copies are meant."""
+    """Return the two streams to compare; None to verify the file's copies.
+
+    Raises:
+        UsageError: only one stream is named, or there are options for two streams without names.
+    """
     if source is not None and target is not None:
         return _Ask(source, target, *ranges, alignment)
     if source is not None:
@@ -148,7 +152,7 @@ def _asked(
 def _compare_all(
     wanted: Iterable[Matched | SluiceError], *, exact: bool, tasks: int | None, output: str
 ) -> tuple[list[Verification], int]:
-    """Compare one pair of streams after the other; what was found, and the exit code."""
+    """Compare one pair of streams after the other; return the results and the exit code."""
     found: list[Verification] = []
     code = 0
     for matched in wanted:
@@ -176,7 +180,7 @@ def _compare(matched: Matched, *, exact: bool, tasks: int | None) -> Verificatio
 def _matched(
     ask: _Ask | None, resources: Resources, stores: Stores, settings: Settings
 ) -> Iterator[Matched | SluiceError]:
-    """What to compare, one after the other; an error where one cannot be."""
+    """Yield the pairs of streams to compare; an error for each that cannot be compared."""
     if ask is not None:
         source = _subject("SOURCE", ask.source, ask.source_range, resources, stores)
         target = _subject("TARGET", ask.target, ask.target_range, resources, stores)
@@ -184,7 +188,7 @@ def _matched(
         return
     for job in all_jobs(resources, settings):
         if isinstance(job, ArchiveJob) or job.target.holds_archives:
-            continue  # `sluice archive verify` reads what is archived
+            continue  # `sluice archive verify` is for archives
         kind = "ScopeCopy" if isinstance(job, ScopeJob) else "StreamCopy"
         try:
             streams = jobs_of_streams(job, stores) if isinstance(job, ScopeJob) else [job]
@@ -199,13 +203,13 @@ def _matched(
 
 
 def _of(copy: str, error: SluiceError) -> SluiceError:
-    """The error, which says of which copy it is."""
+    """Add the copy's name to an error."""
     error.add_note(copy)
     return error
 
 
 def _of_copy(job: Job, stores: Stores) -> Matched:
-    """A copy's target, held against its sources."""
+    """Pair the segments of a copy's target with those of its sources."""
     job = with_runs(job, stores)
     request = job.request
     addresses = [job.sources[source.store] for source in request.sources]
@@ -222,7 +226,7 @@ def _of_copy(job: Job, stores: Stores) -> Matched:
 
 
 def _subject(field: str, text: str, range_: Range, resources: Resources, stores: Stores) -> Subject:
-    """The stream of a name like `main:shop/orders`, or `namespace/main:shop/orders`."""
+    """Find the stream of a name like `main:shop/orders`, or `namespace/main:shop/orders`."""
     store, stream = stream_of(text, field=field)
     address = address_of(store, resources, field=field)
     return Subject(stores.source(address), address.uri, stream, range_)

@@ -1,6 +1,6 @@
-"""What people see: tables, a progress bar, errors with their remedy. Text goes to stderr.
+"""Print what users see: tables, a progress bar, errors with their remedy.
 
-Only results go to stdout, so that `--output json` can be piped.
+Text goes to stderr. Only results go to stdout, so that `--output json` can be piped.
 """
 
 from sluice.console.archives import (

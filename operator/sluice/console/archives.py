@@ -1,4 +1,4 @@
-"""Archives, as people see them: which there are, their runs, what a run holds, what is wrong."""
+"""Print archives: a list of them, their runs, a run's segments, damage."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_PROBLEMS = 50
 
 
 def instant(ms: int) -> str:
-    """A time for people, in UTC."""
+    """Write a time in ms since 1970 as UTC text."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def show_archives(found: Iterable[tuple[str, Head]]) -> None:
-    """Archives below a path: a line for each."""
+    """Print the archives below a path, a line for each."""
     table = Table(title_justify="left")
     table.add_column("Archive", overflow="fold")
     for column in ("Runs", "Last", "Up to", "Bytes", "Events"):
@@ -38,7 +38,7 @@ def show_archives(found: Iterable[tuple[str, Head]]) -> None:
 
 
 def runs_table(head: Head) -> Table:
-    """The runs of an archive: a line for each."""
+    """Make a table of an archive's runs, a line for each."""
     table = Table(title="Runs", title_justify="left")
     for column in ("Run", "Up to", "Bytes", "Events"):
         table.add_column(column, justify="right")
@@ -50,7 +50,7 @@ def runs_table(head: Head) -> Table:
 
 
 def run_table(manifest: Manifest) -> Table:
-    """A run: a line for each segment."""
+    """Make a table of a run, a line for each segment."""
     stored = sum(one.size for one in manifest.objects)
     table = Table(
         title=f"Run {manifest.run} of {manifest.source.stream} ({manifest.source.store}), "
@@ -81,7 +81,7 @@ def run_table(manifest: Manifest) -> Table:
 
 
 def show_inspection(head: Head, manifest: Manifest) -> None:
-    """An archive's runs, and one of them."""
+    """Print an archive's runs, and one run with its gaps."""
     out.print(runs_table(head))
     out.print(run_table(manifest))
     for one in manifest.segments:
@@ -95,7 +95,7 @@ def show_inspection(head: Head, manifest: Manifest) -> None:
 
 
 def show_archive_verification(found: ArchiveVerification) -> None:
-    """Whether an archive is what was recorded."""
+    """Print whether an archive is as it was recorded, and what is damaged."""
     for problem in found.problems[:_MOST_PROBLEMS]:
         runs = ", ".join(map(str, problem.runs))
         which = f" (run {runs} cannot be restored)" if runs else ""

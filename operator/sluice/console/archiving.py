@@ -1,4 +1,4 @@
-"""Runs of archives at work, as people see them: plans and reports."""
+"""Print the plans and reports of archives' runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Table:
-    """A run's plan as a table: a line for each segment that has something new."""
+    """Make a table of a run's plan, a line for each segment with new bytes."""
     events = "unknown" if plan.events is None else f"{plan.events:,}"
     state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
     table = Table(
@@ -43,7 +43,7 @@ def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Table:
 
 
 def show_archive_report(report: ArchiveReport, seconds: float) -> None:
-    """What came of a run."""
+    """Print the result of a run."""
     where = report.path or "this place"
     if report.error is not None:
         err.print(f"{report.source} was not archived at {where}", markup=False)
@@ -67,7 +67,7 @@ def show_archive_report(report: ArchiveReport, seconds: float) -> None:
 
 
 def show_retained(done: Retained, *, dry: bool) -> None:
-    """Which runs were let go, and what was swept."""
+    """Print which runs were dropped, and how much the sweep deleted."""
     runs = ", ".join(map(str, done.let_go)) or "none"
     would = "would be " if dry else ""
     err.print(f"Runs {would}let go: {runs}", markup=False)

@@ -1,4 +1,4 @@
-"""Copies of single streams, as people see them: plans, reports, one line over all."""
+"""Print copies of single streams: plans, reports, and a summary of all streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def plan_table(plan: Plan, *, recorded: bool) -> Table:
-    """A plan as a table: a line for each segment."""
+    """Make a table of a plan, a line for each segment."""
     events = [stream.events for stream in plan.streams]
     counted = "unknown" if None in events else f"{sum(e for e in events if e is not None):,}"
     state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
@@ -51,7 +51,7 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
 
 
 def _uris(plan: Plan) -> str:
-    """Where a plan reads from."""
+    """Name the places that a plan reads from."""
     return ", ".join(
         dict.fromkeys(
             f"{address.archive} in {address.uri}" if address.archive else address.uri
@@ -61,7 +61,7 @@ def _uris(plan: Plan) -> str:
 
 
 def report_table(report: StreamReport, seconds: float) -> Table:
-    """A finished copy as a table: a line for each segment."""
+    """Make a table of a finished copy, a line for each segment."""
     table = Table(
         title=f"{report.source} -> {report.target}",
         caption=(
@@ -90,7 +90,7 @@ def report_table(report: StreamReport, seconds: float) -> Table:
 
 
 def show_report(report: StreamReport, seconds: float) -> None:
-    """How one stream's copy ended."""
+    """Print how one stream's copy ended."""
     if report.outcome is Outcome.COPIED:
         err.print(report_table(report, seconds))
         for gap in report.gaps:
@@ -113,7 +113,7 @@ def show_report(report: StreamReport, seconds: float) -> None:
 
 
 def outcome_word(outcome: Outcome) -> str:
-    """The word by which a summary counts a copy of one stream."""
+    """Return the word under which a summary counts a copy of one stream."""
     words = {
         Outcome.COPIED: "copied",
         Outcome.ARCHIVED: "archived",
@@ -124,10 +124,10 @@ def outcome_word(outcome: Outcome) -> str:
 
 
 SUMMARY: Final = ("copied", "archived", "already complete", "failed", "stopped", "not finished")
-"""What a summary counts, in its order."""
+"""The words of a summary, in its order."""
 
 
 def summary(ended: Mapping[str, int]) -> str:
-    """One line over all streams: `2 copied, 1 failed`."""
+    """Sum up all streams in one line: `2 copied, 1 failed`."""
     counts = [f"{ended[word]:,} {word}" for word in SUMMARY if ended.get(word)]
     return ", ".join(counts) or "nothing to do"

@@ -1,6 +1,6 @@
-"""What the operator says of a cluster's copies, as people see it: a tree of plain lines.
+"""Print the operator's report of a cluster's copies, as a tree of plain lines.
 
-Lines are neither folded nor cut, so that they can be searched.
+Lines are neither folded nor cut, so that users can search them.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _ORDER: Final = (
     StreamState.PLANNED,
     StreamState.COPIED,
 )
-"""What is looked for comes first."""
+"""The order of streams: what users look for comes first."""
 
 _COLOURS: Final = {"True": "green", "False": "bold red", "Unknown": "yellow"}
 
 
 def show_overview(found: Sequence[Reported], *, failed: bool, most: int | None) -> None:
-    """Copies, each with what is said of it and with its streams.
+    """Print copies, each with its status and its streams.
 
     Args:
         found: the copies.
         failed: whether only streams that failed are shown.
-        most: streams that are shown of a copy; all of them where it is None.
+        most: how many streams of a copy are shown; None for all.
     """
     for number, one in enumerate(found):
         if number:
@@ -59,20 +59,21 @@ def show_overview(found: Sequence[Reported], *, failed: bool, most: int | None) 
 
 
 def by_state(streams: Sequence[StreamResult], *, failed: bool) -> list[StreamResult]:
-    """The streams, failed ones first; only those if so wished."""
+    """Sort streams, failed ones first; with `failed`, leave out all others."""
     wanted = [one for one in streams if not failed or one.state is StreamState.FAILED]
     return sorted(wanted, key=lambda one: (_ORDER.index(one.state), one.stream))
 
 
 def _line(*parts: Text) -> None:
-    """Print a line as it is. What tenants may have written does nothing to a terminal."""
+    """Print a line as it is, without markup and control characters."""
+    # Tenants may have written parts of it, and must not control the terminal.
     line = Text().join(parts)
     line.plain = "".join(one if one.isprintable() else " " for one in line.plain)
     out.print(line)
 
 
 def _said(status: CopyingStatus) -> Iterator[Text]:
-    """What the operator says of the whole."""
+    """Yield the lines of a copy's status, without its streams."""
     ready = status.condition(ConditionType.READY)
     if ready is None:
         yield Text("the operator has not looked at it yet")
@@ -90,7 +91,7 @@ def _said(status: CopyingStatus) -> Iterator[Text]:
 
 
 def _conditions(ready: Condition, status: CopyingStatus) -> Text:
-    """The condition Ready with reason and message, and which others hold."""
+    """Write the condition Ready with reason and message, and the types of others that hold."""
     others = [one.type for one in status.conditions if one is not ready and one.status == "True"]
     return Text.assemble(
         "Ready ",
@@ -103,7 +104,7 @@ def _conditions(ready: Condition, status: CopyingStatus) -> Text:
 
 
 def _runs(status: StreamArchiveStatus) -> Iterator[str]:
-    """What an archive holds, and what is to come."""
+    """Yield how many runs an archive has, and when the next one is due."""
     if status.archive is not None:
         runs = status.archive.runs
         yield "1 run" if runs == 1 else f"{runs:,} runs"
@@ -112,7 +113,7 @@ def _runs(status: StreamArchiveStatus) -> Iterator[str]:
 
 
 def _numbers(status: CopyingStatus) -> Iterator[str]:
-    """How far it is, how fast, and how often it was tried."""
+    """Yield a copy's progress and speed, and the number of attempts."""
     if isinstance(status, ScopeCopyStatus) and status.streams is not None:
         counts = status.streams
         yield f"{counts.copied:,}/{counts.total:,} streams"
@@ -137,7 +138,7 @@ def _numbers(status: CopyingStatus) -> Iterator[str]:
 
 
 def _streams(shown: Sequence[StreamResult]) -> Iterator[Text]:
-    """A line for each stream, under a heading, in columns that are as wide as they have to be."""
+    """Yield a heading and a line for each stream, in columns as wide as their longest text."""
     if not shown:
         return
     rows = [("STATE", "STREAM", "TARGET", "BYTES", "REASON")]

@@ -1,4 +1,4 @@
-"""The two pages that people read, and how numbers and errors stand on them."""
+"""Open the consoles for stderr and stdout, and print errors and durations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOUR = 3600
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds for people: 3700 -> `1h01m`."""
+    """Write seconds as a short text: 3700 -> `1h01m`."""
     if seconds is None:
         return "-"
     whole = round(seconds)
@@ -30,7 +30,7 @@ def duration(seconds: float | None) -> str:
 
 
 def show_error(error: SluiceError) -> None:
-    """An error with its reason and remedy."""
+    """Print an error with its reason, notes and remedy."""
     err.print(f"[bold red]{error.reason}[/]: ", end="")
     err.print(str(error), markup=False)
     for note in getattr(error, "__notes__", ()):
@@ -39,7 +39,7 @@ def show_error(error: SluiceError) -> None:
 
 
 def show_trouble(failure: Trouble) -> None:
-    """What went wrong, with its reason and remedy."""
+    """Print a failure with its reason, field and remedy."""
     err.print(f"[bold red]{failure.reason}[/]: ", end="")
     err.print(
         f"{failure.field}: {failure.message}" if failure.field else failure.message, markup=False

@@ -1,4 +1,4 @@
-"""Progress bars."""
+"""Show progress bars."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _progress(
     events: int | None = None,
     streams: Counts | None = None,
 ) -> str:
-    """How far it is, of so many bytes, events and streams."""
+    """Write how many of the bytes, events and streams are done, and how fast."""
     share = done / total if total else 1.0
     text = f"{share:4.0%} {size(done)}/{size(total)}"
     if streams is not None:
@@ -74,7 +74,7 @@ class ReadProgress:
     """A progress bar of bytes that several threads read.
 
     Args:
-        what: they do.
+        what: the text before the bar.
         total: bytes to read.
     """
 
@@ -87,16 +87,16 @@ class ReadProgress:
         self._task = self._bar.add_task(what, total=total or 1, text="")
 
     def __enter__(self) -> Self:
-        """Show it."""
+        """Show the bar."""
         self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Show it no more."""
+        """Remove the bar."""
         self._bar.stop()
 
     def told(self, count: int) -> None:
-        """So many more bytes were read."""
+        """Count bytes that were read, and move the bar."""
         with self._lock:
             self._done += count
             pace = self._meter.read(time.monotonic(), self._done, self._total)
@@ -105,14 +105,14 @@ class ReadProgress:
 
 
 class LiveProgress:
-    """A progress bar that reads the target store, and says what goes wrong meanwhile.
+    """A progress bar that reads the target store, and a listener that prints what goes wrong.
 
-    Of a scope, many streams fail for one reason at a time when a store is away: a reason is said
-    once, and again only after `QUIET_SECONDS`, with the number of times since.
+    When a store is away, many streams of a scope fail for the same reason at once. So a reason is
+    printed once, and again only after `QUIET_SECONDS`, with the number of failures since.
 
     Args:
-        plan: of one stream, or of a scope.
-        settings: of the store's connection.
+        plan: the plan of one stream, or of a scope.
+        settings: for the connection to the store.
     """
 
     QUIET_SECONDS = 10.0
@@ -124,14 +124,14 @@ class LiveProgress:
         self._waiting: str | None = None
         self._stop = threading.Event()
         self._bar = _bar()
-        self._lock = threading.Lock()  # many streams of a scope tell at once
+        self._lock = threading.Lock()  # several workers report streams of a scope
         self._said: dict[str, tuple[float, int]] = {}
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
-        """See Listener."""
+        """Show the phase that a step belongs to."""
         _log.debug("step", source=copy.plan.origin, step=type(step).__name__)
         if isinstance(self._plan, ScopeCopyPlan):
-            # Each stream is at another step.
+            # Streams are at different steps, so the bar names the work as a whole.
             self._phase = "archiving" if self._plan.runs else "copying"
             return
         match step:
@@ -145,7 +145,7 @@ class LiveProgress:
                 self._phase = "recording"
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
-        """See Listener."""
+        """Print why a step is tried again, and after how many seconds."""
         unsaid = self._unsaid(error.reason) if isinstance(self._plan, ScopeCopyPlan) else 0
         if unsaid is None:
             return
@@ -156,7 +156,11 @@ class LiveProgress:
         )
 
     def _unsaid(self, reason: str) -> int | None:
-        """How often a reason was not said since it last was; None where it is not to be said."""
+        """Count how often a reason was held back since it was last printed.
+
+        Returns:
+            The count; None if the reason must be held back now as well.
+        """
         now = time.monotonic()
         with self._lock:
             last, unsaid = self._said.get(reason, (-math.inf, 0))
@@ -165,16 +169,16 @@ class LiveProgress:
             return None if quiet else unsaid
 
     def ended(self, result: StreamResult) -> None:
-        """See ScopeListener."""
+        """Print why a stream failed."""
         failure = result.trouble
-        # What may pass is rarely one stream's own, and was said when it was tried again.
+        # A retryable failure mostly hits many streams, and was printed when it was tried again.
         if failure is None or (failure.retryable and self._unsaid(failure.reason) is None):
             return
         err.print(f"{result.stream}: {failure.reason}: {failure.message}", markup=False)
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Say what is waited for while the block runs; no speed is told, as there is none."""
+        """Show what the block waits for while it runs. The speed is measured anew afterwards."""
         self._waiting = what
         try:
             yield
@@ -222,7 +226,7 @@ class LiveProgress:
                 self._stop.wait(_POLL_SECONDS)
 
     def _measure(self, stack: ExitStack) -> Callable[[], Reading]:
-        """What measures the progress, on connections of its own, which end with the stack."""
+        """Return what measures the progress, on connections that are closed with the stack."""
         plan = self._plan
         if isinstance(plan, ArchiveRunPlan):
             return ArchiveWatch(plan.archive, archives(plan.target, self._settings)).measure
@@ -236,7 +240,10 @@ class LiveProgress:
 
 
 def _extent(progress: Reading) -> tuple[int, int]:
-    """How much of the bar is full: by bytes, or by streams where there are no bytes to copy."""
+    """Return how much of the bar is full, and its length.
+
+    Both count bytes, or streams if there are no bytes to copy.
+    """
     if progress.total or progress.streams is None:
         return progress.bytes, progress.total or 1
     counts = progress.streams

@@ -1,4 +1,4 @@
-"""Copies of whole scopes, as people see them: plans, reports, what failed."""
+"""Print copies of whole scopes: plans, reports, failed streams."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     Item = StreamPlan | ArchivePlan
 
 MOST_FAILED: Final = 50
-"""Failed streams that a table shows; the report has all."""
+"""How many failed streams a table shows; the report has all."""
 
 _NAMED: Final = 5
-"""Names in a line that counts them."""
+"""How many names a line shows that counts them."""
 
 _LEFT_OUT: Final = {
     Why.NOT_SELECTED: "spec.streams does not select them",
@@ -49,14 +49,14 @@ def scope_plan(
     recorded: bool,
     most: int | None = None,
 ) -> Group:
-    """A scope's plan: a line for each stream, and below what holds for the whole.
+    """Make a table of a scope's plan, a line for each stream, and lines about the whole below.
 
     Args:
-        name: of the resource.
-        request: what it asks for.
-        plan: what is to be done.
-        recorded: whether a run has begun with it.
-        most: streams that are shown; all of them where it is None.
+        name: the resource's name.
+        request: the resource's request.
+        plan: the plan.
+        recorded: whether a run has begun with this plan.
+        most: how many streams are shown; None for all.
     """
     scope = plan.scope
     shown = plan.items[:most]
@@ -95,7 +95,7 @@ def _totals(plan: ScopeCopyPlan) -> str:
 
 
 def _events(counts: Sequence[int | None]) -> str:
-    """So many together, as far as they are known."""
+    """Write the sum of events, as far as the counts are known."""
     known = [count for count in counts if count is not None]
     if counts and not known:
         return "unknown"
@@ -121,14 +121,14 @@ def _plan_table(streams: Sequence[Item]) -> Table:
 
 
 def parts_of(stream: Item) -> int:
-    """In how many parts a stream is copied; an archive has none."""
+    """Count a stream's parts; in an archive's plan, which has none, the segments with new bytes."""
     if not isinstance(stream, StreamPlan):
         return sum(1 for segment in stream.segments if segment.length)
     return sum(len(segment.parts) for segment in stream.segments)
 
 
 def renames_of(renames: Sequence[Rename], plan: ScopeCopyPlan) -> list[tuple[Rename, list[Item]]]:
-    """The renames that apply, each with the planned streams that it gives another name."""
+    """Return the renames that apply, each with the planned streams that it renames."""
     found: list[tuple[Rename, list[Item]]] = [(rename, []) for rename in renames]
     for stream in plan.items:
         name = stream.name
@@ -148,7 +148,7 @@ def _renamed(renames: Sequence[Rename], plan: ScopeCopyPlan) -> Iterator[str]:
 
 
 def _beside(scope: ScopePlan) -> Iterator[str]:
-    """What there is to say beside the streams that are copied."""
+    """Yield lines about what is not copied: left out, key-value tables, copied before."""
     for left in scope.left_out:
         yield (
             f"Left out: {left.count:,}, {_LEFT_OUT[left.why]} ({_named(left.streams, left.count)})"
@@ -163,7 +163,7 @@ def _beside(scope: ScopePlan) -> Iterator[str]:
 
 
 def _to_come(scope: ScopePlan) -> Iterator[str]:
-    """What there is to say where something is copied."""
+    """Yield lines about the copying: when bounds were taken, what is made and deleted."""
     yield (
         f"Bounds were taken within {scope.end - scope.begin:,} ms, from {_moment(scope.begin)} to "
         f"{_moment(scope.end)}"
@@ -178,20 +178,20 @@ def _to_come(scope: ScopePlan) -> Iterator[str]:
 
 
 def _named(names: Sequence[str], count: int) -> str:
-    """The first of so many names."""
+    """List the first names of `count`, and how many more there are."""
     shown = ", ".join(names[:_NAMED])
     more = count - len(names[:_NAMED])
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def _moment(milliseconds: int) -> str:
-    """A moment as people read it, in UTC."""
+    """Write a time in ms since 1970 as UTC text."""
     moment = datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _failed(failed: Sequence[StreamResult], title: str) -> Group:
-    """Streams that cannot be copied: why, and what to do."""
+    """Make a table of streams that cannot be copied: why, and what to do."""
     table = Table()
     for column in ("Stream", "Reason", "Message", "What to do"):
         table.add_column(column, overflow="fold")
@@ -207,7 +207,7 @@ def _failed(failed: Sequence[StreamResult], title: str) -> Group:
 
 
 def show_scope_report(name: str, report: ScopeReport, seconds: float) -> None:
-    """How a scope's copy ended."""
+    """Print how a scope's copy ended."""
     scope = report.plan.scope
     before = {result.stream for result in scope.settled}
     copied = _in_state(report.results, StreamState.COPIED)

@@ -1,4 +1,4 @@
-"""Streams that were compared, as people see them."""
+"""Print the results of comparing streams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_DIFFERENCES = 10
 
 
 def verification_table(found: Verification) -> Table:
-    """Two streams that were compared, as a table: a line for each pair of segments."""
+    """Make a table of two streams that were compared, a line for each pair of segments."""
     counted = "bytes that are no events" if found.source.events is None else "events"
     events = "" if found.source.events is None else f"{found.source.events:,} "
     several = len(found.sources) > 1
@@ -54,7 +54,7 @@ def verification_table(found: Verification) -> Table:
 
 
 def show_verification(found: Verification) -> None:
-    """How streams compare."""
+    """Print how two streams compare."""
     out.print(verification_table(found))
     if found.gone:
         out.print(f"{found.gone:,} bytes of the source are gone and could not be compared.")
@@ -72,7 +72,7 @@ def show_verification(found: Verification) -> None:
 
 
 def _place(one: Difference, sources: Sequence[StreamSide]) -> str:
-    """Where a difference begins; of several sources, in which of them."""
+    """Write where a difference begins; with several sources, also in which one."""
     of = ""
     if one.source_index is not None and len(sources) > 1:
         of = f" of {sources[one.source_index].stream}"

@@ -1,4 +1,4 @@
-"""What kinds share that write archives or read them."""
+"""Define the fields of kinds that write or read archives."""
 
 from __future__ import annotations
 
@@ -38,31 +38,34 @@ MAX_EVENTS_RULE: Final = Rule(
     path=".maxEvents",
     reason="FieldValueForbidden",
 )
-"""Of what has the fields format and maxEvents."""
+"""The rule of a model with the fields format and maxEvents."""
 
 
 def guards_objects(most: int | None, info: ValidationInfo) -> int | None:
-    """The validator of a field max_events behind a field format; see MAX_EVENTS_RULE."""
+    """Refuse maxEvents with another format than EventObjects, as MAX_EVENTS_RULE does.
+
+    A validator of the field max_events, which has to follow the field format.
+    """
     if most is not None and info.data.get("format", "EventObjects") != "EventObjects":
         raise ValueError(_NO_EVENTS)
     return most
 
 
 class InArchives(InStore):
-    """Something in a StreamStore of archives."""
+    """A place in a StreamStore of archives."""
 
     @property
     def holds_archives(self) -> bool:
-        """It has to."""
+        """Whether the StreamStore must hold archives: always."""
         return True
 
 
 class OrArchive(ApiModel):
-    """Something in a store of streams, or archives in its place; all other fields are empty then.
+    """A place in a store of live streams, or archives instead; all other fields are empty then.
 
     Attributes:
-        needed: what has to be given where no archive is, said to people.
-        in_place: that nothing else is to be given where an archive is.
+        needed: the message when a required field is missing and no archive is given.
+        in_place: the message when another field is given beside an archive.
     """
 
     needed: ClassVar[str]
@@ -94,12 +97,12 @@ class OrArchive(ApiModel):
 
     @property
     def store_field(self) -> str:
-        """The field that names it, below this one."""
+        """The path of the field that names the StreamStore, relative to this one."""
         return "storeRef.name" if self.archive is None else "archive.storeRef.name"
 
     @property
     def holds_archives(self) -> bool:
-        """Whether that has to be a store of archives."""
+        """Whether the StreamStore must hold archives."""
         return self.archive is not None
 
 
@@ -110,14 +113,14 @@ def or_archive(
     others: tuple[str, ...] = (),
     more: tuple[Rule, ...] = (),
 ) -> JsonDict:
-    """The rules of an OrArchive.
+    """Return the rules of an OrArchive.
 
     Args:
-        fields: what has to be given where no archive is.
+        fields: the fields that are required without an archive, and refused with one.
         needed: see OrArchive.
         in_place: see OrArchive.
-        others: what may be given then.
-        more: what else it has.
+        others: optional fields, also refused with an archive.
+        more: further rules of the model.
     """
     return rules(
         *(

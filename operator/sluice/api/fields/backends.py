@@ -1,7 +1,7 @@
-"""The registry of store kinds: what each of them holds, and how its credentials are called.
+"""List the kinds of stores: what each holds, and which credentials it takes.
 
-Code asks what a store holds, never which one it is. A new kind of store is a record here, its spec
-in `api.kinds.streamstore`, and its way of being opened (`stores.connect`, `engine.access.connect`).
+Code asks what a store holds, never which kind it is. A new kind of store needs a record here, its
+spec in `api.kinds.streamstore`, and code that opens it (`stores.connect`, `engine.access.connect`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Backend:
     Attributes:
         name: the field of the spec.
         holds: its content.
-        keys: the keys of the Secret that it may name; None where it names none.
+        keys: the keys of its Secret; None if it takes no Secret.
         secret_field: the field of the spec that names the Secret.
-        mounted: whether only pods that mount it can look into it.
+        mounted: whether only pods that mount it can read it.
     """
 
     name: BackendName
@@ -62,5 +62,5 @@ BACKENDS: Final[dict[BackendName, Backend]] = {
 
 
 def named(holds: Holds) -> list[str]:
-    """Name the kinds of stores that hold this."""
+    """Return the names of the store kinds with this content."""
     return [one.name for one in BACKENDS.values() if one.holds is holds]

@@ -1,4 +1,4 @@
-"""What all kinds share: how models read YAML, metadata, references, paths of archives."""
+"""Define what all kinds share: the base model, metadata, references, names and paths."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ApiModel(BaseModel):
 StoreName = Annotated[
     str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
 ]
-"""The name of a resource of ours, or of a namespace."""
+"""The name of one of Sluice's resources, or of a namespace."""
 
 ObjectName = Annotated[
     str,
@@ -36,7 +36,7 @@ ObjectName = Annotated[
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
     ),
 ]
-"""The name of an object of Kubernetes': of a Secret, a ConfigMap, a PersistentVolumeClaim."""
+"""The name of a Kubernetes object: a Secret, ConfigMap or PersistentVolumeClaim."""
 
 _PARTS = r"^[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*$"
 _FOLDERS = ("data", "events", "runs", "heads", "leases", "work", ".partial")
@@ -50,7 +50,7 @@ _FOLDER = rf"(^|/)({'|'.join(_FOLDERS).replace('.', '[.]')}|[.]{{1,2}})(/|$)"
 
 
 def _without(pattern: str, remedy: str) -> AfterValidator:
-    """Refuses what has a part that it must not have."""
+    """Give a validator that refuses a path in which `pattern` is found."""
 
     def check(path: str) -> str:
         if re.search(pattern, path):
@@ -61,7 +61,7 @@ def _without(pattern: str, remedy: str) -> AfterValidator:
 
 
 def _only(pattern: str, remedy: str) -> AfterValidator:
-    """Refuses what does not match as a whole."""
+    """Give a validator that refuses a text which `pattern` does not match as a whole."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -78,7 +78,9 @@ _NO_NAME: Final = (
     "names in a store have letters, digits, . and - only, and one _ in front if they are its own"
 )
 NEW_NAME_RULE: Final = Rule(f"self.matches('{_NEW_NAME}')", _NO_NEW_NAME)
-"""The API server's part of NewNameInStore, for a field whose own rules take its place."""
+"""The API server's rule of NewNameInStore. A field with rules of its own has to repeat it, since
+these replace those of its type.
+"""
 
 NameInStore = Annotated[
     str,
@@ -89,7 +91,7 @@ NameInStore = Annotated[
     ),
     _only(_ANY_NAME, _NO_NAME),
 ]
-"""The name of a stream or scope that is there: see `validateStreamName` of Pravega's NameUtils."""
+"""The name of an existing stream or scope: see `validateStreamName` of Pravega's NameUtils."""
 
 NewNameInStore = Annotated[
     str,
@@ -109,7 +111,7 @@ Folder = Annotated[
     ),
     _without(_STEP, _NO_STEP),
 ]
-"""A path in a bucket or a volume, below which archives are."""
+"""The path in a bucket or a volume below which the archives are."""
 
 ArchivePath = Annotated[
     str,
@@ -121,14 +123,16 @@ ArchivePath = Annotated[
     ),
     _without(_FOLDER, _NO_FOLDER),
 ]
-"""Where an archive is in its store, or a folder of archives; what `core.archive.names` takes."""
+"""The path in its store of an archive, or of a folder of archives. No part has a name that
+`core.archive.names` gives to an archive's own folders.
+"""
 
 ArchiveFolder = Annotated[ArchivePath, Field(max_length=262)]
-"""A folder of archives below which there is room for the name of a stream."""
+"""The path of a folder of archives, short enough that a stream's name can follow."""
 
 
 class Metadata(ApiModel):
-    """Kubernetes' metadata, as far as Sluice reads it; the rest is allowed."""
+    """The fields of Kubernetes' metadata that Sluice reads. Other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -137,7 +141,7 @@ class Metadata(ApiModel):
 
 
 class LocalRef(ApiModel):
-    """Names a resource of ours, of the same namespace."""
+    """A reference to one of Sluice's resources in the same namespace."""
 
     model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
@@ -145,7 +149,7 @@ class LocalRef(ApiModel):
 
 
 class SecretRef(ApiModel):
-    """Names a Secret of the same namespace."""
+    """A reference to a Secret in the same namespace."""
 
     model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
@@ -153,7 +157,7 @@ class SecretRef(ApiModel):
 
 
 class InStore(ApiModel):
-    """Something in a StreamStore."""
+    """A place in a StreamStore."""
 
     store_ref: LocalRef
 
@@ -164,17 +168,17 @@ class InStore(ApiModel):
 
     @property
     def store_field(self) -> str:
-        """The field that names it, below this one."""
+        """The path of the field that names the StreamStore, relative to this one."""
         return "storeRef.name"
 
     @property
     def holds_archives(self) -> bool:
-        """Whether that has to be a store of archives."""
+        """Whether the StreamStore must hold archives."""
         return False
 
 
 class Resource(ApiModel):
-    """What every resource begins with. A status is the operator's and is not read from files."""
+    """The fields that every resource has. The operator writes the status; files do not set it."""
 
     model_config = ConfigDict(extra="forbid")
 

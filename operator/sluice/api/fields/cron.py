@@ -1,7 +1,7 @@
-"""When something is to happen again: times of cron, and zones of time.
+"""Define the fields of a schedule: cron expressions and time zones.
 
-The pattern takes what every cron takes. What it cannot see, such as a range that ends before it
-begins, is refused by whoever computes the next time (`core.values.schedule`).
+The pattern accepts what every cron accepts. Some mistakes it cannot see, such as a range that ends
+before it begins. `core.values.schedule` refuses these when it computes the next time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DAYS: Final = "sun|mon|tue|wed|thu|fri|sat"
 
 
 def _field(number: str, names: str = "") -> str:
-    """The pattern of one of the five fields: values, ranges and steps, in a list."""
+    """Return the pattern of one of the five fields: a list of values, ranges and steps."""
     words = f"|{names}|{names.upper()}" if names else ""
     value = f"({number}{words})"
     one = rf"([*]|{value}(-{value})?)(/[1-9][0-9]?)?"
@@ -34,7 +34,7 @@ _FIVE: Final = " ".join(
 )
 
 Cron = Annotated[str, Field(min_length=1, max_length=100, pattern=f"^({_SHORT}|{_FIVE})$")]
-"""Times, as cron writes them."""
+"""A cron expression."""
 
 TimeZone = Annotated[
     str,

@@ -1,4 +1,4 @@
-"""Points in time that users write."""
+"""Define the points in time that users write."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _REMEDY = "write a time with its zone, after 1970, as 2026-05-04T12:00:00Z"
 
 
 def _read(value: Any) -> datetime:
-    """The time that a value from YAML stands for, in UTC."""
+    """Read a time from a YAML value, and convert it to UTC."""
     if isinstance(value, str) and re.fullmatch(_PATTERN, value):
         try:
             value = datetime.fromisoformat(value)
-        except ValueError as error:  # of month 13
+        except ValueError as error:  # such as month 13
             raise ValueError(_REMEDY) from error
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise ValueError(_REMEDY)
@@ -49,4 +49,4 @@ Instant = Annotated[
         }
     ),
 ]
-"""A point in time, as RFC 3339 has it; in UTC however it is written."""
+"""A point in time. Users write it as RFC 3339 defines, in any zone; the value is in UTC."""

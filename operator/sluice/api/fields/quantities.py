@@ -1,6 +1,6 @@
-"""Kubernetes quantities: sizes in bytes, processors in thousandths.
+"""Read and write Kubernetes quantities: sizes in bytes, processors in thousandths.
 
-What is accepted is a part of what Kubernetes calls a quantity, so that a number has few spellings.
+Sluice accepts only some of Kubernetes' forms, so that a number has few spellings.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Marks an integer that is written as a quantity between two others.
+    """A mark on an integer field that users write as a quantity.
 
     Attributes:
-        least: the smallest one accepted.
-        most: the largest one accepted.
+        least: the smallest quantity accepted.
+        most: the largest quantity accepted.
     """
 
     least: str
@@ -47,11 +47,11 @@ class Quantity:
     form: ClassVar[str]
 
     def parse(self, text: str) -> int:
-        """The number that a text of the right form stands for."""
+        """Convert a text that matches `pattern` to a number."""
         raise NotImplementedError
 
     def scale(self, number: int) -> int:
-        """The number that a number in YAML stands for."""
+        """Convert a plain number from YAML, which has no suffix, to the field's unit."""
         raise NotImplementedError
 
     @property
@@ -59,10 +59,10 @@ class Quantity:
         return f"write {self.least} to {self.most}, in {self.form}"
 
     def read(self, value: Any) -> Any:
-        """The number that a value from YAML stands for.
+        """Read a value from YAML.
 
         Raises:
-            ValueError: it is no quantity, or out of bounds.
+            ValueError: the value is no quantity, or out of bounds.
         """
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -79,13 +79,13 @@ class Quantity:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """An integer that is read as a quantity."""
+        """Give pydantic's schema of an integer that `read` converts from a quantity."""
         return core_schema.no_info_before_validator_function(self.read, handler(source))
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """What the API server checks; the pattern alone would not say what to write."""
+        """Give what the API server checks: the pattern, and a rule whose message tells the form."""
         rule = Rule(
             f"string(self).matches(r'{self.pattern}')"
             f" && quantity(string(self)).compareTo(quantity('{self.least}')) >= 0"
@@ -122,12 +122,12 @@ class Bytes(Quantity):
     form = "bytes or with a suffix (500k, 64Mi, 2Gi)"
 
     def parse(self, text: str) -> int:
-        """Bytes from text."""
+        """Convert a text to bytes."""
         digits = text.rstrip("kKMGTi")
         return int(digits) * _SUFFIXES[text[len(digits) :]]
 
     def scale(self, number: int) -> int:
-        """Bytes from bytes."""
+        """Return the number: it counts bytes already."""
         return number
 
 
@@ -139,12 +139,12 @@ class MilliCpu(Quantity):
     form = 'processors or thousandths of one (2, "1.5", 500m)'
 
     def parse(self, text: str) -> int:
-        """Thousandths from text."""
+        """Convert a text to thousandths."""
         if text.endswith("m"):
             return int(text[:-1])
         whole, _, fraction = text.partition(".")
         return int(whole) * 1000 + int(fraction.ljust(3, "0"))
 
     def scale(self, number: int) -> int:
-        """Thousandths from whole processors."""
+        """Convert whole processors to thousandths."""
         return number * 1000

@@ -1,4 +1,4 @@
-"""Ranges of a stream: where a copy begins and ends."""
+"""Define ranges of a stream: where a copy begins and ends."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class SegmentOffset(ApiModel):
     """A position in one segment."""
 
     segment_id: Annotated[int, Field(ge=0, le=MOST, strict=True, alias="segmentID")] = Field(
-        description="The segment's id, as the store has it."
+        description="The segment's id in the store."
     )
     offset: Annotated[int, Field(ge=0, le=MOST, strict=True)] = Field(
-        description="Bytes from the segment's beginning, where an event begins."
+        description="Bytes from the segment's beginning. An event has to begin there."
     )
 
 
@@ -58,11 +58,12 @@ class Bound(ApiModel):
     at: str
     stream_cut: _StreamCut | None = Field(
         default=None,
-        description="A StreamCut of the stream as text, as the store's clients print it.",
+        description="A StreamCut of the stream, as the text that the store's clients print.",
     )
     offsets: _Offsets | None = Field(
         default=None,
-        description="Offsets in segments that take all keys between them, each key once.",
+        description="An offset in each of the segments that together cover all keys, each key "
+        "once.",
     )
 
     @model_validator(mode="after")
@@ -81,7 +82,8 @@ class Begin(Bound):
     """Where a range begins."""
 
     at: Literal["Head", "StreamCut", "Offsets"] = Field(
-        description="Head is the oldest byte that is readable when the bounds are taken."
+        description="How the position is given. Head is the oldest byte that is readable when the "
+        "bounds are taken."
     )
 
 
@@ -89,7 +91,7 @@ class End(Bound):
     """Where a range ends."""
 
     at: Literal["Tail", "StreamCut", "Offsets"] = Field(
-        description="Tail is the stream's end when the bounds are taken."
+        description="How the position is given. Tail is the stream's end when the bounds are taken."
     )
 
 
@@ -99,4 +101,4 @@ class RangeSpec(ApiModel):
     from_: Begin = Field(
         default=Begin(at="Head"), alias="from", description="The first position that is copied."
     )
-    to: End = Field(default=End(at="Tail"), description="The position after the last one.")
+    to: End = Field(default=End(at="Tail"), description="The position behind the last byte.")

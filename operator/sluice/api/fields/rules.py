@@ -1,7 +1,7 @@
-"""What Kubernetes' schemas say beyond JSON Schema: rules in CEL, unions, frozen defaults.
+"""Define what Kubernetes' schemas add to JSON Schema: CEL rules, unions, frozen defaults.
 
-A model carries these beside the validators that say the same in Python, so that the API server and
-the command line give one verdict. `tests/integration/kube` tries both on the same resources.
+In a model, rules stand beside validators that check the same in Python. So the API server and the
+command line give one verdict. `tests/integration/kube` tries both on the same resources.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Rule:
     Attributes:
         expression: in CEL; `self` is the value, `oldSelf` the one before an update.
         message: what is wrong and what to do.
-        path: where in the value the mistake is, `.like.this`; the value itself when empty.
-        reason: the kind of mistake that clients are told.
+        path: the field in the value that is wrong, `.like.this`; the value itself when empty.
+        reason: the kind of mistake, as the API server reports it.
     """
 
     expression: str
@@ -37,18 +37,18 @@ class Rule:
     )
 
     def written(self) -> JsonDict:
-        """As an entry of the schema."""
+        """Give the rule as an entry of the schema."""
         entry: JsonDict = {"rule": self.expression, "message": self.message, "reason": self.reason}
         return entry | ({"fieldPath": self.path} if self.path else {})
 
 
 def rules(*given: Rule) -> JsonDict:
-    """The addition to a model's or a field's schema that makes the API server check rules."""
+    """Give the addition to a model's or a field's schema by which the API server checks rules."""
     return {RULES: [rule.written() for rule in given]}
 
 
 def immutable(what: str, remedy: str, *others: Rule) -> JsonDict:
-    """The addition to a required field's schema that keeps it as it was made, beside `others`."""
+    """Give the addition to a required field's schema that forbids changes, beside `others`."""
     return rules(
         *others,
         Rule(
@@ -60,7 +60,7 @@ def immutable(what: str, remedy: str, *others: Rule) -> JsonDict:
 
 
 def exactly_one(what: str, *names: str) -> Rule:
-    """The rule that exactly one of some optional fields has to be given."""
+    """Give the rule that exactly one of some optional fields is required."""
     given = ", ".join(f"has(self.{name})" for name in names)
     return Rule(
         f"[{given}].filter(given, given).size() == 1",
@@ -70,7 +70,7 @@ def exactly_one(what: str, *names: str) -> Rule:
 
 
 def one_of(what: str, *names: str) -> Callable[[dict[str, Any]], None]:
-    """The change to a model's schema by which exactly one of some fields has to be given."""
+    """Give the change to a model's schema by which exactly one of some fields is required."""
     rule = exactly_one(what, *names)
 
     def change(schema: dict[str, Any]) -> None:
@@ -81,15 +81,20 @@ def one_of(what: str, *names: str) -> Callable[[dict[str, Any]], None]:
 
 
 def frozen() -> JsonDict:
-    """The addition to a field's schema by which its default is written into new resources.
+    """Give the addition to a field's schema by which the API server writes its default.
 
-    All other defaults are the operator's: they may change with it, and are no part of the API.
+    The operator fills in all other defaults. They may change with its version, and are not part of
+    the API.
     """
     return {FROZEN: True}
 
 
 def following(**places: tuple[str, ...]) -> Callable[[dict[str, Any]], None]:
-    """The change to a model's schema by which fields of its own stand behind some of its base."""
+    """Give the change to a model's schema that places its own fields behind its base's.
+
+    Args:
+        places: by the name of a field of the base, the fields that follow it.
+    """
 
     def change(schema: dict[str, Any]) -> None:
         fields = schema["properties"]

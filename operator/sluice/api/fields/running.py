@@ -1,6 +1,6 @@
-"""How a copy runs, whatever it copies: what it may use, on which pods, how often it is tried.
+"""Define the fields that say how a copy runs: limits, pods and attempts.
 
-Nothing of this makes it another copy, so all of it may be changed while the copy is there.
+They are not part of a copy's identity, so users may change them as long as the copy exists.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ Executors = Annotated[int, Field(ge=0, le=256, strict=True)]
 
 
 class LimitsSpec(ApiModel):
-    """What the copy may use. May be changed while it runs."""
+    """The limits of the copy. They may be changed while it runs."""
 
     bytes_per_second: Annotated[int, Bytes("1Ki", "1Ti")] | None = Field(
         default=None,
-        description="Most bytes per second, over all tasks; no limit when left out. 1Ki to 1Ti.",
+        description="Maximum bytes per second over all tasks; no limit when left out. 1Ki to 1Ti.",
     )
     in_flight_bytes: Annotated[int, Bytes("1Mi", "1Gi")] | None = Field(
         default=None,
-        description="Most bytes sent to the target store and not confirmed, over all tasks. "
-        "1Mi to 1Gi; Sluice chooses when left out.",
+        description="Maximum bytes that are sent to the target store and not confirmed yet, over "
+        "all tasks. 1Mi to 1Gi; Sluice chooses when left out.",
     )
 
 
 class ResourcesSpec(ApiModel):
-    """The size of a pod. The profile bounds what may be asked for, and a JVM what is enough."""
+    """The size of a pod. The profile limits it; the least memory is what a JVM needs."""
 
     cpu: Annotated[int, MilliCpu("100m", "256")] | None = Field(
         default=None,
-        description='Processors that the pod asks for: 2, "1.5" or 500m. 100m to 256.',
+        description='Processors that the pod requests: 2, "1.5" or 500m. 100m to 256.',
     )
     memory: int | None = None
 
@@ -50,7 +50,7 @@ class DriverResources(ResourcesSpec):
 
     memory: Annotated[int, Bytes("512Mi", "1Ti")] | None = Field(
         default=None,
-        description="Memory that the pod asks for and may use at most. 512Mi to 1Ti.",
+        description="Memory that the pod requests, and its limit. 512Mi to 1Ti.",
     )
 
 
@@ -59,7 +59,7 @@ class ExecutorResources(ResourcesSpec):
 
     memory: Annotated[int, Bytes("768Mi", "1Ti")] | None = Field(
         default=None,
-        description="Memory that the pod asks for and may use at most. 768Mi to 1Ti.",
+        description="Memory that the pod requests, and its limit. 768Mi to 1Ti.",
     )
 
 
@@ -67,7 +67,8 @@ class DriverSpec(ApiModel):
     """The driver pod of a copy."""
 
     resources: DriverResources = Field(
-        default=DriverResources(), description="Its size; what is left out comes from the profile."
+        default=DriverResources(),
+        description="The pod's size. The profile gives what is left out.",
     )
 
 
@@ -75,12 +76,13 @@ class ExecutorSpec(ApiModel):
     """The executor pods of a copy."""
 
     resources: ExecutorResources = Field(
-        default=ExecutorResources(), description="Their size; what is left out is the profile's."
+        default=ExecutorResources(),
+        description="The size of each pod. The profile gives what is left out.",
     )
 
 
 class RuntimeSpec(ApiModel):
-    """What the copy runs on. Tenants choose a profile and sizes, never a pod."""
+    """The pods that the copy runs in. Tenants choose a profile and sizes, but define no pods."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -121,13 +123,14 @@ Suspend = Annotated[
     bool,
     Field(
         strict=True,
-        description="Plan, but move no byte. A running copy stops and keeps what it has staged.",
+        description="Plan the copy, but move no bytes. A running copy stops, and keeps what it has "
+        "staged.",
     ),
 ]
 
 Limits = Annotated[
     LimitsSpec,
-    Field(description="What the copy may use. May be changed while the copy runs."),
+    Field(description="The limits of the copy. They may be changed while it runs."),
 ]
 
 BackoffLimit = Annotated[
@@ -136,17 +139,17 @@ BackoffLimit = Annotated[
         ge=0,
         le=100,
         strict=True,
-        description="Attempts that may fail one after the other without any progress; "
-        "one more and the copy has failed.",
+        description="How many attempts in a row may fail without any progress. With one more the "
+        "copy has failed.",
     ),
 ]
 
 DeadlineSeconds = Annotated[
     Annotated[int, Field(ge=60, le=31_536_000, strict=True)] | None,
     Field(
-        description="Seconds from the first attempt after which a copy that is not done has "
-        "failed; no deadline when left out.",
+        description="Deadline, in seconds from the first attempt. A copy that is not done by then "
+        "has failed. No deadline when left out.",
     ),
 ]
 
-Runtime = Annotated[RuntimeSpec, Field(description="What the copy runs on.")]
+Runtime = Annotated[RuntimeSpec, Field(description="The pods that the copy runs in.")]

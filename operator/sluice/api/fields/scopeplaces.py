@@ -1,4 +1,4 @@
-"""Between which places a ScopeCopy copies: scopes, or archives of their streams."""
+"""Define source and target of a ScopeCopy: scopes, or archives of their streams."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ _NO_SCOPE = "archives need no scope: remove scopePolicy, or name a scope in plac
 
 
 class ArchivedScope(InArchives):
-    """Archives of streams: each archive in a folder, by the name of its stream."""
+    """A folder of archives, each under the name of its stream."""
 
     store_ref: LocalRef = Field(
-        description="The StreamStore that holds the archives, of this namespace; of kind s3 or "
+        description="The StreamStore that holds the archives, in this namespace. Its kind is s3 or "
         "volume."
     )
     path: ArchivePath = Field(
-        description="The folder in the store: an archive at PATH/NAME is the stream NAME."
+        description="The folder in the store. The archive at PATH/NAME holds the stream NAME."
     )
     until: Instant | None = Field(
         default=None,
-        description="Of each archive the last run that ends no later than this time is restored, "
-        "such as 2026-05-04T12:00:00Z; the last one when left out.",
+        description="A time, such as 2026-05-04T12:00:00Z. The last run of each archive that ends "
+        "no later is restored. When left out, it is the last run.",
     )
 
 
 class ScopeSource(OrArchive):
-    """The scope to copy: its streams, each from its oldest byte to its end when the copy begins.
+    """The scope to copy, or archives to restore streams from; scope is empty then.
 
-    Or archives to restore streams from; scope is empty then.
+    Each stream is copied from its oldest byte to its end when the copy begins.
     """
 
     needed = _FROM_SCOPE
@@ -70,27 +70,27 @@ class ScopeSource(OrArchive):
     store_ref: LocalRef | None = Field(
         default=None,
         validate_default=True,
-        description="The StreamStore that holds it, of this namespace.",
+        description="The StreamStore that holds the scope, in this namespace.",
     )
-    scope: NameInStore = Field(default="", validate_default=True, description="Its name.")
+    scope: NameInStore = Field(default="", validate_default=True, description="The scope's name.")
 
     @property
     def title(self) -> str:
-        """What is copied, for people: a scope, or a folder of archives by its path."""
+        """The scope's name, or the path of the archives' folder, for messages."""
         return self.scope if self.archive is None else self.archive.path
 
 
 class ArchivesMade(InArchives):
-    """Archives to make, or to add a run to: one for each stream."""
+    """Archives to make, or to add a run to, one for each stream."""
 
     model_config = ConfigDict(json_schema_extra=rules(MAX_EVENTS_RULE))
 
     store_ref: LocalRef = Field(
-        description="The StreamStore to archive to, of this namespace; of kind s3, and for the "
+        description="The StreamStore to archive to, in this namespace. Its kind is s3, or with the "
         "command line also volume."
     )
     path: ArchiveFolder = Field(
-        description="The folder in the store: the stream NAME is archived at PATH/NAME."
+        description="The folder in the store. The stream NAME is archived at PATH/NAME."
     )
     format: FormatName = Field(default="Segments", description=FORMATS, json_schema_extra=frozen())
     max_events: MaxEvents = None
@@ -99,12 +99,12 @@ class ArchivesMade(InArchives):
 
     @property
     def most_events(self) -> int:
-        """With EventObjects: how many objects of events a stream's run may make."""
+        """How many event objects a stream's run may make at most, with EventObjects."""
         return self.max_events or DEFAULT_MAX_EVENTS
 
 
 class ScopeTarget(OrArchive):
-    """The scope to copy to. Or where to archive the streams; scope is empty then."""
+    """The scope to copy to, or a folder to archive the streams in; scope is empty then."""
 
     needed = _TO_SCOPE
     in_place = _IN_PLACE
@@ -134,12 +134,14 @@ class ScopeTarget(OrArchive):
     store_ref: LocalRef | None = Field(
         default=None,
         validate_default=True,
-        description="The StreamStore that holds it, of this namespace.",
+        description="The StreamStore that holds the scope, in this namespace.",
     )
-    scope: NewNameInStore = Field(default="", validate_default=True, description="Its name.")
+    scope: NewNameInStore = Field(
+        default="", validate_default=True, description="The scope's name."
+    )
     scope_policy: Literal["MustExist", "CreateIfAbsent"] = Field(
         default="MustExist",
-        description="What to do if it is not there: refuse to begin, or make it.",
+        description="What to do if the scope does not exist: refuse to begin, or create it.",
         json_schema_extra=frozen(),
     )
 
@@ -148,12 +150,12 @@ class ScopeTarget(OrArchive):
     def _of_scope(
         cls, chosen: Literal["MustExist", "CreateIfAbsent"], info: ValidationInfo
     ) -> Literal["MustExist", "CreateIfAbsent"]:
-        # The API server writes the default in any case, so that one is no mistake.
+        # The API server writes the default into each resource, so users may not have chosen it.
         if chosen != "MustExist" and info.data.get("archive") is not None:
             raise ValueError(_NO_SCOPE)
         return chosen
 
     @property
     def title(self) -> str:
-        """Where it goes, for people: a scope, or a folder of archives by its path."""
+        """The scope's name, or the path of the archives' folder, for messages."""
         return self.scope if self.archive is None else self.archive.path

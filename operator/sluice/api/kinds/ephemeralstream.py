@@ -1,4 +1,4 @@
-"""EphemeralStream: streams that live exactly as long as their workload."""
+"""Define EphemeralStream: streams that live exactly as long as their workload."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sluice.api.fields.rules import Rule, exactly_one, immutable, one_of, rules
 
 _WHAT = "thing to own"
 LEAST_PREFIX: Final = 4
-"""Characters of a prefix: a shorter one would claim what others make."""
+"""Least length of a prefix, in characters: a shorter one would claim streams of others."""
 
 _ANOTHER = "make another EphemeralStream, under another name"
 _PREFIX_CONFIG = (
@@ -64,18 +64,18 @@ class ScalingSpec(ApiModel):
     )
 
     type: Literal["Fixed", "ByEventsPerSecond", "ByBytesPerSecond"] = Field(
-        default="Fixed", description="Whether the number is fixed or follows the load."
+        default="Fixed", description="Whether the number of segments is fixed or follows the load."
     )
     min_segments: Annotated[int, Field(ge=1, le=1000, strict=True)] = Field(
-        default=1, description="Segments to begin with, and to have at least."
+        default=1, description="How many segments the stream has at first, and at least."
     )
     target_rate: Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)] | None = Field(
         default=None,
-        description="What one segment is to take: events per second, or KiB per second for "
-        "ByBytesPerSecond.",
+        description="The load that one segment should take: events per second, or KiB per second "
+        "for ByBytesPerSecond.",
     )
     scale_factor: Annotated[int, Field(ge=2, le=16, strict=True)] | None = Field(
-        default=None, description="Into how many segments a busy one is split."
+        default=None, description="Into how many segments a busy segment is split."
     )
 
     @model_validator(mode="after")
@@ -89,15 +89,16 @@ class ScalingSpec(ApiModel):
 
 
 class RetentionSpec(ApiModel):
-    """What the store drops by itself."""
+    """Which events the store drops by itself."""
 
     model_config = ConfigDict(json_schema_extra=one_of("kind of retention", "seconds", "bytes"))
 
     seconds: Annotated[int, Field(ge=1, le=315_360_000, strict=True)] | None = Field(
-        default=None, description="Events older than this are dropped."
+        default=None, description="The store drops events that are older than this."
     )
     bytes: Annotated[int, Bytes("1Mi", "1Ti")] | None = Field(
-        default=None, description="The oldest events beyond this size are dropped. 1Mi to 1Ti."
+        default=None,
+        description="The store drops the oldest events beyond this size. 1Mi to 1Ti.",
     )
 
     @model_validator(mode="after")
@@ -108,15 +109,18 @@ class RetentionSpec(ApiModel):
 
 
 class StreamConfigSpec(ApiModel):
-    """How the stream is made."""
+    """The stream's configuration in the store."""
 
-    scaling: ScalingSpec = Field(default=ScalingSpec(), description="Its segments.")
+    scaling: ScalingSpec = Field(
+        default=ScalingSpec(), description="How many segments the stream has."
+    )
     retention: RetentionSpec | None = Field(
-        default=None, description="What the store drops by itself; nothing when left out."
+        default=None,
+        description="Which events the store drops by itself. It keeps all when left out.",
     )
     tags: Annotated[tuple[Tag, ...], Field(max_length=16)] = Field(
         default=(),
-        description="Tags of the stream, beside those of Sluice.",
+        description="Tags of the stream, beside those that Sluice sets.",
         json_schema_extra={
             "x-kubernetes-list-type": "set",
             **rules(
@@ -144,22 +148,22 @@ class Owner(ApiModel):
 
     api_version: Annotated[
         str, Field(min_length=1, max_length=253, pattern=r"^([a-z0-9.-]+/)?v[0-9][a-z0-9]*$")
-    ] = Field(description="As the owner's manifest has it, such as apps/v1.")
+    ] = Field(description="The owner's API version, such as apps/v1.")
     kind: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")] = (
-        Field(description="Of any kind, such as Deployment.")
+        Field(description="The owner's kind, such as Deployment. Any kind is allowed.")
     )
     name: Annotated[
         str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.:-]*[a-z0-9])?$")
-    ] = Field(description="Its name.")
+    ] = Field(description="The owner's name.")
     namespace: StoreName | None = Field(
         default=None,
-        description="Its namespace, if it is another; with tracking Observe, and where the "
-        "StreamStore's access allows it.",
+        description="The owner's namespace, if it is another one. That needs tracking: Observe, "
+        "and the access of the StreamStore has to allow it.",
     )
 
 
 class EphemeralStreamSpec(ApiModel):
-    """Which streams live as long as which workload."""
+    """The streams, the workloads that own them, and what happens when these are gone."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -208,82 +212,84 @@ class EphemeralStreamSpec(ApiModel):
     )
 
     store_ref: LocalRef = Field(
-        description="The StreamStore that holds it, of this namespace. Cannot be changed.",
+        description="The StreamStore of the streams, in this namespace. Cannot be changed.",
         json_schema_extra=immutable("the store", _ANOTHER),
     )
     scope: NewNameInStore = Field(
-        description="Its scope. Cannot be changed.",
+        description="The scope of the streams. Cannot be changed.",
         json_schema_extra=immutable("the scope", _ANOTHER, NEW_NAME_RULE),
     )
     scope_policy: Literal["MustExist", "CreateIfAbsent"] = Field(
         default="MustExist",
-        description="CreateIfAbsent makes the scope, and removes one that Sluice made when it is "
-        "empty.",
+        description="What to do if the scope does not exist. CreateIfAbsent creates it. It also "
+        "deletes the scope when that is empty, if Sluice created it.",
     )
     stream: NewNameInStore | None = Field(
         default=None,
-        description="One stream, which Sluice makes. Cannot be changed.",
+        description="The name of one stream, which Sluice creates. Cannot be changed.",
     )
     stream_prefix: (
         Annotated[NewNameInStore, Field(min_length=LEAST_PREFIX, max_length=150)] | None
     ) = Field(
         default=None,
-        description="Every stream whose name begins so, which the application makes itself. "
+        description="All streams whose names begin like this. The application creates them itself. "
         "Cannot be changed.",
     )
     claim: Literal["NewOnly", "ExistingAndNew"] | None = Field(
         default=None,
-        description="With streamPrefix: only streams made after this resource (NewOnly, which is "
-        "what happens when left out), or those that were there before as well.",
+        description="With streamPrefix: whether only streams that are created after this resource "
+        "belong to it (NewOnly), or earlier ones as well. NewOnly when left out.",
     )
     config: StreamConfigSpec | None = Field(
-        default=None, description="With stream: how it is made. May be changed."
+        default=None, description="With stream: its configuration. May be changed."
     )
     owners: Annotated[tuple[Owner, ...], Field(max_length=16)] = Field(
         default=(),
-        description="The workloads that need the stream: it is made when the first is there, and "
-        "goes with the last. Without owners it lives as long as this resource.",
+        description="The workloads that need the stream. It is created when the first owner "
+        "exists, and released when the last is gone. Without owners it lives as long as this "
+        "resource.",
     )
     tracking: Literal["OwnerReference", "Observe"] = Field(
         default="OwnerReference",
         description="OwnerReference makes the owners own this resource, so Kubernetes deletes it "
-        "with the last one. Observe only watches them, and keeps the resource.",
+        "with the last owner. Observe only watches the owners, and keeps the resource.",
     )
     release_when: Literal["OwnersDeleted", "OwnersFinished"] = Field(
         default="OwnersDeleted",
         description="OwnersFinished also releases the stream when all owners have finished: Jobs, "
-        "Pods, Spark and Flink resources, and whatever has a condition Complete, Succeeded, "
-        "Finished or Failed.",
+        "Pods, Spark and Flink resources, and other resources with a condition Complete, "
+        "Succeeded, Finished or Failed.",
     )
     grace_period_seconds: Seconds = Field(
         default=0,
-        description="Seconds that the stream outlives its last owner, in which a successor may "
-        "take it over.",
+        description="How many seconds the stream outlives its last owner. In that time another "
+        "owner may take it over.",
     )
     max_age_seconds: Annotated[int, Field(ge=1, le=315_360_000, strict=True)] | None = Field(
-        default=None, description="Seconds after which the stream is released in any case."
+        default=None,
+        description="The stream is released in any case when this resource is so many seconds old.",
     )
     on_release: Literal["Delete", "Retain"] = Field(
         default="Delete",
-        description="What becomes of the stream when it is released. Retain leaves it to you.",
+        description="What happens to the stream when it is released. Retain leaves it to you.",
     )
     adopt: Literal["Never", "IfUnowned"] | None = Field(
         default=None,
-        description="With stream: whether one that is there already, and that no other resource "
-        "of Sluice has, becomes this resource's (IfUnowned) or is refused (Never, which is what "
-        "happens when left out).",
+        description="With stream: what to do if it exists already. IfUnowned takes it over if no "
+        "other resource of Sluice owns it, Never refuses it. Never when left out.",
     )
     deletion_timeout_seconds: Annotated[int, Field(ge=10, le=31_536_000, strict=True)] | None = (
         Field(
             default=None,
-            description="Seconds after which a deleted resource is let go though its store could "
-            "not be reached, and its streams are left behind. For ever when left out.",
+            description="How many seconds the deletion of this resource waits for a store that "
+            "cannot be reached. Then the resource is removed, and its streams are left behind. It "
+            "waits for ever when left out.",
         )
     )
     suspend: bool = Field(
         default=False,
         strict=True,
-        description="Make, change and release nothing. Deleting the resource works all the same.",
+        description="Create, change and release nothing. The resource can be deleted all the same.",
     )
 
     @field_validator("config", mode="after")

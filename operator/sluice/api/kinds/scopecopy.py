@@ -1,4 +1,4 @@
-"""ScopeCopy: all streams of a scope, or those that are selected, each copied exactly once."""
+"""Define ScopeCopy: all streams of a scope, or selected ones, each copied exactly once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _Affix = Annotated[str, Field(max_length=249, pattern=r"^[A-Za-z0-9._-]*$")]
 
 
 class StreamSelector(ApiModel):
-    """Streams that have something in common."""
+    """A selection of streams, by name, by the beginning of the name, or by tag."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -68,8 +68,8 @@ class StreamSelector(ApiModel):
     )
 
     type: Literal["Exact", "Prefix", "Tag"] = Field(
-        description="What value is: a stream's name, what names begin with, or one of the tags "
-        "that a stream has in its store."
+        description="What value is: the name of a stream, the beginning of names, or a tag that "
+        "streams have in their store."
     )
     value: _Value = Field(description="The name, the beginning of names, or the tag.")
 
@@ -86,39 +86,42 @@ _ATOMIC: Final[JsonDict] = {"x-kubernetes-list-type": "atomic"}
 
 
 class StreamsSpec(ApiModel):
-    """Which streams of the scope."""
+    """Which streams of the scope are copied."""
 
     include: _Selectors = Field(
         default=(),
-        description="Those that are copied; all when left out. Streams whose names begin with _ "
-        "are the store's own, and are copied only where Exact or Prefix says so.",
+        description="Streams to copy; all when left out. Streams whose names begin with _ are "
+        "internal to the store. They are copied only if a selector of type Exact or Prefix has a "
+        "value that begins with _, too.",
         json_schema_extra=_ATOMIC,
     )
     exclude: _Selectors = Field(
         default=(),
-        description="Those that are not copied, whatever include says.",
+        description="Streams that are not copied, even if include selects them.",
         json_schema_extra=_ATOMIC,
     )
     include_ephemeral: bool = Field(
         default=False,
         strict=True,
-        description="Whether streams of EphemeralStreams are copied as well. The copies live "
-        "until somebody deletes them.",
+        description="Whether streams of EphemeralStreams are copied as well. The copies are not "
+        "deleted with their sources.",
         json_schema_extra=frozen(),
     )
 
 
 class RenameSpec(ApiModel):
-    """Other names for the targets of some streams."""
+    """A rule that gives the targets of some streams other names."""
 
     from_prefix: _Affix = Field(
-        description="What the names of these streams begin with; every name begins with ''."
+        description="The beginning of the streams' names. With '' the rule is for all streams."
     )
-    to_prefix: _Affix = Field(description="What the names of their targets have in its place.")
+    to_prefix: _Affix = Field(
+        description="The beginning of the targets' names, in place of fromPrefix."
+    )
 
 
 class ScopeCopySpec(ApiModel):
-    """What is copied where."""
+    """What is copied, where to, and how."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -179,50 +182,52 @@ class ScopeCopySpec(ApiModel):
         json_schema_extra=immutable("the source", _ANOTHER),
     )
     target: ScopeTarget = Field(
-        description="The scope to copy to, or where to archive. Cannot be changed.",
+        description="The scope to copy to, or the folder to archive in. Cannot be changed.",
         json_schema_extra=immutable("the target", _ANOTHER),
     )
     streams: StreamsSpec = Field(
         default=StreamsSpec(),
-        description="Which streams; all that users made when left out. Cannot be changed.",
+        description="Which streams are copied; all except internal ones and those of "
+        "EphemeralStreams when left out. Cannot be changed.",
         json_schema_extra=immutable("streams", _ANOTHER),
     )
     rename: Annotated[tuple[RenameSpec, ...], Field(max_length=MOST_RENAMES)] = Field(
         default=(),
         validate_default=True,
-        description="How the targets are called; as their sources when left out. The first one "
-        "that fits a name holds. Cannot be changed.",
+        description="Other names for the targets. The first rule that fits a stream's name holds. "
+        "Without one, a target has the name of its source. Cannot be changed.",
         json_schema_extra=_ATOMIC | immutable("rename", _ANOTHER),
     )
     on_exists: Literal["Fail", "Skip", "Append"] = Field(
         default="Fail",
-        description="What to do about streams whose target exists and is not this copy's own: "
-        "begin nothing, leave these streams out, or append to each once; to an archive of the "
-        "same stream, what is new. Cannot be changed.",
+        description="What to do if targets exist and this copy did not make them. Fail begins "
+        "nothing, Skip leaves these streams out, Append appends to each target once. If the target "
+        "is an archive of the same stream, Append adds what is new. Cannot be changed.",
         json_schema_extra=frozen() | immutable("onExists", _ANOTHER),
     )
     on_truncation: Literal["Fail", "Record"] = Field(
         default="Fail",
         description="What to do if a stream loses bytes to its retention or a truncation before "
-        "they were read: fail it, or copy what is left and record the gap. Cannot be changed.",
+        "the copy has read them: fail this stream, or copy the rest and record the gap. Cannot be "
+        "changed.",
         json_schema_extra=frozen() | immutable("onTruncation", _ANOTHER),
     )
     source_on_complete: Literal["Retain", "Delete"] = Field(
         default="Retain",
-        description="What becomes of the sources: nothing, or each stream was sealed before its "
-        "last bytes were copied and is deleted once its target is whole, and then the scope if "
-        "nothing is left in it. Cannot be changed.",
+        description="What happens to the sources. Retain leaves them as they are. Delete seals "
+        "each stream before its last bytes are copied, and deletes it once its target is complete. "
+        "Finally it deletes the scope if that is empty. Cannot be changed.",
         json_schema_extra=frozen() | immutable("sourceOnComplete", _ANOTHER),
     )
     failure_policy: Literal["Continue", "Stop"] = Field(
         default="Continue",
         description="What to do when a stream cannot be copied: go on with the others, or begin "
-        "no other one. May be changed while the copy runs.",
+        "no more streams. May be changed while the copy runs.",
     )
     parallelism: Annotated[int, Field(ge=1, le=64, strict=True)] | None = Field(
         default=None,
-        description="Most streams that are worked on at once; 16 when left out. May be changed "
-        "while the copy runs.",
+        description="How many streams are copied at the same time at most; 16 when left out. May "
+        "be changed while the copy runs.",
     )
     suspend: Suspend = False
     limits: Limits = LimitsSpec()
@@ -294,16 +299,16 @@ class ScopeCopySpec(ApiModel):
 
     @property
     def origins(self) -> tuple[tuple[str, ScopeSource], ...]:
-        """What is copied, with the field that names it."""
+        """The source, behind the path of its field."""
         return (("spec.source", self.source),)
 
     @property
     def goal(self) -> tuple[str, ScopeTarget]:
-        """Where it goes, with the field that names it."""
+        """The target, behind the path of its field."""
         return "spec.target", self.target
 
     def identity(self) -> dict[str, Any]:
-        """The part of the spec that makes it this copy and no other.
+        """Return the part of the spec that identifies the copy.
 
         Defaults are left out, so that a field that a later version adds changes no copy's identity.
         """
@@ -312,7 +317,7 @@ class ScopeCopySpec(ApiModel):
 
 
 class ScopeCopy(Resource):
-    """All streams of a scope, or those that are selected, each copied exactly once."""
+    """All streams of a scope, or selected ones, each copied exactly once."""
 
     kind: Literal["ScopeCopy"]
     spec: ScopeCopySpec

@@ -1,4 +1,4 @@
-"""StreamArchive: one stream, archived again and again, each time what is new."""
+"""Define StreamArchive: one stream, archived again and again; each run adds what is new."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ _NO_RULE = "retention keeps something: give keepLast, keepWithin or both"
 
 
 class ArchivedStream(InStore):
-    """The stream to archive: from its oldest byte when the first run begins."""
+    """The stream to archive, from its oldest byte when the first run begins."""
 
     store_ref: LocalRef = Field(
-        description="The StreamStore that holds it, of this namespace; of kind pravega."
+        description="The StreamStore that holds the stream, in this namespace. Its kind is pravega."
     )
-    scope: NameInStore = Field(description="Its scope.")
-    stream: NameInStore = Field(description="Its name.")
+    scope: NameInStore = Field(description="The stream's scope.")
+    stream: NameInStore = Field(description="The stream's name.")
 
 
 class Destination(InArchives):
     """Where the archive is."""
 
     store_ref: LocalRef = Field(
-        description="The StreamStore to archive to, of this namespace; of kind s3 or volume."
+        description="The StreamStore to archive to, in this namespace. Its kind is s3 or volume."
     )
     path: ArchivePath = Field(
-        description="Where in the store the archive is. One stream has one path."
+        description="The archive's path in the store. Each stream needs its own."
     )
 
 
@@ -63,21 +63,21 @@ class Schedule(ApiModel):
     )
     time_zone: TimeZone = Field(
         default="Etc/UTC",
-        description="Where it is the time that cron says, such as Europe/Berlin. An hour that "
-        "is left out or comes twice is treated as cron of Debian does.",
+        description="The time zone of cron, such as Europe/Berlin. An hour that the clocks skip or "
+        "repeat is treated as Debian's cron does.",
     )
     starting_deadline_seconds: Annotated[int, Field(ge=10, le=31_536_000, strict=True)] | None = (
         Field(
             default=None,
-            description="Seconds after its time for which a run may still begin. A run that is "
-            "later is left out; the last one that is due is made up for, however late, when this "
-            "is left out.",
+            description="How many seconds after its time a run may still begin. Later than that it "
+            "is skipped. When this is left out, the last run that was missed is made however late "
+            "it is.",
         )
     )
 
 
 class RunRetentionSpec(ApiModel):
-    """Which runs are kept: those that any of the rules keeps."""
+    """Which runs are kept. A run is kept if any of the rules keeps it."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -86,12 +86,12 @@ class RunRetentionSpec(ApiModel):
     )
 
     keep_last: Annotated[int, Field(ge=1, le=10_000, strict=True)] | None = Field(
-        default=None, description="As many of the last runs are kept."
+        default=None, description="How many of the last runs are kept."
     )
     keep_within: Annotated[str, Field(max_length=6, pattern=r"^[1-9][0-9]{0,4}[hd]$")] | None = (
         Field(
             default=None,
-            description="Runs are kept for this long, in hours or days: 12h, 30d.",
+            description="How long runs are kept, in hours or days: 12h, 30d.",
         )
     )
 
@@ -103,24 +103,24 @@ class RunRetentionSpec(ApiModel):
 
     @property
     def seconds(self) -> int | None:
-        """How long runs are kept, by keepWithin."""
+        """How many seconds runs are kept by keepWithin."""
         if self.keep_within is None:
             return None
         return int(self.keep_within[:-1]) * _HOURS[self.keep_within[-1]] * 3600
 
 
 class ArchiveLimits(ApiModel):
-    """What a run may use. May be changed while it goes on."""
+    """The limits of a run. They may be changed while it goes on."""
 
     bytes_per_second: Annotated[int, Bytes("1Ki", "1Ti")] | None = Field(
         default=None,
-        description="Most bytes of the stream per second, over all tasks; no limit when left out. "
-        "1Ki to 1Ti.",
+        description="Maximum bytes of the stream per second over all tasks; no limit when left "
+        "out. 1Ki to 1Ti.",
     )
 
 
 class StreamArchiveSpec(ApiModel):
-    """What is archived where, and when."""
+    """What is archived, where to, and when."""
 
     model_config = ConfigDict(json_schema_extra=rules(MAX_EVENTS_RULE))
 
@@ -141,34 +141,36 @@ class StreamArchiveSpec(ApiModel):
     schedule: Schedule | None = Field(
         default=None,
         description="When runs begin. When left out there is one run, and another for each new "
-        "sluice.dev/requestedAt.",
+        "value of the annotation sluice.dev/requestedAt.",
     )
     retention: RunRetentionSpec | None = Field(
         default=None,
-        description="Which runs are kept, once another one is recorded; all when left out. The "
-        "newest run that was verified is kept in any case, and one that is being restored.",
+        description="Which runs are kept when a new run is recorded; all when left out. The newest "
+        "verified run is always kept, and so is a run that is being restored.",
     )
     on_delete: Literal["Retain", "Delete"] = Field(
         default="Retain",
-        description="What becomes of the archive when this resource is deleted: nothing, or all "
+        description="What happens to the archive when this resource is deleted: it is kept, or all "
         "of it is deleted.",
         json_schema_extra=frozen(),
     )
     on_truncation: Literal["Fail", "Record"] = Field(
         default="Fail",
         description="What to do if the stream loses bytes to its retention or a truncation before "
-        "they were archived: fail, or archive what is left and record the gap.",
+        "they are archived: fail, or archive the rest and record the gap.",
         json_schema_extra=frozen(),
     )
     suspend: Annotated[
         bool,
         Field(
             strict=True,
-            description="Begin no run. One that is going on stops, and goes on from there later.",
+            description="Begin no run. A run that is going on stops, and continues from there "
+            "later.",
         ),
     ] = False
     limits: Annotated[
-        ArchiveLimits, Field(description="What a run may use. May be changed while it goes on.")
+        ArchiveLimits,
+        Field(description="The limits of a run. They may be changed while it goes on."),
     ] = ArchiveLimits()
     backoff_limit: Annotated[
         int,
@@ -176,38 +178,38 @@ class StreamArchiveSpec(ApiModel):
             ge=0,
             le=100,
             strict=True,
-            description="Attempts of a run that may fail one after the other without any "
-            "progress; one more and the run has failed. The next one that is due is made anew.",
+            description="How many attempts of a run in a row may fail without any progress. With "
+            "one more the run has failed. The next run that is due begins anew.",
         ),
     ] = DEFAULT_BACKOFF_LIMIT
     active_deadline_seconds: Annotated[int, Field(ge=60, le=31_536_000, strict=True)] | None = (
         Field(
             default=None,
-            description="Seconds from a run's first attempt after which it has failed if it is not "
-            "done; no deadline when left out.",
+            description="Deadline, in seconds from a run's first attempt. A run that is not done "
+            "by then has failed. No deadline when left out.",
         )
     )
-    runtime: Annotated[Runtime, Field(description="What runs run on.")] = RuntimeSpec()
+    runtime: Annotated[Runtime, Field(description="The pods that runs use.")] = RuntimeSpec()
 
     _guards_objects = field_validator("max_events", mode="after")(guards_objects)
 
     @property
     def origins(self) -> tuple[tuple[str, ArchivedStream], ...]:
-        """What is archived, with the field that names it."""
+        """The source, behind the path of its field."""
         return (("spec.source", self.source),)
 
     @property
     def goal(self) -> tuple[str, Destination]:
-        """Where it goes, with the field that names it."""
+        """The destination, behind the path of its field."""
         return "spec.destination", self.destination
 
     @property
     def most_events(self) -> int:
-        """With EventObjects: how many objects of events there may be."""
+        """How many event objects a run may make at most, with EventObjects."""
         return self.max_events or DEFAULT_MAX_EVENTS
 
     def identity(self) -> dict[str, Any]:
-        """The part of the spec that makes it this archive and no other.
+        """Return the part of the spec that identifies the archive.
 
         Defaults are left out, so that a field that a later version adds changes no identity.
         """
@@ -216,7 +218,7 @@ class StreamArchiveSpec(ApiModel):
 
 
 class StreamArchive(Resource):
-    """One stream, archived again and again, each time what is new."""
+    """One stream, archived again and again; each run adds what is new."""
 
     kind: Literal["StreamArchive"]
     spec: StreamArchiveSpec

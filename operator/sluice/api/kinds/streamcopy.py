@@ -1,4 +1,4 @@
-"""StreamCopy: one stream, copied exactly once."""
+"""Define StreamCopy: one stream, copied exactly once."""
 
 from __future__ import annotations
 
@@ -53,24 +53,25 @@ _IN_PLACE = "archive stands in place of storeRef, scope, stream and ranges: remo
 
 
 class ArchiveSource(InArchives):
-    """A run of an archive: the last one, one by its number, or the last one before a time."""
+    """A run of an archive: the last run, a run by its number, or the last run up to a time."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(Rule("!has(self.run) || !has(self.until)", _ONE_RUN, path=".until"))
     )
 
     store_ref: LocalRef = Field(
-        description="The StreamStore that holds the archive, of this namespace; of kind s3 or "
+        description="The StreamStore that holds the archive, in this namespace. Its kind is s3 or "
         "volume."
     )
-    path: ArchivePath = Field(description="Where in the store the archive is.")
+    path: ArchivePath = Field(description="The archive's path in the store.")
     run: Annotated[int, Field(ge=1, le=1 << 53, strict=True)] | None = Field(
-        default=None, description="The number of a run; up to its end the stream is restored."
+        default=None,
+        description="The number of a run. The stream is restored up to the end of that run.",
     )
     until: Instant | None = Field(
         default=None,
-        description="The last run that ends no later than this time is restored, such as "
-        "2026-05-04T12:00:00Z.",
+        description="A time, such as 2026-05-04T12:00:00Z. The last run that ends no later is "
+        "restored.",
     )
 
     @field_validator("until", mode="after")
@@ -82,9 +83,9 @@ class ArchiveSource(InArchives):
 
 
 class Source(OrArchive):
-    """The stream to copy: from its oldest byte to its end when the copy begins, or parts of it.
+    """The stream to copy, or an archive to restore it from; scope and stream are empty then.
 
-    Or an archive to restore it from; scope and stream are empty then.
+    Without ranges, a stream is copied from its oldest byte to its end when the copy begins.
     """
 
     needed = _STREAM_OR_ARCHIVE
@@ -108,14 +109,14 @@ class Source(OrArchive):
     store_ref: LocalRef | None = Field(
         default=None,
         validate_default=True,
-        description="The StreamStore that holds it, of this namespace.",
+        description="The StreamStore that holds the stream, in this namespace.",
     )
-    scope: NameInStore = Field(default="", validate_default=True, description="Its scope.")
-    stream: NameInStore = Field(default="", validate_default=True, description="Its name.")
+    scope: NameInStore = Field(default="", validate_default=True, description="The stream's scope.")
+    stream: NameInStore = Field(default="", validate_default=True, description="The stream's name.")
     ranges: Annotated[tuple[RangeSpec, ...], Field(max_length=MOST_RANGES)] = Field(
         default=(),
-        description="What of it is copied, one range after the other; from head to tail when left "
-        "out.",
+        description="The ranges of the stream that are copied, one after the other. From head to "
+        "tail when left out.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
@@ -130,27 +131,27 @@ class Source(OrArchive):
 
     @property
     def title(self) -> str:
-        """What is copied, for people: a stream, or an archive by its path."""
+        """The stream's name, or the archive's path, for messages."""
         return self.stream if self.archive is None else self.archive.path
 
 
 class Target(InStore):
     """The stream to make, or to append to."""
 
-    store_ref: LocalRef = Field(description="The StreamStore to make it in, of this namespace.")
-    scope: NewNameInStore = Field(description="Its scope, which has to exist.")
-    stream: NewNameInStore = Field(description="Its name.")
+    store_ref: LocalRef = Field(description="The StreamStore to copy to, in this namespace.")
+    scope: NewNameInStore = Field(description="The target's scope, which has to exist.")
+    stream: NewNameInStore = Field(description="The target's name.")
     on_exists: Literal["Fail", "Append"] = Field(
         default="Fail",
-        description="What to do if the stream exists and is not this copy's own: refuse it, or "
-        "append to it, once.",
+        description="What to do if the stream exists and this copy did not make it: fail, or "
+        "append to it once.",
         json_schema_extra=frozen(),
     )
     seal_when_done: bool = Field(
         default=False,
         strict=True,
-        description="Seal it once it is whole: it takes no more events, and cannot be opened "
-        "again.",
+        description="Seal the target once it is complete. It then takes no more events, and a seal "
+        "cannot be undone.",
         json_schema_extra=frozen(),
     )
 
@@ -171,7 +172,7 @@ _SAME = (
 
 
 class StreamCopySpec(ApiModel):
-    """What is copied where."""
+    """What is copied, where to, and how."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -215,7 +216,7 @@ class StreamCopySpec(ApiModel):
     sources: Annotated[tuple[Source, ...], Field(min_length=1, max_length=MOST_SOURCES)] | None = (
         Field(
             default=None,
-            description="Streams to copy into one, one after the other in this order. "
+            description="Streams to copy into one target, one after the other in this order. "
             "Cannot be changed.",
             json_schema_extra={
                 "x-kubernetes-list-type": "atomic",
@@ -224,19 +225,19 @@ class StreamCopySpec(ApiModel):
         )
     )
     target: Target = Field(
-        description="The stream to make. Cannot be changed.",
+        description="The stream to make, or to append to. Cannot be changed.",
         json_schema_extra=immutable("the target", _ANOTHER),
     )
     on_truncation: Literal["Fail", "Record"] = Field(
         default="Fail",
         description="What to do if a source loses bytes to its retention or a truncation before "
-        "they were read: fail, or copy what is left and record the gap. Cannot be changed.",
+        "the copy has read them: fail, or copy the rest and record the gap. Cannot be changed.",
         json_schema_extra=frozen() | immutable("onTruncation", _ANOTHER),
     )
     source_on_complete: Literal["Retain", "Delete"] = Field(
         default="Retain",
-        description="What becomes of the source when the target is whole: nothing, or it was "
-        "sealed before its last bytes were copied, and is deleted. Cannot be changed.",
+        description="What happens to the source. Retain leaves it as it is. Delete seals it before "
+        "its last bytes are copied, and deletes it once the target is complete. Cannot be changed.",
         json_schema_extra=frozen() | immutable("sourceOnComplete", _ANOTHER),
     )
     suspend: Suspend = False
@@ -290,18 +291,18 @@ class StreamCopySpec(ApiModel):
 
     @property
     def origins(self) -> tuple[tuple[str, Source], ...]:
-        """What is copied, in order, each with the field that names it."""
+        """The sources in order, each behind the path of its field."""
         if self.source is not None:
             return (("spec.source", self.source),)
         return tuple((f"spec.sources[{i}]", one) for i, one in enumerate(self.sources or ()))
 
     @property
     def goal(self) -> tuple[str, Target]:
-        """Where it goes, with the field that names it."""
+        """The target, behind the path of its field."""
         return "spec.target", self.target
 
     def identity(self) -> dict[str, Any]:
-        """The part of the spec that makes it this copy and no other.
+        """Return the part of the spec that identifies the copy.
 
         Defaults are left out, so that a field that a later version adds changes no copy's identity.
         """

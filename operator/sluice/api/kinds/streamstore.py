@@ -1,4 +1,4 @@
-"""StreamStore: a place that holds streams, live or archived."""
+"""Define StreamStore: a place that holds streams, live or archived."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class BasicAuth(ApiModel):
 
 
 class Auth(ApiModel):
-    """How Sluice shows the store who it is."""
+    """How Sluice logs in to the store."""
 
     model_config = ConfigDict(json_schema_extra=one_of("way to log in", "basic"))
 
-    basic: BasicAuth = Field(description="By user name and password.")
+    basic: BasicAuth = Field(description="Log in by user name and password.")
 
 
 class PravegaSpec(ApiModel):
@@ -48,7 +48,10 @@ class PravegaSpec(ApiModel):
             )
         ),
     )
-    auth: Auth | None = Field(default=None, description="Left out where the store asks for none.")
+    auth: Auth | None = Field(
+        default=None,
+        description="How Sluice logs in. Leave it out if the store needs no login.",
+    )
 
     @field_validator("controller_uri", mode="after")
     @classmethod
@@ -59,27 +62,29 @@ class PravegaSpec(ApiModel):
 
 
 class CABundle(ApiModel):
-    """Names a part of a ConfigMap or a Secret of the same namespace."""
+    """A reference to a key of a ConfigMap or a Secret in the same namespace."""
 
     model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
     kind: Literal["ConfigMap", "Secret"] = Field(
-        default="ConfigMap", description="What kind of object it is."
+        default="ConfigMap", description="The object's kind."
     )
     name: ObjectName = Field(description="The object's name.")
     key: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] = Field(
-        default="ca.crt", description="The key in it, whose value is certificates in PEM."
+        default="ca.crt", description="The key in the object. Its value is certificates in PEM."
     )
 
 
 class S3Spec(ApiModel):
-    """A bucket of Amazon's S3, or of what speaks its protocol."""
+    """A bucket of Amazon S3, or of another server with its protocol."""
 
     bucket: Annotated[
         str, Field(min_length=3, max_length=63, pattern=r"^[a-z0-9][a-z0-9.-]*[a-z0-9]$")
     ] = Field(description="The bucket's name.")
     prefix: Folder | None = Field(
-        default=None, description="The part of the bucket that is used; all of it when left out."
+        default=None,
+        description="The path in the bucket below which archives are; all of the bucket when left "
+        "out.",
     )
     endpoint: (
         Annotated[
@@ -92,7 +97,7 @@ class S3Spec(ApiModel):
         | None
     ) = Field(
         default=None,
-        description="The server, https://host:port; Amazon's of the region when left out.",
+        description="The server, https://host:port. Amazon's server of the region when left out.",
     )
     region: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+$")] | None = (
         Field(default=None, description="The bucket's region; us-east-1 when left out.")
@@ -105,7 +110,7 @@ class S3Spec(ApiModel):
     )
     ca_bundle_ref: CABundle | None = Field(
         default=None,
-        description="Certificates that the server's is trusted by, besides the system's.",
+        description="CA certificates to trust the server by, besides those of the system.",
     )
 
 
@@ -113,8 +118,8 @@ class VolumeSpec(ApiModel):
     """A directory of a volume."""
 
     claim_name: ObjectName = Field(
-        description="The PersistentVolumeClaim, of this namespace. Drivers and executors mount "
-        "it, so it takes ReadWriteMany if they are on different nodes."
+        description="The PersistentVolumeClaim, in this namespace. Drivers and executors mount "
+        "it, so it needs ReadWriteMany if they are on different nodes."
     )
     path: Folder | None = Field(
         default=None, description="The directory in the volume; its root when left out."
@@ -138,7 +143,7 @@ class NamespaceSelector(ApiModel):
 
 
 class Access(ApiModel):
-    """Who may do what with the store, beyond what the store's own rules allow its user."""
+    """Who may do what with the store. The store's own rules for the login hold as well."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -152,15 +157,15 @@ class Access(ApiModel):
 
     namespaces: Literal["Same", "Selector"] = Field(
         default="Same",
-        description="Whose workloads may own streams here: those of this namespace, or also those "
-        "of the namespaces that the selector takes.",
+        description="Whose workloads may own streams in the store: those of this namespace, or "
+        "also those of the namespaces that selector selects.",
     )
     selector: NamespaceSelector | None = Field(
-        default=None, description="With Selector: the other namespaces."
+        default=None, description="With namespaces: Selector, the other namespaces."
     )
     scopes: Annotated[tuple[ScopePattern, ...], Field(min_length=1, max_length=64)] | None = Field(
         default=None,
-        description="Scopes that may be used: names, or beginnings of names that end in *. "
+        description="Scopes that may be used: names, or beginnings of names, with * at their end. "
         "All when left out.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
@@ -214,12 +219,12 @@ class StreamStoreSpec(ApiModel):
         return self
 
     def _given(self) -> list[BackendName]:
-        """Name the backends that are given."""
+        """Return the names of the backends that the spec has."""
         return [name for name in BACKENDS if getattr(self, name) is not None]
 
     @property
     def backend(self) -> PravegaSpec | S3Spec | VolumeSpec:
-        """What kind of store it is, with its fields."""
+        """The backend's own part of the spec."""
         return next(one for one in (self.pravega, self.s3, self.volume) if one is not None)
 
     @property

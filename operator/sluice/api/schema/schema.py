@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions from the models."""
+"""Generate CustomResourceDefinitions from the models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAME_RULES = (
 
 
 def definition(kind: KindSpec) -> Schema:
-    """The CustomResourceDefinition of a kind."""
+    """Return the CustomResourceDefinition of a kind."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -59,15 +59,16 @@ def definition(kind: KindSpec) -> Schema:
 
 
 def structural(kind: KindSpec, *, operator_defaults: bool = False) -> Schema:
-    """The schema of a kind: spec and status, with bounds everywhere.
+    """Return the schema of a kind: spec and status, with bounds everywhere.
 
     Args:
         kind: the kind.
         operator_defaults: add the defaults that the operator fills in when it reads a resource.
-            They belong in the reference and not in the API server.
+            They belong in the reference, not in the API server.
 
     Raises:
-        ValueError: a model has something without bounds, or that Kubernetes cannot check.
+        ValueError: a model has a field without bounds, or with a constraint that Kubernetes
+            cannot check.
     """
     convert = partial(converted, operator_defaults=operator_defaults)
     model = kind.model.model_json_schema()
@@ -82,10 +83,10 @@ def structural(kind: KindSpec, *, operator_defaults: bool = False) -> Schema:
                 "description": f"The version of the API: {GROUP}/{VERSION}.",
             },
             "kind": {"type": "string", "description": f"The kind of resource: {kind.name}."},
-            # The name stands here only so that a rule may point to it.
+            # The rules on the name need it here: their paths must exist in the schema.
             "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
             "spec": convert(model["properties"]["spec"], "spec", model["$defs"]),
-            # kstatus takes a status that says nothing for success; -1 says: not looked at yet.
+            # kstatus takes an empty status for success; -1 tells it that nothing was reported yet.
             "status": convert(status, "status", status["$defs"])
             | {"default": {"observedGeneration": -1}},
         },

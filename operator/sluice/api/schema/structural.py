@@ -1,7 +1,7 @@
-"""From a model's JSON Schema to the structural schema that Kubernetes asks for.
+"""Convert a model's JSON Schema to the structural schema that Kubernetes requires.
 
-What has no place there is refused, not dropped, so the API server checks all that a model says, or
-the generator fails.
+The conversion fails on keywords that Kubernetes does not know. So either the API server checks all
+that a model says, or the generator fails.
 """
 
 from __future__ import annotations
@@ -40,14 +40,16 @@ _KEPT: Final = (
     "maxProperties",
     RULES,
 )
-"""What a structural schema takes as it is, in the order in which it is written."""
+"""Keywords that stay as they are, in the order in which they are written."""
 
 _DROPPED: Final = ("$defs", "title", "additionalProperties", "propertyNames", FROZEN)
-"""What it does without: Kubernetes prunes unknown fields, `kubectl` refuses them."""
+"""Keywords that are left out. Unknown fields need none: Kubernetes prunes them, `kubectl` refuses
+them.
+"""
 
 
 def converted(node: Schema, path: str, models: Schema, *, operator_defaults: bool) -> Schema:
-    """One node of a model's schema, and all below it, as Kubernetes takes it."""
+    """Convert one node of a model's schema, and all nodes below it."""
     node = _resolved(node, path, models)
     unknown = node.keys() - {*_KEPT, *_DROPPED}
     if unknown:
@@ -84,7 +86,7 @@ def converted(node: Schema, path: str, models: Schema, *, operator_defaults: boo
 
 
 def _resolved(node: Schema, path: str, models: Schema) -> Schema:
-    """A node without reference, null and constant: they have no form of their own in Kubernetes."""
+    """Replace references, null and constants in a node; structural schemas do not have them."""
     node = dict(node)
     choices = [choice for choice in node.pop("anyOf", []) if choice != {"type": "null"}]
     if len(choices) > 1:
@@ -102,10 +104,10 @@ def _resolved(node: Schema, path: str, models: Schema) -> Schema:
 
 
 def _check(node: Schema, path: str) -> None:
-    """Refuse a node that nobody can understand or that has no bounds.
+    """Refuse a node that has no description or no bounds.
 
     Raises:
-        ValueError: there is no description, or a bound is missing.
+        ValueError: the description or a bound is missing, or the API has no such type.
     """
     kind = node.get("type", "quantity")
     wanted = {"description"}
@@ -127,7 +129,7 @@ def _check(node: Schema, path: str) -> None:
 
 
 def fields(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
-    """Each field of a schema below its root, depth first: its path, as in `a.b[].c`, and schema."""
+    """Yield the path, as in `a.b[].c`, and the schema of each field below a root, depth first."""
     for name, value in schema.get("properties", {}).items():
         here = f"{path}.{name}" if path else name
         if "items" in value:

@@ -1,4 +1,4 @@
-"""What the operator reports of a StreamArchive."""
+"""Define the status of a StreamArchive."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ MOST_RUNS: Final = 20
 class RunStatus(StatusModel):
     """A run of the archive that can be restored."""
 
-    run: Count = Field(description="Its number.")
-    time: Time | None = Field(default=None, description="Up to when it holds the stream.")
-    bytes: Count = Field(default=0, description="Bytes of the stream that it holds.")
-    events: Count | None = Field(default=None, description="Events in them.")
+    run: Count = Field(description="The run's number.")
+    time: Time | None = Field(
+        default=None, description="The time up to which the run holds the stream."
+    )
+    bytes: Count = Field(default=0, description="Bytes of the stream that the run holds.")
+    events: Count | None = Field(default=None, description="Events in these bytes.")
     verified: bool = Field(
         default=False,
-        description="Whether all that it added was read back and compared before it was recorded.",
+        description="Whether all that the run added was read back and compared before the run was "
+        "recorded.",
     )
 
 
@@ -44,8 +47,8 @@ class ArchiveSummary(StatusModel):
     last_head: Count = Field(default=0, description="The number of the last head; 0 before any.")
     sha256: ShortText = Field(
         default="",
-        description="The SHA-256 of the last head. Whoever has it can tell later whether anything "
-        "before it was changed.",
+        description="The SHA-256 of the last head. Note it to check later whether anything before "
+        "it was changed.",
     )
     runs: Number = Field(default=0, description="Runs that can be restored.")
     bytes: Count = Field(default=0, description="Bytes of the stream that the last run holds.")
@@ -58,7 +61,7 @@ class ArchiveSummary(StatusModel):
 
 
 class StreamArchiveStatus(CopyingStatus):
-    """What was archived, and what is to come."""
+    """What was archived, and when the next run is due."""
 
     model_config = ConfigDict(
         json_schema_extra=following(
@@ -70,7 +73,7 @@ class StreamArchiveStatus(CopyingStatus):
 
     run_key: ShortText | None = Field(
         default=None,
-        description="Names the run that goes on, or was the last one: what asked for it.",
+        description="Identifies the run that goes on, or the last one, by what asked for it.",
     )
     run: Count | None = Field(
         default=None, description="The number of that run in the archive, once it is planned."
@@ -86,7 +89,7 @@ class StreamArchiveStatus(CopyingStatus):
     )
     archive: ArchiveSummary | None = Field(default=None, description="What the archive holds.")
     last_run_time: Time | None = Field(
-        default=None, description="When the last run was recorded that succeeded."
+        default=None, description="When the last successful run was recorded."
     )
     next_run_time: Time | None = Field(
         default=None, description="When the next run is due, by the schedule."
@@ -100,6 +103,6 @@ class StreamArchiveStatus(CopyingStatus):
         | None
     ) = Field(
         default=None,
-        description="What the source had lost before that run read it, the first 100 gaps. "
+        description="Bytes that the source had lost before that run read them, the first 100 gaps. "
         "Only with onTruncation: Record.",
     )

@@ -1,9 +1,9 @@
-"""What the operator reports of a resource.
+"""Define the statuses of StreamStores and copies, and what all statuses share.
 
-A status may have been written by another version of the operator, so reading one never fails:
-fields without a meaning here are passed over, and one that cannot be read counts as absent. Nothing
-is lost by that: a status only reports, what is true is found in the stores and in the cluster.
-Writing one never fails for its length either: texts that are too long are cut.
+Another version of the operator may have written a status. So reading never fails: unknown fields
+are skipped, and a field that cannot be read counts as absent. Nothing is lost, since a status is
+only a report; the operator finds the facts in the stores and in the cluster. Writing never fails
+for length either: texts that are too long are cut.
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ _CUT = "..."
 
 
 def cut(most: int, value: Any) -> Any:
-    """A text of at most `most` characters; one that was cut ends in dots."""
+    """Cut a text to at most `most` characters; a text that was cut ends in dots."""
     if isinstance(value, str) and len(value) > most:
         return value[: most - len(_CUT)] + _CUT
     return value
 
 
 def _first(most: int, value: Any) -> Any:
-    """The first `most` characters of a text, without a sign that there were more."""
+    """Cut a text to its first `most` characters, without dots."""
     return value[:most] if isinstance(value, str) else value
 
 
 def _last(most: int, value: Any) -> Any:
-    """The last `most` of a list."""
+    """Return the last `most` items of a list."""
     return value[-most:] if isinstance(value, list | tuple) else value
 
 
 def head(most: int, value: Any) -> Any:
-    """The first `most` of a list."""
+    """Return the first `most` items of a list."""
     return value[:most] if isinstance(value, list | tuple) else value
 
 
 def _whole_seconds(value: datetime) -> datetime:
-    """Kubernetes writes times in UTC, to the second; so is kept what will be read back."""
+    """Convert a time to whole seconds in UTC, which is what Kubernetes will give back."""
     return value.astimezone(UTC).replace(microsecond=0)
 
 
@@ -86,18 +86,18 @@ Count = Annotated[int, Field(ge=0, le=1 << 62)]
 """A number of things. The bound is one that JSON's numbers hold exactly."""
 
 Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
-"""A number of things that are few."""
+"""A small number of things."""
 
 ShortText = Annotated[str, Field(max_length=128), BeforeValidator(partial(cut, 128))]
 Name = Annotated[str, Field(max_length=253), BeforeValidator(partial(cut, 253))]
 Token = Annotated[str, Field(max_length=MOST_TOKEN), BeforeValidator(partial(_first, MOST_TOKEN))]
-"""A text that is only compared; whoever compares takes the first `MOST_TOKEN` characters."""
+"""A text that is only compared, by its first `MOST_TOKEN` characters."""
 FieldPath = Annotated[str, Field(max_length=512), BeforeValidator(partial(cut, 512))]
 Text = Annotated[str, Field(max_length=4096), BeforeValidator(partial(cut, 4096))]
 
 
 class ConditionType(StrEnum):
-    """The conditions that Sluice sets. `Reconciling` and `Stalled` stand only while they hold."""
+    """The conditions that Sluice sets. `Reconciling` and `Stalled` are absent unless they hold."""
 
     READY = "Ready"
     SUCCEEDED = "Succeeded"
@@ -109,7 +109,7 @@ class ConditionType(StrEnum):
 
 
 class StatusModel(BaseModel):
-    """A part of a status: camelCase in YAML, unknown fields passed over, immutable."""
+    """A part of a status: camelCase in YAML, unknown fields skipped, immutable."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -120,18 +120,18 @@ class StatusModel(BaseModel):
     )
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy, in which what is changed is held to the same bounds as what is read."""
+        """Return a copy. Fields in `update` are checked and cut as those that are read."""
         if not update:
             return super().model_copy(deep=deep)
         return self.model_validate({**dict(self), **update})
 
     def dump(self) -> dict[str, Any]:
-        """As Kubernetes takes it: camelCase, JSON values, nothing that is absent."""
+        """Convert it to what Kubernetes takes: camelCase, JSON values, no absent fields."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 class Condition(StatusModel):
-    """One thing that can be said of a resource, as Kubernetes' conditions are."""
+    """A condition of a resource, in Kubernetes' sense."""
 
     type: Annotated[
         str,
@@ -147,13 +147,13 @@ class Condition(StatusModel):
     reason: Reason = Field(description="Why, in one word of the catalogue of reasons.")
     message: Text = Field(default="", description="Why, in a sentence, and what to do.")
     observed_generation: Count = Field(
-        default=0, description="The generation of the resource that this was said of."
+        default=0, description="The generation of the resource that the condition is about."
     )
     last_transition_time: Time = Field(description="When `status` last changed.")
 
 
 class ObjectRef(StatusModel):
-    """Names an object of the same namespace."""
+    """A reference to an object in the same namespace."""
 
     model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
@@ -161,14 +161,14 @@ class ObjectRef(StatusModel):
 
 
 class ProgressStatus(StatusModel):
-    """How far a copy is. Read by the operator from the target store."""
+    """How far a copy is, as the operator reads it from the target store."""
 
     bytes: Count = Field(default=0, description="Bytes in the target store, staged or published.")
     total_bytes: Count = Field(default=0, description="Bytes to copy.")
     events: Count | None = Field(
         default=None,
-        description="Events to copy, as the source's store counts them, which may be too few; "
-        "once the copy is whole, those that were copied.",
+        description="Events to copy, as the source's store counts them; that number may be too "
+        "low. Once the copy is complete, the events that were copied.",
     )
     percent: Annotated[int, Field(ge=0, le=100)] = Field(
         default=0, description="Bytes as a share of the bytes to copy, rounded down."
@@ -179,7 +179,7 @@ class ProgressStatus(StatusModel):
     )
     rate: ShortText | None = Field(default=None, description="The speed, for a table.")
     eta_seconds: Count | None = Field(
-        default=None, description="Seconds left at this speed; absent while it cannot be told."
+        default=None, description="Seconds left at this speed; absent while they are unknown."
     )
     time: Time | None = Field(default=None, description="When this was read.")
 
@@ -189,11 +189,11 @@ class Failure(StatusModel):
 
     reason: Reason = Field(description="What went wrong, in one word of the catalogue.")
     category: ShortText = Field(
-        description="Whose move it is: Spec, Backend, Infrastructure, Scheduling or Integrity."
+        description="Where the cause is: Spec, Backend, Infrastructure, Scheduling or Integrity."
     )
-    message: Text = Field(default="", description="What went wrong, with the names concerned.")
+    message: Text = Field(default="", description="What went wrong, in a sentence with names.")
     field: FieldPath | None = Field(
-        default=None, description="The field of the spec that has to change, when there is one."
+        default=None, description="The field of the spec that has to be changed, if there is one."
     )
     remedy: Text | None = Field(default=None, description="What to do.")
     attempt: Number | None = Field(default=None, description="The attempt that failed, from 1.")
@@ -201,38 +201,38 @@ class Failure(StatusModel):
 
 
 class VerificationStatus(StatusModel):
-    """What was compared before it was published."""
+    """Which bytes were compared before they were published."""
 
     digest: ShortText = Field(description="The SHA-256 over the chunks of all segments.")
     bytes: Count = Field(default=0, description="Bytes compared.")
     events: Count | None = Field(
         default=None,
-        description="Events in them, counted one by one; without verification, as the "
+        description="Events in these bytes, counted one by one; without verification, as the "
         "source's store counts them.",
     )
     segments: Count = Field(default=0, description="Segments compared.")
-    time: Time | None = Field(default=None, description="When it was done.")
+    time: Time | None = Field(default=None, description="When the comparison was done.")
 
 
 class GapStatus(StatusModel):
-    """Bytes that a source had lost before they were read, and that the copy is without."""
+    """Bytes that a source lost before they were read, and that the copy lacks."""
 
     source: Number = Field(
-        default=0, description="The place of the stream among the sources, from 0."
+        default=0, description="The index of the stream among the sources, from 0."
     )
     segment_id: Count = Field(alias="segmentID", description="The segment of the source.")
-    from_: Count = Field(alias="from", description="The first offset that is gone.")
+    from_: Count = Field(alias="from", description="The offset of the first lost byte.")
     to: Count | None = Field(
         default=None,
-        description="The offset after the last byte that is gone; left out where nobody knows how "
-        "many there were, perhaps none.",
+        description="The offset after the last lost byte. Absent if it is unknown how many bytes "
+        "were lost, perhaps none.",
     )
 
 
 class Attempt(StatusModel):
     """One attempt: one Job."""
 
-    attempt: Number = Field(description="Its number, from 1.")
+    attempt: Number = Field(description="The attempt's number, from 1.")
     job: Name = Field(description="The Job's name.")
     start_time: Time | None = Field(default=None, description="When it began.")
     end_time: Time | None = Field(default=None, description="When it ended.")
@@ -243,7 +243,7 @@ class Attempt(StatusModel):
 
 
 class ResourceStatus(StatusModel):
-    """What every status begins with."""
+    """The fields that every status has."""
 
     observed_generation: Annotated[int, Field(ge=-1, le=1 << 62)] = Field(
         default=-1,
@@ -251,7 +251,7 @@ class ResourceStatus(StatusModel):
     )
     conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = Field(
         default=(),
-        description="What can be said of the resource, one entry per type.",
+        description="The conditions of the resource, one entry per type.",
         json_schema_extra={
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
@@ -260,7 +260,7 @@ class ResourceStatus(StatusModel):
 
     @classmethod
     def read(cls, written: Mapping[str, Any] | None) -> Self:
-        """What a resource's `status` says; fields that cannot be read count as absent."""
+        """Read a resource's `status`. Fields that cannot be read count as absent."""
         fields = dict(written or {})
         try:
             return cls.model_validate(fields)
@@ -270,7 +270,7 @@ class ResourceStatus(StatusModel):
         return cls.model_validate(fields)
 
     def condition(self, kind: ConditionType | str) -> Condition | None:
-        """The condition of a type, if it stands."""
+        """Return the condition of a type, or None if it is absent."""
         return next((found for found in self.conditions if found.type == kind), None)
 
 
@@ -289,23 +289,24 @@ class StreamStoreStatus(ResourceStatus):
     )
     held_secrets: Annotated[tuple[ObjectName, ...], Field(max_length=64)] = Field(
         default=(),
-        description="Secrets of this namespace that must not go while the store is in use.",
+        description="Secrets of this namespace that must not be deleted while the store is in use.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
 
 
 class CopyingStatus(ResourceStatus):
-    """How far a copy is, of one stream or of many, and what became of it."""
+    """The progress and the result of a copy, of one stream or of many."""
 
     copy_id: ShortText | None = Field(
         default=None,
         alias="copyID",
-        description="Names all that the copy keeps in the target store.",
+        description="The identity of the copy. It names all that the copy keeps in the target "
+        "store.",
     )
     source: Text | None = Field(
         default=None,
-        description="The stream or the scope that is copied, for a table; of several streams the "
-        "first, and how many follow.",
+        description="The stream or the scope that is copied, for a table. Of several streams, the "
+        "first and how many follow.",
     )
     plan_ref: ObjectRef | None = Field(
         default=None, description="The ConfigMap that holds the plan."
@@ -313,22 +314,23 @@ class CopyingStatus(ResourceStatus):
     plan_hash: ShortText | None = Field(default=None, description="The SHA-256 of the plan.")
     plan_digest: ShortText | None = Field(
         default=None,
-        description="The SHA-256 of the plan and of where its stores are; a ConfigMap with another "
-        "plan is not believed.",
+        description="The SHA-256 of the plan and the addresses of its stores. The operator does "
+        "not trust a ConfigMap with another plan.",
     )
     job_ref: ObjectRef | None = Field(
         default=None, description="The Job of the attempt that runs, or ran last."
     )
     progress: ProgressStatus | None = Field(default=None, description="How far the copy is.")
-    attempts: Number = Field(default=0, description="Attempts begun.")
+    attempts: Number = Field(default=0, description="How many attempts have begun.")
     failures: Number = Field(
-        default=0, description="Attempts that failed since the copy last made progress."
+        default=0, description="How many attempts have failed since the copy last made progress."
     )
     retry_time: Time | None = Field(default=None, description="When the next attempt begins.")
     last_failure: Failure | None = Field(default=None, description="What went wrong the last time.")
     last_handled_requested_at: Token | None = Field(
         default=None,
-        description="The value of the annotation sluice.dev/requestedAt that was last obeyed.",
+        description="The value of the annotation sluice.dev/requestedAt that the operator acted on "
+        "last.",
     )
     start_time: Time | None = Field(default=None, description="When the first attempt began.")
     completion_time: Time | None = Field(
@@ -342,7 +344,7 @@ class CopyingStatus(ResourceStatus):
 
 
 class StreamCopyStatus(CopyingStatus):
-    """How far the copy is and what became of it."""
+    """The progress and the result of the copy."""
 
     model_config = ConfigDict(
         json_schema_extra=following(
@@ -358,12 +360,12 @@ class StreamCopyStatus(CopyingStatus):
         default=None, description="Where the copy ends in the source: `segment=offset,...`."
     )
     verification: VerificationStatus | None = Field(
-        default=None, description="What was compared before it was published."
+        default=None, description="Which bytes were compared before they were published."
     )
     position_map_ref: ObjectRef | None = Field(
         default=None,
-        description="The ConfigMap that says which position of the source is which one of the "
-        "target, once the copy is done.",
+        description="The ConfigMap that maps positions of the source to positions of the target, "
+        "once the copy is done.",
     )
     gaps: (
         Annotated[
@@ -374,6 +376,6 @@ class StreamCopyStatus(CopyingStatus):
         | None
     ) = Field(
         default=None,
-        description="What the sources had lost before it was read, the first 100 gaps. "
+        description="Bytes that the sources had lost before they were read, the first 100 gaps. "
         "Only with onTruncation: Record.",
     )

@@ -1,4 +1,4 @@
-"""What the operator reports of a ScopeCopy."""
+"""Define the status of a ScopeCopy."""
 
 from __future__ import annotations
 
@@ -43,58 +43,60 @@ _Message = Annotated[
 
 
 class StreamCounts(StatusModel):
-    """How many streams there are to copy, and what became of them."""
+    """How many streams are to be copied, and how many ended in which way."""
 
     total: Number = Field(default=0, description="Streams to copy.")
-    copied: Number = Field(default=0, description="Those whose target is whole.")
-    failed: Number = Field(default=0, description="Those that cannot be copied.")
+    copied: Number = Field(default=0, description="Streams whose target is complete.")
+    failed: Number = Field(default=0, description="Streams that cannot be copied.")
     stopped: Number = Field(
         default=0,
-        description="Those that were not begun, since another one had failed "
+        description="Streams that were not begun, since another stream had failed "
         "(failurePolicy: Stop).",
     )
     left_out: Number = Field(
-        default=0, description="Streams of the scope that are not to be copied, in none of these."
+        default=0,
+        description="Streams of the scope that are not to be copied. The other numbers do not "
+        "count them.",
     )
     summary: ShortText = Field(
-        default="", description="Copied streams of all that are to be copied, for a table."
+        default="", description="How many of the streams to copy are copied, for a table."
     )
 
 
 class FailedStream(StatusModel):
     """A stream that cannot be copied."""
 
-    stream: Name = Field(description="Its name.")
+    stream: Name = Field(description="The stream's name.")
     target: Name = Field(description="The name that its target has, or would have.")
     reason: Reason = Field(description="What went wrong, in one word of the catalogue.")
     message: _Message = Field(default="", description="What went wrong, and what to do.")
 
 
 class LeftOutCount(StatusModel):
-    """Streams that are not copied, for one reason."""
+    """How many streams are not copied for one reason."""
 
     reason: Reason = Field(
         description="NotSelected, Internal, Ephemeral, Exists (onExists: Skip), Own (targets of "
         "this copy, where source and target are one scope), or Later (archives without a run up to "
         "until)."
     )
-    count: Number = Field(default=0, description="How many there are.")
+    count: Number = Field(default=0, description="How many streams are left out for this reason.")
 
 
 class BoundsTaken(StatusModel):
-    """When it was read how far each stream goes."""
+    """When the ends of the streams were read."""
 
-    begin_time: Time = Field(description="When the first stream was asked.")
-    end_time: Time = Field(description="When the last one was.")
+    begin_time: Time = Field(description="When the first stream was read.")
+    end_time: Time = Field(description="When the last stream was read.")
     spread_milliseconds: Count = Field(
         default=0,
-        description="The time between the two. What was written to one stream within it may be "
-        "copied while what was written to another is not.",
+        description="The time between the two. Events that were written to one stream within it "
+        "may be copied, while events that were written to another are not.",
     )
 
 
 class ScopeCopyStatus(CopyingStatus):
-    """How far the copy of a scope is and what became of it."""
+    """The progress and the result of a scope's copy."""
 
     model_config = ConfigDict(
         json_schema_extra=following(
@@ -107,18 +109,19 @@ class ScopeCopyStatus(CopyingStatus):
 
     target: Text | None = Field(
         default=None,
-        description="The scope that it is copied to, or the folder of the archives, for a table.",
+        description="The scope that is copied to, or the folder of the archives, for a table.",
     )
     run: Number = Field(
         default=0,
-        description="Which run it is: the first has number 1, and what failed is copied in "
-        "another one if sluice.dev/requestedAt asks for it.",
+        description="The number of the run, from 1. A new value of the annotation "
+        "sluice.dev/requestedAt begins another run, for the streams that are not copied yet.",
     )
     bounds: BoundsTaken | None = Field(
-        default=None, description="When it was read how far each stream goes."
+        default=None, description="When the ends of the streams were read."
     )
     streams: StreamCounts | None = Field(
-        default=None, description="How many streams there are, and what became of them."
+        default=None,
+        description="How many streams are to be copied, and how many ended in which way.",
     )
     failed_streams: Annotated[
         tuple[FailedStream, ...],
@@ -129,7 +132,7 @@ class ScopeCopyStatus(CopyingStatus):
         tuple[LeftOutCount, ...],
         Field(max_length=MOST_REASONS),
         BeforeValidator(partial(head, MOST_REASONS)),
-    ] = Field(default=(), description="Why streams are not to be copied, and how many.")
+    ] = Field(default=(), description="Why streams are left out, and how many for each reason.")
     key_value_tables: Annotated[
         tuple[Name, ...],
         Field(max_length=MOST_TABLES),
@@ -144,6 +147,6 @@ class ScopeCopyStatus(CopyingStatus):
         BeforeValidator(partial(head, MOST_RESULTS)),
     ] = Field(
         default=(),
-        description="The ConfigMaps that say what is known of each stream: which are to be copied, "
-        "and once the copy is over, what became of them.",
+        description="The ConfigMaps with an entry for each stream: which are to be copied, and "
+        "once the copy is over, how each ended.",
     )

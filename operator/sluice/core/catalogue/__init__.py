@@ -1,8 +1,7 @@
-"""Every reason, event and metric, with the sentence that says what it means and what to do.
+"""List every reason, event and metric, with its meaning and its remedy.
 
-Conditions and events share their reasons. Those of failures are the names of the errors
-(`sluice.errors`), whose texts stand there; the others are here. `docs/conditions.md` is generated
-from both.
+Conditions and events share their reasons. The reasons of failures are the names of the errors, with
+texts in `sluice.errors`. The other reasons are here. `docs/conditions.md` is generated from both.
 """
 
 from sluice.core.catalogue.failures import (

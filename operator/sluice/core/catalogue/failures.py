@@ -1,4 +1,4 @@
-"""Reasons that are failures, and where each reason is explained."""
+"""List the reasons that are failures, and tell where each reason is explained."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from sluice.core.catalogue.reasons import ARCHIVE, COPIES, COPY, DRIVEN, EPHEMER
 from sluice.errors import Category
 
 PAGE: Final = "docs/conditions.md"
-"""Where each reason is explained; see `anchor`."""
+"""The page that explains each reason; see `anchor`."""
 
 
 class FailureReason(NamedTuple):
-    """A reason that is a failure. Events say it as a warning.
+    """A reason that is a failure. Events with it are warnings.
 
     Attributes:
-        name: one CamelCase word, of an error or of the driver.
-        kinds: the kinds that say it.
+        name: one CamelCase word: the name of an error, or a word of the driver.
+        kinds: the kinds that report it.
         means: what it means.
-        remedy: what to do, where the error does not know better.
-        category: whose move it is.
-        retryable: whether trying again can help.
-        waits: whether a copy waits for it to pass, and does not count it as a failure.
+        remedy: what to do, if the error has no better remedy.
+        category: where the cause is.
+        retryable: whether another attempt can help.
+        waits: whether a copy waits until it has passed, and does not count it as a failure.
     """
 
     name: str
@@ -56,16 +56,16 @@ _DRIVERS_OWN: Final = (
 ABSTRACT: Final = frozenset(
     {"SluiceError", "SpecError", "BackendError", "SegmentError", "SchedulingError"}
 )
-"""Errors that only group others: nobody raises them, so no condition says them."""
+"""Errors that only group others. They are never raised, so no condition has them."""
 
 OF_COMMANDS: Final = frozenset({"ReaderGroupNotFound", "ReaderGroupBusy", "ReaderGroupExists"})
-"""What only the command line comes to, so no condition says it either."""
+"""Errors of the command line only, so no condition has them either."""
 
 _OF_RESTORES: Final = frozenset({"ArchiveNotFound", "ArchiveUnsupported", "ArchiveDamaged"})
-"""What only those come to that read an archive: its next run, and copies from it."""
+"""Errors of reading an archive: of its next run, and of copies from it."""
 
 _OF_RUNS: Final = frozenset({"TooManyEvents", "ArchiveMoved"})
-"""What only a run of an archive comes to."""
+"""Errors of an archive's runs only."""
 
 _OF_TARGETS: Final = frozenset(
     {
@@ -82,7 +82,7 @@ _OF_TARGETS: Final = frozenset(
         "CopyAborted",
     }
 )
-"""What only a copy comes to, which makes streams."""
+"""Errors of copies only, since these make streams."""
 
 _SAID_BY_STORES: Final = frozenset(
     {
@@ -99,7 +99,7 @@ _SAID_BY_STORES: Final = frozenset(
         "ApiUnavailable",
     }
 )
-"""What asking a StreamStore whether it is there can come to."""
+"""Errors of the probe of a StreamStore."""
 
 _SAID_BY_EPHEMERALS: Final = _SAID_BY_STORES | {
     "AccessDenied",
@@ -111,15 +111,15 @@ _SAID_BY_EPHEMERALS: Final = _SAID_BY_STORES | {
     "OwnerForbidden",
     "OwnerKindNotFound",
 }
-"""What keeps an EphemeralStream from making, changing or releasing streams."""
+"""Errors that keep an EphemeralStream from making, changing or releasing streams."""
 
 _OF_EPHEMERALS: Final = frozenset(
     {"ResourceChanged", "StreamExists", "OwnerForbidden", "OwnerKindNotFound"}
 )
-"""What nothing else says."""
+"""Errors of EphemeralStreams only."""
 
 _WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady"})
-"""What a copy is woken up for when it has passed."""
+"""Errors that a copy waits for: the operator looks at it again when they have passed."""
 
 _PLAINLY: Final = {
     "SegmentTruncated": "Bytes that were asked for are gone from the segment.",
@@ -127,7 +127,7 @@ _PLAINLY: Final = {
     "InvalidEventNumber": "Another driver of the same copy was faster.",
     "ConditionFailed": "The segment holds another value than was expected.",
 }
-"""What errors mean whose own texts speak to programmers."""
+"""The meanings, for users, of errors whose docstrings are for programmers."""
 
 _ERRORS: Final = {
     cls.__name__: cls
@@ -137,7 +137,7 @@ _ERRORS: Final = {
 
 
 def _kinds(name: str) -> tuple[str, ...]:
-    """The kinds that can say a failure."""
+    """Return the kinds that can report a failure."""
     if name in _OF_RESTORES:
         return (*COPY, *ARCHIVE)
     if name in _OF_RUNS:
@@ -151,7 +151,7 @@ def _kinds(name: str) -> tuple[str, ...]:
 
 
 def failures() -> tuple[FailureReason, ...]:
-    """The reasons that are failures: errors in the order of their tree, then the driver's own."""
+    """Return the reasons that are failures: errors in their tree's order, then the driver's own."""
     return (
         *(
             FailureReason(
@@ -178,10 +178,10 @@ _WARNINGS: Final = frozenset(
 
 
 def is_warning(reason: str) -> bool:
-    """Whether an event with this reason is a warning."""
+    """Tell whether an event with this reason is a warning."""
     return reason in _WARNINGS
 
 
 def anchor(reason: str) -> str:
-    """Where a reason is explained: a page of the project and a place in it."""
+    """Return where a reason is explained: a page of the project and a place in it."""
     return f"{PAGE}#{reason.lower()}"

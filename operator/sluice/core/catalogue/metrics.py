@@ -1,4 +1,4 @@
-"""What the operator measures."""
+"""List the operator's metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Metric(NamedTuple):
-    """A metric: its name, kind, labels, and what it means."""
+    """A metric: its name, kind, labels and meaning."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""Reasons that are no failures: what is said of a resource that is as it should be, or works."""
+"""List the reasons that are no failures, and how attempts end."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ COPIES = (*COPY, *SCOPE)
 ARCHIVE = ("StreamArchive",)
 ARCHIVING = (*SCOPE, *ARCHIVE)
 DRIVEN = tuple(kind.name for kind in registry.DRIVEN)
-"""What drivers work for."""
+"""The kinds that drivers work for."""
 
 STORE, EPHEMERAL = ("StreamStore",), ("EphemeralStream",)
 
 
 class Place(StrEnum):
-    """Where a reason is said."""
+    """Where a reason appears."""
 
     READY = "Ready"
-    """In the condition Ready and those that go with it, and in an event when it is news."""
+    """In the condition Ready and those that go with it, and in an event when it is new."""
     VERIFIED = "Verified"
     """In the condition Verified."""
     DRIFTED = "Drifted"
@@ -37,11 +37,11 @@ class Reason(NamedTuple):
 
     Attributes:
         name: one CamelCase word.
-        kinds: the kinds that say it.
+        kinds: the kinds that report it.
         means: what it means.
         remedy: what to do.
-        warning: whether events say it as a warning.
-        place: where it is said.
+        warning: whether events with it are warnings.
+        place: where it appears.
     """
 
     name: str
