@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     """The address of a StreamStore, and the store or place for archives at it."""
 
 A = TypeVar("A")
-    """Plans the whole copy, or, given a run that is over, what that run left undone."""
+"""An answer about a scope's copy."""
 
 
 def resolve_scope(
@@ -170,7 +170,11 @@ def leave_to_driver(
 
 
 def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> ScopePlanned | ScopeEnded:
-    """The plan of everything that is selected; ScopeEnded where all of it is done. See above."""
+    """Plan all selected streams. Return ScopeEnded if nothing is left to copy.
+
+    Raises:
+        SluiceError: as `resolve_scope`.
+    """
     refuse_unverified_move(move=request.move, verify=request.verify)
     planner = planner_of(request, source, target)
     try:

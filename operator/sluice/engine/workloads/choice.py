@@ -50,7 +50,7 @@ def workload_of(
 
 
 def workload_left(wanted: Unplanned) -> Workload:
-    """Give the workload that was left to a driver to plan."""
+    """Give the workload that a driver has to plan itself."""
     match wanted:
         case UnplannedScopeCopy():
             return ScopeWorkload(wanted.scoping)

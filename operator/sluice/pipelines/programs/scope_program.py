@@ -102,7 +102,11 @@ def _scope_job(
 
 
 def plan_scope_job(job: ScopeJob, stores: Stores) -> ScopePlanned | ScopeEnded:
-    """What a run would do: go on with what was begun, or try again what failed the last time."""
+    """Plan a run of a scope's copy. An unfinished run goes on; failed streams are tried again.
+
+    Returns:
+        The plan; or the results, when there is nothing left to do.
+    """
     return resolve_scope(
         job.request,
         source=(job.source, stores.place(job.source)),
