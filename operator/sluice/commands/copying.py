@@ -214,6 +214,7 @@ def _report(
         return context
 
     try:
+        # Before planning: a copy that was aborted takes new bounds.
         if not job.suspend and finish_abort_job(job, stores):
             console.err.print(f"{job.name}: finished an abort that was cut off")
         planned = plan_job(job, stores)

@@ -80,13 +80,12 @@ class ArchiveCopy:
         self._head: Head | None = None
         self._added: int | None = None
 
-    def begin(self, *, late: bool, permit: Callable[[], None] | None) -> ArchiveReport | None:
+    def begin(self, *, permit: Callable[[], None] | None) -> ArchiveReport | None:
         """Start or resume the run: take the lease against sweeps, and note the plan.
 
         Returns:
             The report, if the run is already recorded; otherwise None.
         """
-        del late  # the notes tell a late driver all, so an old plan needs no extra check
         with ExitStack() as failing:
             failing.callback(self.let_go)
             self._hold()

@@ -89,7 +89,7 @@ class ArchiveMove:
         self._first: ArchiveReport | None = None
         self._last: ArchiveReport | None = None
 
-    def begin(self, *, late: bool, permit: Callable[[], None] | None) -> ArchiveReport | None:
+    def begin(self, *, permit: Callable[[], None] | None) -> ArchiveReport | None:
         """Start or resume the move.
 
         Returns:
@@ -99,7 +99,7 @@ class ArchiveMove:
             entry = self._entry()
             if entry is not None:
                 return ArchiveReport.recorded(self.plan, entry)
-        self._first = self._run.begin(late=late, permit=permit)
+        self._first = self._run.begin(permit=permit)
         return None
 
     def look(self) -> Step:
@@ -187,7 +187,7 @@ class ArchiveMove:
             return
         plan = noted or make_archive_plan(self._request, self._source, self._archive)
         run = ArchiveCopy(plan, self.sources, self._archive, self.number)
-        self._last = run.begin(late=True, permit=None)
+        self._last = run.begin(permit=None)
         self._run, self._draining = run, True
 
     def _leave(self) -> None:

@@ -1,4 +1,7 @@
-"""Resume a copy whose plan may be old: check its state in the target store before it starts."""
+"""Resume a copy: check its state in the target store before a driver goes on with its plan.
+
+Every driver comes through this door: the plan that it was given may be old.
+"""
 
 from __future__ import annotations
 
@@ -13,34 +16,30 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 
-class Arrival(NamedTuple):
+class Resumed(NamedTuple):
     """The state in which a driver found a copy.
 
     Attributes:
-        aborted: whether the driver finished an interrupted abort, so that the copy starts again.
         digest: the digest under which the copy is complete, None if it is not.
         settled: whether nothing is left to do. Then leftovers of late drivers were deleted.
-        swept: how many leftovers were deleted.
     """
 
-    aborted: bool
-    digest: str | None = None
+    digest: str | None
     settled: bool = False
-    swept: int = 0
 
 
-def arrive(plan: StreamPlan, target: Store) -> Arrival:
+def resume(plan: StreamPlan, target: Store) -> Resumed:
     """Resume a copy. Finish an interrupted abort, then check whether the target is complete.
 
     Raises:
         SluiceError: as `finish_abort`, `check_plan` and `sweep` do.
     """
-    aborted = finish_abort(plan.copy_id, plan.target, target)
+    finish_abort(plan.copy_id, plan.target, target)
     digest = check_plan(plan, target)
     # Read the journal after the target. As long as there is one, steps are left to do after the
     # mark. Another driver may have begun it, and set the mark, since the check.
     journal = Ledger(target, plan.copy_id, plan.target).load()
     if digest is None or (journal is not None and journal.target is not None):
-        return Arrival(aborted, digest)
-    swept = sweep(plan.copy_id, plan.target, target)
-    return Arrival(aborted, digest, settled=True, swept=swept)
+        return Resumed(digest)
+    sweep(plan.copy_id, plan.target, target)
+    return Resumed(digest, settled=True)

@@ -22,10 +22,9 @@ from sluice.engine.access.source_runs import run_stores
 from sluice.engine.append.existing_target import ExistingTarget
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.new_target import NewTarget
-from sluice.engine.copy.planning import check_plan
 from sluice.engine.copy.read_leases import Readings
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
-from sluice.engine.copy.resume import arrive
+from sluice.engine.copy.resume import resume
 from sluice.engine.copy.slices import CopySlice, VerifySlice
 from sluice.engine.copy.verify_progress import Checking
 from sluice.engine.journal.ledger import Ledger
@@ -80,20 +79,18 @@ class StreamCopyWork:
     def _ending(self) -> Ending:
         return self._existing if self.plan.append else self._new
 
-    def begin(self, *, late: bool, permit: Callable[[], None] | None) -> StreamReport | None:
-        """Begin or resume the copy: check the target, and record the plan or load the recorded one.
+    def begin(self, *, permit: Callable[[], None] | None) -> StreamReport | None:
+        """Resume the copy, or begin it and record its plan, unless another plan is recorded.
 
         Args:
-            late: whether the plan may be old, so that the copy's state has to be checked first.
             permit: called before the plan is recorded; raises if the copy must not begin.
 
         Returns:
             The report, if the copy is complete and nothing is left to do; else None.
         """
-        arrival = arrive(self.plan, self.target) if late else None
-        digest = arrival.digest if arrival else check_plan(self.plan, self.target)
-        if digest is not None:
-            return self.finished(digest) if arrival and arrival.settled else None
+        resumed = resume(self.plan, self.target)
+        if resumed.digest is not None:
+            return self.finished(resumed.digest) if resumed.settled else None
         if permit is not None:
             permit()
         self._reading(self.ledger.begin(self.plan))  # another driver may have chosen another run

@@ -77,11 +77,12 @@ class Work(Protocol[P, R_co]):
     number: int
     sources: Sequence[Source]
 
-    def begin(self, *, late: bool, permit: Callable[[], None] | None) -> R_co | None:
+    def begin(self, *, permit: Callable[[], None] | None) -> R_co | None:
         """Begin or resume the work, and make sure that its plan is the recorded one.
 
+        The plan may be old: the work may be complete by now, or aborted.
+
         Args:
-            late: whether the plan may be old, so that its state has to be checked first.
             permit: called before work that is not complete begins; raises if it must not begin.
 
         Returns:
@@ -153,7 +154,7 @@ class StreamRun(Generic[P, R]):
         clock: time.
         patience: seconds without progress after which it is given up; None for each error
             category's own.
-        late, permit: see `Work.begin`.
+        permit: see `Work.begin`.
 
     Attributes:
         copy: the copy.
@@ -172,7 +173,6 @@ class StreamRun(Generic[P, R]):
         listener: Listener,
         clock: Clock,
         patience: float | None = None,
-        late: bool = False,
         permit: Callable[[], None] | None = None,
     ) -> None:
         self.copy = copy
@@ -182,7 +182,6 @@ class StreamRun(Generic[P, R]):
         self._listener = listener
         self._clock = clock
         self._patience = Patience(patience)
-        self._late = late
         self._permit = permit
         self._began = False
         self._surprises = 0
@@ -228,7 +227,7 @@ class StreamRun(Generic[P, R]):
     def _advance(self, limits: Limits, executor: Executor) -> list[Slice]:
         copy = self.copy
         if not self._began:
-            self.report = copy.begin(late=self._late, permit=self._permit)
+            self.report = copy.begin(permit=self._permit)
             self._began = True
         while self.report is None:
             step = copy.look()

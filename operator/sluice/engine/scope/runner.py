@@ -278,7 +278,6 @@ class ScopeRunner:
             listener=Halting(self._listener, self._queue),
             clock=self._clock,
             patience=0.0 if self._hurried else self._patience,
-            late=True,
             permit=self._permit,
         )
 

@@ -21,7 +21,7 @@ from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import unplanned
 from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopyPlan, expanded
 from sluice.core.workloads.unplanned import Unplanned
-from sluice.engine.copy.resume import arrive
+from sluice.engine.copy.report import Outcome
 from sluice.engine.workloads.choice import workload_left
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines.driver import termination
@@ -44,12 +44,10 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.archive.recorded import Recorded
-    from sluice.core.copy.plan import StreamPlan
     from sluice.core.workloads.plan import Plan
     from sluice.engine.copy.report import StreamReport
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.scope.report import ScopeReport
-    from sluice.stores.base import Store
 
 _log = structlog.get_logger()
 
@@ -190,8 +188,6 @@ def _run_stream(
     limits: Callable[[], Limits],
     options: DriverOptions,
 ) -> Trouble | None:
-    if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
-        return None
     reports = run_plan(
         plan, stores, tasks, limits=limits, listener=Journalist(), patience=options.patience
     )
@@ -361,32 +357,12 @@ def read_plan(path: Path, sha256: str | None = None) -> Plan:
     )
 
 
-def _settled(stream: StreamPlan, store: Store) -> bool:
-    """Tell whether a stream's copy is already complete. Then delete leftovers of late drivers.
-
-    An interrupted abort is finished first, so that the copy can begin anew. If the store fails for
-    the moment, the answer is False: the run tries again, with patience.
-    """
-    try:
-        found = arrive(stream, store)
-    except SluiceError as error:
-        if not error.retryable:
-            raise
-        _log.warning("the store cannot be asked yet", reason=error.reason, error=str(error))
-        return False
-    target = str(stream.target)
-    if found.aborted:
-        _log.info("finished an abort that was cut off", target=target)
-    if found.settled:
-        _log.info("already complete", target=target, digest=found.digest, swept=found.swept)
-    return found.settled
-
-
 def _outcome(reports: list[StreamReport]) -> Trouble | None:
     for report in reports:
         if report.error is None:
+            complete = report.outcome is Outcome.ALREADY_COMPLETE
             _log.info(
-                "stream done",
+                "already complete" if complete else "stream done",
                 outcome=report.outcome,
                 source=str(report.source),
                 target=str(report.target),

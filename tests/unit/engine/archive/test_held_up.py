@@ -75,7 +75,7 @@ class Driver:
 
     def begin(self) -> None:
         """Take up the run."""
-        assert self.copy.begin(late=False, permit=None) is None
+        assert self.copy.begin(permit=None) is None
 
     def reach(self, kind: type[S]) -> S:
         """Do all steps before the first one of this kind, which is decided and not done."""

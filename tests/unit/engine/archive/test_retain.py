@@ -101,7 +101,7 @@ def test_letting_runs_go_keeps_what_a_run_has_got(place: Place) -> None:
     assert plan is not None
     steps: list[type[Step]] = []
     copy, executor = ArchiveCopy(plan, [store], place.archive), InlineExecutor([store], shelf)
-    copy.begin(late=False, permit=None)
+    copy.begin(permit=None)
     while not isinstance(step := copy.look(), Done):
         steps.append(type(step))
         if isinstance(step, Transfer | Verify):
