@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sluice.archive.formats.content import damaged
 from sluice.archive.formats.piece import Written
 from sluice.core.archive.names import EventName, Format
-from sluice.core.events.framing import HEADER
+from sluice.core.events.framing import FRAME, HEADER
 from sluice.core.events.grouping import Following, Group, Tally, groups
 from sluice.errors import ArchiveDamaged, TooManyEvents
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"sluice-events-1\n"
 _RECORD: Final = Struct(">I32s")
-_HEADER: Final = Struct(">q")
 
 _BATCH_EVENTS: Final = 256
 _BATCH_BYTES: Final = 8 << 20
@@ -100,7 +99,7 @@ def read(
         for body in _bodies(objects, batch, epoch, segment):
             if isinstance(body, ArchiveDamaged):
                 raise body
-            parts += (_HEADER.pack(len(body)), body)
+            parts += (FRAME.pack(len(body)), body)
         first = batch[0].offset
         yield memoryview(b"".join(parts))[max(0, start - first) : end - first]
 

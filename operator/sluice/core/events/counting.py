@@ -10,10 +10,9 @@ there.
 from __future__ import annotations
 
 import re
-from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core.events.framing import HEADER, EventCounter
+from sluice.core.events.framing import FRAME, HEADER, EventCounter
 from sluice.errors import EventsDamaged
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ _STEPS: Final = 1 << 20
 _LIKELY: Final = re.compile(rb"(?s)(?=\0{5}(?!\0{3}).{3})")
 """The header of an event of 1 to 2^24 - 1 bytes, as the first of a row; later events may be longer.
 A header of zeros, that of an empty event, does not pass for a sign of events."""
-
-_LENGTH: Final = Struct(">q")
 
 
 class Counted(NamedTuple):
@@ -220,7 +217,7 @@ class _Search:
         """Tell whether headers follow one another from `at` to the end of the window or beyond."""
         last = len(self._window) - HEADER
         while at <= last:
-            (length,) = _LENGTH.unpack_from(self._window, at)
+            (length,) = FRAME.unpack_from(self._window, at)
             self._steps -= 1
             if length >> 31 or self._steps <= 0:
                 return False

@@ -14,7 +14,7 @@ from sluice.errors import EventsDamaged
 HEADER: Final = 8
 """Bytes of the header before an event's own bytes."""
 
-_HEADER: Final = Struct(">q")
+FRAME: Final = Struct(">q")
 """The two numbers of a header, read as one: the event's length, as the first number is 0."""
 
 _RUN: Final = (16, 1 << 12)
@@ -79,7 +79,7 @@ class EventCounter:
             self._header += bytes(block[:take])
             if len(self._header) < HEADER:
                 return
-            (length,) = _HEADER.unpack(self._header)
+            (length,) = FRAME.unpack(self._header)
             self.last = before + take - HEADER
             self._skip = take + _checked(length, self.last)
             self._header = b""
@@ -98,7 +98,7 @@ class EventCounter:
 
     def _walk(self, block: memoryview, at: int, last: int, before: int) -> int:
         """Go from event to event up to index `last`; return the index of the next event."""
-        unpack = _HEADER.unpack_from
+        unpack = FRAME.unpack_from
         events = 0
         length = 0
         while at <= last:
@@ -123,7 +123,7 @@ class EventCounter:
             The index of the event after the row.
         """
         header = bytes(block[at : at + HEADER])
-        (length,) = _HEADER.unpack(header)
+        (length,) = FRAME.unpack(header)
         self.last = before + at
         step = HEADER + _checked(length, self.last)
         there = (last - at) // step + 1

@@ -6,11 +6,10 @@ archive that was interrupted makes the same objects again.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.core.events.digest import CHUNK, chunk_of
-from sluice.core.events.framing import HEADER, EventCounter
+from sluice.core.events.framing import FRAME, HEADER, EventCounter
 from sluice.errors import EventsDamaged, SourceUnsupported
 
 if TYPE_CHECKING:
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
 
 MOST_EVENT: Final = 128 << 20
 """Bytes of the longest event that is put into a group, which memory holds as a whole."""
-
-_HEADER: Final = Struct(">q")
-"""The two numbers of a header, read as one: the event's length, as the first number is 0."""
 
 
 class Group(NamedTuple):
@@ -85,7 +81,7 @@ def _next_chunk(start: int) -> int:
 
 def _walk(data: bytearray, edges: list[int], at: int, limit: int, start: int) -> int:
     """Add to `edges` where whole events before `limit` begin; return where the next one begins."""
-    unpack = _HEADER.unpack_from
+    unpack = FRAME.unpack_from
     size = len(data)
     last = min(size - HEADER, limit - 1)
     while at <= last:
