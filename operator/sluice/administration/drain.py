@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.administration.holders import held_stores, resources
 from sluice.kube.api import finalizers
-from sluice.kube.api.client import Refused
 from sluice.kube.api.kinds import SECRET, STREAM_STORE
 from sluice.kube.api.objects import FORCE_ORPHAN, IN_USE_FINALIZER
+from sluice.kube.api.responses import Refused
 from sluice.kube.stores.storekeeper import secrets_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.kube.api.client import Refused
+from sluice.kube.api.responses import Refused
 
 if TYPE_CHECKING:
     from sluice.kube.api.client import Api

@@ -11,7 +11,7 @@ import itertools
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from sluice.kube.api.client import Refused
+from sluice.kube.api.responses import Refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping

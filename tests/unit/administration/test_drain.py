@@ -10,7 +10,6 @@ import pytest
 from sluice.administration import drain
 from sluice.administration.drain import Drainer, DrainPolicy
 from sluice.errors import ApiUnavailable
-from sluice.kube.api.client import Refused
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
     SCOPE_COPY,
@@ -25,6 +24,7 @@ from sluice.kube.api.objects import (
     STAGING_FINALIZER,
     STREAMS_FINALIZER,
 )
+from sluice.kube.api.responses import Refused
 from sluice.kube.loop.served import Served
 from support.cases import resources
 from support.kube.finalizing import FinalizingServer

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,14 +21,11 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
 from sluice.archive.objects.objects import ObjectInfo
+from sluice.archive.objects.s3_answers import Answer, only_missing
 from sluice.errors import (
     AuthenticationFailed,
-    PermissionDenied,
-    SluiceError,
-    StoreBusy,
     StoreRejected,
     StoreTimeout,
-    StoreUnavailable,
 )
 from sluice.stores import allowance, deadline
 from sluice.stores.credentials import read_file
@@ -72,28 +68,8 @@ minutes, it asks again before each request that comes a tenth of a second after 
 _TRIES: Final = 2
 """How often the library repeats a request; after that the caller decides."""
 
-_LIBRARY: Final = "Generic S3 error: "
-"""The prefix of all error messages of the library."""
 
-_NO_USER: Final = {
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "ExpiredToken",
-    "InvalidToken",
-    "XAdminUserNotFound",
-}
-_KINDS: Final[dict[int, type[SluiceError]]] = {
-    401: AuthenticationFailed,
-    403: PermissionDenied,
-    409: StoreBusy,
-    429: StoreBusy,
-    503: StoreBusy,
-}
-_REMEDIES: Final[dict[type[SluiceError], str]] = {
-    PermissionDenied: "Let the user list, read, write and delete objects of this bucket."
-}
 _NO_RANGE: Final = 416
-_SERVER: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +189,7 @@ class S3Objects:
             try:
                 found = obstore.head(self._store, name)
             except FileNotFoundError as error:
-                _only_missing(error)
+                only_missing(error)
                 return None
             return ObjectInfo(name, found["size"], _ms(found["last_modified"].timestamp()))
 
@@ -243,10 +219,10 @@ class S3Objects:
                             )
                     return bytes(data)
             except FileNotFoundError as error:
-                _only_missing(error)
+                only_missing(error)
                 return None
             except BaseError as error:
-                if _Answer.of(error).status == _NO_RANGE:
+                if Answer.of(error).status == _NO_RANGE:
                     return b""
                 raise
 
@@ -326,7 +302,7 @@ class S3Objects:
             yield
         except (BaseError, OSError) as error:
             what = name or "its list of objects"
-            raise _Answer.of(error).told(f"{self._place}: {what}") from None
+            raise Answer.of(error).told(f"{self._place}: {what}") from None
 
     @staticmethod
     def _side_by_side(act: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
@@ -335,59 +311,6 @@ class S3Objects:
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="objects") as pool:
             while batch := list(islice(source, _BATCH)):
                 yield from pool.map(deadline.carried(act), batch)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The server's answer, parsed from the text of the library's error, which has nothing else.
-
-    Attributes:
-        status: HTTP status; None without an answer.
-        code: error code of S3; empty without one.
-        message: message of the store, or the first line of the library's.
-        late: whether the answer did not come in time.
-    """
-
-    status: int | None
-    code: str
-    message: str
-    late: bool
-
-    @classmethod
-    def of(cls, error: Exception) -> _Answer:
-        """Parse an error. Its whole text is never shown, since it is a page long."""
-        text = str(error)
-        status = re.search(r"status code: (\d{3})", text)
-        code = re.search(r"<Code>(\w+)</Code>", text)
-        said = re.search(r"<Message>([^<]*)</Message>", text)
-        cause = re.findall(r'(?:message|error): "([^"]*)"', text)
-        first = text.partition("\n")[0].partition(": <?xml")[0].removeprefix(_LIBRARY)
-        return cls(
-            int(status[1]) if status else None,
-            code[1] if code else "",
-            said[1] if said else ": ".join([first, *cause[-1:]]),
-            "kind: Timeout" in text,
-        )
-
-    def told(self, what: str) -> SluiceError:
-        """Return the matching SluiceError, with `what` before the message."""
-        text = f"{what}: {self.code + ', ' if self.code else ''}{self.message}"
-        if self.status is None:
-            return (StoreTimeout if self.late else StoreUnavailable)(text)
-        if self.code in _NO_USER:
-            return AuthenticationFailed(text)
-        if self.code == "NoSuchBucket":
-            return StoreRejected(text, remedy="Make the bucket first, or correct its name.")
-        kind = _KINDS.get(self.status)
-        if kind is None:
-            kind = StoreUnavailable if self.status >= _SERVER else StoreRejected
-        return kind(text, remedy=_REMEDIES.get(kind))
-
-
-def _only_missing(error: FileNotFoundError) -> None:
-    """Raise the error again if the bucket or the user is missing, and not just the object."""
-    if _Answer.of(error).code not in {"", "NoSuchKey"}:
-        raise error
 
 
 def _ms(seconds: float) -> int:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from sluice.core.copy import append_progress
 from sluice.core.copy.next_append_step import is_reshaped
-from sluice.core.copy.next_step import staged
-from sluice.core.copy.observed import Observed, SeenRoll, SeenStaging, SeenTarget
 from sluice.core.copy.steps import (
     AcquireScaling,
     AppendStep,
@@ -36,18 +34,16 @@ from sluice.core.copy.steps import (
 from sluice.core.values import identity
 from sluice.core.values.model import TransactionState
 from sluice.engine.append import receipts, scaling_lock
+from sluice.engine.append.observing import as_seen, can_go_on, states_of
 from sluice.engine.append.placement import (
     clear,
     foresee,
     foreseen,
-    is_misplaced,
     stage,
     staging_name,
-    staging_names,
 )
 from sluice.engine.append.receipts import Receipt
 from sluice.engine.append.transactions import (
-    LEASE,
     commit,
     drop,
     give_back,
@@ -59,160 +55,21 @@ from sluice.engine.append.transactions import (
     tighten,
     transaction_segment,
 )
-from sluice.engine.staging.observe import missing_sources, observe_sources, observe_staged
-from sluice.errors import AbortRefused, StoreUnavailable, StreamNotFound
+from sluice.errors import AbortRefused, StoreUnavailable
 from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from sluice.core.copy.append_progress import Roll
-    from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.steps import Step
     from sluice.engine.journal.ledger import Ledger
-    from sluice.stores.base import Source, Store
-    from sluice.stores.reading import Stream
+    from sluice.stores.base import Store
 
 TRIES: Final = 10
 """How often an append is observed again because another driver has gone on meanwhile."""
 
 _DECIDED: Final = frozenset({TransactionState.COMMITTING, TransactionState.COMMITTED})
-
-
-def observe(
-    plan: StreamPlan, ledger: Ledger, stores: Sequence[Source], target: Store, *, tries: int = TRIES
-) -> Observed:
-    """Observe an append once.
-
-    Args:
-        plan: the plan.
-        ledger: its journal.
-        stores: the stores of the sources.
-        target: the target store.
-        tries: how often to look again because another driver has gone on meanwhile.
-    """
-    # The order matters. The journal before the receipt: a copy leaves its receipt before it deletes
-    # its journal. Staging before the states of transactions: if a transaction is open afterwards,
-    # nothing of it was committed or dropped when staging was read.
-    loaded = ledger.load()
-    receipt = receipts.find(plan.copy_id, plan.target, target)
-    described = target.describe(plan.target)
-    seen_target = None if described is None else _described(described)
-    digest = None if receipt is None else receipt.digest
-    if loaded is None or loaded.target is None or receipt is not None or described is None:
-        turn = scaling_lock.holder(plan.target, target)
-        return Observed(journal=loaded, target=seen_target, roll=SeenRoll(digest=digest, turn=turn))
-    roll = loaded.roll
-    segments = _segments(plan, ledger, loaded, target)
-    states = {} if roll.aborted else _states(plan, roll, target)
-    if tries and not roll.decided and any(state in _DECIDED for state in states.values()):
-        # Another driver has decided since the journal was read.
-        return observe(plan, ledger, stores, target, tries=tries - 1)
-    sources = None
-    if any(
-        state.published is None and state.verified is None and segment.length
-        for state, segment in zip(segments, plan.segments, strict=True)
-    ):
-        sources = observe_sources(plan, stores)
-    renewed, outrun = missing_sources(plan, sources, stores)
-    return Observed(
-        journal=loaded,
-        target=seen_target,
-        segments=segments,
-        sources=sources,
-        renewed=renewed,
-        outrun=outrun,
-        roll=SeenRoll(
-            digest=digest,
-            turn=scaling_lock.holder(plan.target, target),
-            states=states,
-            misplaced=is_misplaced(plan, loaded, target),
-        ),
-    )
-
-
-def _can_go_on(plan: StreamPlan, roll: Roll, states: Mapping[int, TransactionState]) -> bool:
-    """Tell whether all is committed, or the next due transaction is or can be."""
-    due = [number for number in plan.filled if number not in roll.committed]
-    return not due or (roll.decided and states.get(due[0]) in {TransactionState.OPEN, *_DECIDED})
-
-
-def _described(stream: Stream) -> SeenTarget:
-    return SeenTarget(
-        tags=stream.config.tags,
-        segments=tuple(segment.id for segment in stream.tail),
-        head=stream.head,
-        tail=stream.tail,
-        least=stream.config.scaling.min_segments,
-        sealed=stream.sealed,
-    )
-
-
-def _states(plan: StreamPlan, roll: Roll, store: Store) -> dict[int, TransactionState]:
-    """Return the states of transactions not recorded as committed. Renew the leases of open ones.
-
-    Returns:
-        The states by generation; empty if the target is gone.
-    """
-    states = {}
-    try:
-        for number, opened in sorted(roll.transactions.items()):
-            if number in roll.committed:
-                continue
-            if store.keep_transaction(plan.target, opened.key, lease=LEASE):
-                states[number] = TransactionState.OPEN
-            else:
-                states[number] = store.transaction(plan.target, opened.key)
-    except StreamNotFound:
-        return {}
-    return states
-
-
-def _segments(
-    plan: StreamPlan, ledger: Ledger, loaded: Journal, store: Store
-) -> tuple[SeenStaging, ...]:
-    """Return the staging of each segment, and what was merged into its transaction."""
-    bound, roll = loaded.target or (), loaded.roll
-    into = [store.segment_name(plan.target, segment) for segment in bound]
-    for index in range(len(plan.segments)):
-        found = transaction_segment(plan, roll, index)
-        if found is not None:
-            into[index] = store.staging_name(plan.target, *found)
-    names = staging_names(plan, ledger, store, roll.attempt, bound)
-    seen = observe_staged(plan, names, into, store)
-    return tuple(
-        SeenStaging(
-            parts=(None,) * len(segment.parts),
-            stitched=None,
-            verified=None,
-            published=segment.length,
-            target=None,
-        )
-        if segment.generation in roll.committed
-        else state
-        for segment, state in zip(plan.segments, seen, strict=True)
-    )
-
-
-def progress(plan: StreamPlan, ledger: Ledger, store: Store) -> tuple[int, bool]:
-    """Return the bytes in the target store, and whether all are appended.
-
-    Args:
-        plan: what is appended.
-        ledger: its journal. It is used as it was loaded last.
-        store: the target store.
-    """
-    loaded = ledger.loaded
-    if loaded is None:
-        done = receipts.find(plan.copy_id, plan.target, store) is not None
-        return (plan.bytes if done else 0), done
-    if loaded.target is None:
-        return 0, False
-    seen = _segments(plan, ledger, loaded, store)
-    if loaded.roll.decided:
-        return plan.bytes, loaded.roll.committed >= set(plan.filled)
-    return sum(staged(*pair) for pair in zip(plan.segments, seen, strict=True)), False
 
 
 def perform(  # noqa: C901, PLR0912 - one case for each step
@@ -388,7 +245,7 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
             f"a beginning is appended to {plan.target}, so the copy can't be aborted",
             remedy="Run the copy again: the rest is copied, and nothing twice.",
         )
-    if not roll.aborted and _can_go_on(plan, roll, _states(plan, roll, store)):
+    if not roll.aborted and can_go_on(plan, roll, states_of(plan, roll, store)):
         raise AbortRefused(f"{plan.target} is being appended to, so the copy can't be aborted")
     let_go(plan, ledger, store)
     scaling_lock.give(plan.copy_id, plan.target, store)
@@ -406,11 +263,11 @@ def leave_beginning(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     Returns:
         Whether the append was ended so. False if the rest can still be committed, or nothing is.
     """
-    states = _states(plan, roll_of(ledger), store)
+    states = states_of(plan, roll_of(ledger), store)
     if done := [number for number, one in states.items() if one is TransactionState.COMMITTED]:
         note(ledger, done)
     roll = roll_of(ledger)
-    if not roll.committed or _can_go_on(plan, roll, states):
+    if not roll.committed or can_go_on(plan, roll, states):
         return False
     let_go(plan, ledger, store)
     scaling_lock.give(plan.copy_id, plan.target, store)
@@ -431,7 +288,7 @@ def let_go(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
     stream = store.describe(plan.target)
     if stream is None or stream.sealed:
         return
-    if is_reshaped(plan, roll, _described(stream)):
+    if is_reshaped(plan, roll, as_seen(stream)):
         if len(roll.layout or ()) < stream.config.scaling.min_segments:
             loosen(plan, ledger, store)
         give_back(plan, ledger, store, [segment.id for segment in stream.tail])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sluice.core.copy import next_append_step
 from sluice.core.copy.steps import DeleteJournal, WriteReceipt
 from sluice.core.workloads.answers import UNVERIFIED
-from sluice.engine.append import appends, placement
+from sluice.engine.append import appends, observing, placement
 
 if TYPE_CHECKING:
     from sluice.core.copy.observed import Observed
@@ -32,7 +32,7 @@ class ExistingTarget:
     def observe(self) -> Observed:
         """Look at the stores."""
         stream = self._stream
-        return appends.observe(stream.plan, stream.ledger, stream.sources, stream.target)
+        return observing.observe(stream.plan, stream.ledger, stream.sources, stream.target)
 
     def decide(self, seen: Observed) -> Step:
         """Decide the next step. Raises what `next_append_step.next_step` raises."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sluice.core.copy.next_step import staged
 from sluice.core.scope.progress import Progress
 from sluice.core.values import identity
-from sluice.engine.append import appends
+from sluice.engine.append import observing
 from sluice.engine.journal.ledger import Ledger
 from sluice.engine.staging.observe import observe_segments
 
@@ -47,7 +47,7 @@ class Watch:
         if found is not None:
             return found
         if plan.append:
-            return appends.progress(plan, ledger, self._target)
+            return observing.progress(plan, ledger, self._target)
         stream = self._target.describe(plan.target)
         tags = () if stream is None else stream.config.tags
         complete = identity.completed(tags, plan.copy_id) is not None
@@ -63,7 +63,7 @@ def staged_bytes(plan: StreamPlan, ledger: Ledger, target: Store) -> tuple[int, 
     if journal is None:
         return None
     if plan.append:
-        return appends.progress(plan, ledger, target)
+        return observing.progress(plan, ledger, target)
     if journal.target is None:
         return 0, False
     # Bytes that the source has lost count as done, so the total stays the one shown at first.

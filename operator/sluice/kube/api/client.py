@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import time
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.request import getproxies
 
 import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
 from sluice.errors import ApiUnavailable
 from sluice.kube.api.kinds import path_of, root
+from sluice.kube.api.responses import (
+    Page,
+    Refused,
+    asked,
+    broken,
+    events_of,
+    is_success,
+    items_of,
+    parsed,
+    refusal,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from sluice.kube.api.kinds import Kind, Object
 
@@ -30,39 +39,6 @@ TIMEOUT: Final = 15.0
 """Deadline of a call, in seconds."""
 PAGE: Final = 100
 """The most objects in a page of a list. Each takes up to 100 kB while the page is read."""
-
-
-class Page(NamedTuple):
-    """A part of a list.
-
-    Attributes:
-        items: the objects, each with apiVersion and kind.
-        version: the resource version from which a watch goes on without missing anything.
-        more: the token that gets the next part; empty for the last one.
-    """
-
-    items: list[Object]
-    version: str
-    more: str
-
-
-class Refused(ApiUnavailable):
-    """The API server answered with an error.
-
-    Attributes:
-        status: the HTTP status.
-        why: the API's own reason, such as AlreadyExists or Forbidden.
-    """
-
-    def __init__(self, message: str, *, status: int, why: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.why = why
-
-    @property
-    def reason(self) -> str:
-        """The reason of ApiUnavailable. The API's own reason is in the message."""
-        return "ApiUnavailable"
 
 
 _NOT_FOUND, _CONFLICT = 404, 409
@@ -181,7 +157,7 @@ class Api:
         found = await self._call("GET", kind.collection(namespace), query=query)
         meta = found.get("metadata") or {}
         return Page(
-            _items(kind, found),
+            items_of(kind, found),
             str(meta.get("resourceVersion") or ""),
             str(meta.get("continue") or ""),
         )
@@ -226,15 +202,15 @@ class Api:
             "timeoutSeconds": str(max(1, round(seconds))),
         }
         timeout = aiohttp.ClientTimeout(total=seconds + TIMEOUT, connect=TIMEOUT, sock_read=silence)
-        with _broken(f"watch {path}"):
+        with broken(f"watch {path}"):
             answer = await self._send("GET", path, query=query, timeout=timeout)
         response = answer.response
         try:
-            if not _is_success(answer.status):
-                with _broken(f"watch {path}"):
+            if not is_success(answer.status):
+                with broken(f"watch {path}"):
                     data = await response.read()
-                raise _refusal(f"watch {path}", answer.status, _parsed(data))
-            yield _events(f"watch {path}", response)
+                raise refusal(f"watch {path}", answer.status, parsed(data))
+            yield events_of(f"watch {path}", response)
         finally:
             response.close()
 
@@ -249,7 +225,7 @@ class Api:
         """List the objects of a namespace, or of all namespaces for None."""
         query = {"labelSelector": labels, "fieldSelector": fields}
         found = await self._call("GET", kind.collection(namespace), query=query)
-        return _items(kind, found)
+        return items_of(kind, found)
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object | None:
         """Create an object. Return None if an object of that name exists."""
@@ -336,12 +312,12 @@ class Api:
         content: str = "application/json",
     ) -> Object:
         """Make a call, and return the parsed answer."""
-        with _broken(f"{method} {path}"):
+        with broken(f"{method} {path}"):
             answer = await self._send(method, path, query=query, body=body, content=content)
             data = await answer.read()
-        found = _parsed(data)
-        if not _is_success(answer.status):
-            raise _refusal(f"{method} {path}", answer.status, found)
+        found = parsed(data)
+        if not is_success(answer.status):
+            raise refusal(f"{method} {path}", answer.status, found)
         return found
 
     async def _send(
@@ -370,77 +346,3 @@ class Api:
             told = parsedate_to_datetime(answer.response.headers["Date"])
             self._ahead = time.time() - told.timestamp()
         return answer
-
-
-_VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
-
-
-def asked(method: str, path: str, *, watch: bool) -> tuple[str, str]:
-    """Return the verb and the resource of a call, for metrics.
-
-    The resource includes the subresource, but no name and no namespace.
-    """
-    parts = path.strip("/").split("/")
-    parts = parts[2 if parts[0] == "api" else 3 :]
-    if parts[0:1] == ["namespaces"] and len(parts) > 2:  # noqa: PLR2004 - else it is one itself
-        parts = parts[2:]
-    if not parts:
-        return "get", "discovery"
-    reading = "watch" if watch else "list" if len(parts) == 1 else "get"
-    return _VERBS.get(method, reading), "/".join([parts[0], *parts[2:]])
-
-
-def _items(kind: Kind, found: Object) -> list[Object]:
-    """Return the objects of a list. The API leaves out their apiVersion and kind; add these."""
-    items: list[Object] = found.get("items") or []
-    for item in items:
-        item.setdefault("apiVersion", kind.api_version)
-        item.setdefault("kind", kind.name)
-    return items
-
-
-def _is_success(status: int) -> bool:
-    return 200 <= status <= 299  # noqa: PLR2004 - HTTP's range of success
-
-
-def _parsed(data: bytes) -> Object:
-    """Parse an answer. One that is not a JSON object becomes a message."""
-    text = data.decode(errors="replace")
-    try:
-        found = json.loads(text) if text else {}
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"message": text[:200]}
-
-
-def _refusal(what: str, status: int, found: Object) -> Refused:
-    return Refused(
-        f"{what}: {found.get('message') or status}",
-        status=status,
-        why=str(found.get("reason", "")),
-    )
-
-
-@contextmanager
-def _broken(what: str) -> Iterator[None]:
-    """Turn errors of the connection into ApiUnavailable."""
-    try:
-        yield
-    except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-        raise ApiUnavailable(f"{what}: {str(error) or type(error).__name__}") from error
-
-
-async def _events(what: str, response: aiohttp.ClientResponse) -> AsyncIterator[Object]:
-    """Read the events of a watch until the server ends it."""
-    while True:
-        with _broken(what):
-            line = await response.content.readline()
-        if not line.endswith(b"\n"):  # the connection ended within an event
-            return
-        event = _parsed(line)
-        if event.get("type") == "ERROR":
-            found = event.get("object") or {}
-            raise _refusal(what, int(found.get("code") or 0), found)
-        if "object" not in event:
-            raise ApiUnavailable(f"{what}: what came is no event")
-        yield event

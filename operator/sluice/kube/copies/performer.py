@@ -32,9 +32,9 @@ from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
 from sluice.kube.api import finalizers, names
-from sluice.kube.api.client import Refused
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
 from sluice.kube.api.objects import STAGING_FINALIZER, goal_of, origins_of
+from sluice.kube.api.responses import Refused
 from sluice.kube.jobs import manifests, results
 from sluice.kube.jobs.pods import JobRequest
 from sluice.kube.stores.protection import hold

@@ -13,7 +13,7 @@ from sluice.core.claims.finished import finished
 from sluice.core.reconcile.ephemeral.world import OwnerSeen
 from sluice.core.reconcile.shared.verdict import Backoff
 from sluice.errors import ApiUnavailable
-from sluice.kube.api.client import Refused
+from sluice.kube.api.responses import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.reconcile.ephemeral.world import OwnerSeen
 from sluice.core.values.trouble import Trouble
 from sluice.errors import OwnerForbidden, OwnerKindNotFound, SpecError
-from sluice.kube.api.client import Refused
+from sluice.kube.api.responses import Refused
 from sluice.kube.ephemeral.owner_kinds import OwnerKinds
 from sluice.kube.ephemeral.owner_watch import OwnerWatch, WatchTimeouts, seen
 

@@ -16,7 +16,7 @@ from sluice.core.copy.steps import (
 from sluice.core.scope.progress import Progress
 from sluice.core.values.model import ScaleType, Scaling, StreamName, TransactionState
 from sluice.core.workloads.answers import Complete, Planned
-from sluice.engine.append import appends
+from sluice.engine.append import observing
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.progress import Watch
 from sluice.engine.copy.query import abandon, ask
@@ -280,7 +280,7 @@ def test_a_driver_that_is_overtaken_while_it_looks_does_not_take_what_is_done_fo
             return before
 
     ledger = Overtaken(store, APPEND.copy_id, TARGET)
-    seen = appends.observe(slow.plan, ledger, [store], store)
+    seen = observing.observe(slow.plan, ledger, [store], store)
     assert isinstance(next_step(slow.plan, seen), RecordCommitted)
     assert appended(world, contents) == [1 for content in contents if content]
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from sluice.errors import InvalidSpec
-from sluice.kube.api.client import Api, asked
+from sluice.kube.api.client import Api
 from sluice.kube.api.kinds import EPHEMERAL_STREAM, EVENT, NAMESPACE, SECRET
+from sluice.kube.api.responses import asked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

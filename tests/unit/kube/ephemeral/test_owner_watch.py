@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sluice.api.kinds.ephemeralstream import Owner
 from sluice.core.reconcile.ephemeral.world import OwnerSeen
 from sluice.errors import ApiUnavailable
-from sluice.kube.api.client import Page, Refused
 from sluice.kube.api.kinds import JOB, Kind
+from sluice.kube.api.responses import Page, Refused
 from sluice.kube.ephemeral import owner_watch
 from sluice.kube.ephemeral.owner_kinds import OwnerKinds
 from sluice.kube.ephemeral.owner_watch import ABSENT, Backoff, Cache

@@ -12,9 +12,9 @@ from sluice.core.reconcile.copies.scope_results import MOST_IN_SHARD, results_ha
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.core.values.trouble import Trouble
 from sluice.errors import SourceNotFound
-from sluice.kube.api.client import Refused
 from sluice.kube.api.kinds import CONFIG_MAP, SCOPE_COPY
 from sluice.kube.api.names import Child
+from sluice.kube.api.responses import Refused
 from sluice.kube.jobs import results
 from support.kube.api_server import ApiServer
 from support.reconcile.copies import UID
