@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
-from sluice.core.events.counting import Counted, StretchCounter
+from sluice.core.events.counting import Counted, CountedStretch, StretchCounter
 from sluice.core.events.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
+from sluice.core.values.rounds import slice_end
 from sluice.engine.access.source_runs import live
 from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import (
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.throttle import Task
     from sluice.stores.base import Source, Store
+    from sluice.stores.writing import Appender
+
+READ_BACK: Final = 64 << 20
+"""Bytes that a task stages before it reads them back: the store still has them in its memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +44,10 @@ class CopySlice(Slice):
         at: how far the part was staged when the slice was made. `run` asks the store again.
         end: where the slice ends: a chunk boundary or the part's end.
         limit: where the part ends.
+        whole: the bounds of the segment's range.
         window: most bytes in flight, and most bytes read ahead.
+        verify: whether staged bytes are read back and compared with what was read.
+        count: whether their events are counted.
     """
 
     source: str
@@ -49,41 +57,148 @@ class CopySlice(Slice):
     at: int
     end: int
     limit: int
+    whole: tuple[int, int]
     window: int
+    verify: bool = False
+    count: bool = False
 
     @property
     def size(self) -> int:
         """Bytes to move, for sharing out."""
         return self.end - self.at
 
-    def run(self, source: Source, target: Place, task: Task) -> SliceResult:
+    def run(self, source: Source, target: Place, task: Task) -> CopyResult:
         """Append the bytes of the slice that the staging segment lacks, and hash whole chunks.
 
         Reading begins at the start of the chunk that is to be continued. So the chunk's digest
-        covers all of it, even if an earlier attempt stopped in its midst.
+        covers all of it, even if an earlier attempt stopped in its midst. With `verify`, the bytes
+        are read back as they are staged.
         """
-        result = SliceResult(slice=self)
+        result = CopyResult(slice=self)
+        store = live(target)
         with (
             result.caught(),
-            live(target).appender(self.staging, writer=self.writer, window=self.window) as appender,
+            store.appender(self.staging, writer=self.writer, window=self.window) as appender,
         ):
             at = self.origin if appender.last is None else appender.last
-            begin = chunk_start(chunk_of(at), self.origin)
-            if at >= self.end:
-                return result
-            digester = ChunkDigester(begin, self.limit)
-            result.digests = digester.done
-            way = source.read(self.source, begin, self.end, flow=task.pace, ahead=self.window)
-            for block in way:
-                fresh = block.data[max(0, at - block.offset) :]
-                if fresh:
-                    end = block.offset + len(block.data)
-                    appender.append(fresh, event_number=end)
-                    result.moved += len(fresh)
-                if digester.feed(block.data) and task.over:
-                    break
-            appender.flush()
+            if at < self.end:
+                _Transfer(self, source, store, task, result).run(appender, at)
         return result
+
+
+@dataclass(slots=True, kw_only=True)
+class CopyResult(SliceResult):
+    """The result of staging a slice.
+
+    Attributes:
+        verified: what was read back and compared, with its events if they were counted.
+    """
+
+    verified: list[CountedStretch] = field(default_factory=list)
+
+
+class _Transfer:
+    """One run of a slice that copies.
+
+    Args:
+        work: the slice.
+        source: the store to read from.
+        target: the store to write to.
+        task: the pace to keep to, and the time that is left.
+        result: gets digests, counts and verified stretches.
+    """
+
+    def __init__(
+        self, work: CopySlice, source: Source, target: Store, task: Task, result: CopyResult
+    ) -> None:
+        self._work = work
+        self._source = source
+        self._target = target
+        self._task = task
+        self._result = result
+
+    def run(self, appender: Appender, at: int) -> None:
+        """Stage the bytes from `at` on, up to READ_BACK bytes at a time, and read them back."""
+        work = self._work
+        begin = chunk_start(chunk_of(at), work.origin)
+        digester = ChunkDigester(begin, work.limit)
+        self._result.digests = digester.done
+        first = begin if begin == work.whole[0] else None
+        over = False
+        while begin < work.end and not over:
+            end = slice_end(begin, work.end, READ_BACK) if work.verify else work.end
+            over = self._stage(appender, at, end, digester)
+            appender.flush()
+            if work.verify:
+                first = self._read_back(begin, first, digester)
+            begin = digester.offset
+
+    def _stage(self, appender: Appender, at: int, end: int, digester: ChunkDigester) -> bool:
+        """Hash the source from the digester's offset on; append it from `at` on.
+
+        Returns:
+            Whether the task's time is over. Then a chunk has just ended.
+        """
+        work = self._work
+        begin, pace = digester.offset, self._task.pace
+        for block in self._source.read(work.source, begin, end, flow=pace, ahead=work.window):
+            fresh = block.data[max(0, at - block.offset) :]
+            if fresh:
+                appender.append(fresh, event_number=block.offset + len(block.data))
+                self._result.moved += len(fresh)
+            if digester.feed(block.data) and self._task.over:
+                return True
+        return False
+
+    def _read_back(self, begin: int, first: int | None, staged: ChunkDigester) -> int | None:
+        """Compare the bytes that were just staged, and count their events.
+
+        Bytes that are no events are no evidence: the step that verifies tells what they mean.
+
+        Args:
+            begin: where the bytes begin.
+            first: where their first event begins, if that is known.
+            staged: the digests of what was staged; the bytes end at its offset.
+
+        Returns:
+            Where the next event begins, if that is known.
+
+        Raises:
+            DigestMismatch: the store holds other bytes.
+        """
+        work, end, pace = self._work, staged.offset, self._task.pace
+        found = ChunkDigester(begin, work.limit)
+        counter = StretchCounter(begin, end, work.whole[1], first)
+        stretch = begin - work.origin, end - work.origin
+        counted: Counted | None = None
+        broken = not work.count
+        for block in self._target.read(work.staging, *stretch, flow=pace, ahead=work.window):
+            found.feed(block.data)
+            if not broken:
+                before = max(0, counter.begin - block.offset - work.origin)
+                broken = not _fed(counter, block.data[before:])
+        _compare(work.source, (work.origin, work.limit), found.done, staged.done)
+        tail = max(end, counter.begin)
+        if not broken and tail < counter.reach:  # the rest of a header that begins in the bytes
+            for block in self._source.read(work.source, tail, counter.reach):
+                broken = broken or not _fed(counter, block.data)
+        try:
+            counted = None if broken else counter.finish()
+        except EventsDamaged:
+            broken = True
+        if work.count and broken:
+            return None
+        self._result.verified.append(CountedStretch(begin, end, counted))
+        return None if counted is None else counted.following
+
+
+def _fed(counter: StretchCounter, block: memoryview) -> bool:
+    """Feed a counter; tell whether the bytes are events as far as they go."""
+    try:
+        counter.feed(block)
+    except EventsDamaged:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,18 +276,30 @@ def _verify(
         if counting:
             counting.feed(block.data)
         result.moved += len(own)
-    for chunk, found in digester.done.items():
-        expected = work.known.get(chunk)
-        if expected is None:
-            expected = result.digests[chunk] = _source_digest(work, source, chunk, task)
-        if found != expected:
-            raise DigestMismatch(
-                f"bytes {chunk_start(chunk, work.origin)} to {chunk_end(chunk, work.limit)} of "
-                f"{work.source} were staged as other bytes: SHA-256 {found.hex()}, "
-                f"expected {expected.hex()}"
-            )
+    for chunk in digester.done:
+        if chunk not in work.known:
+            result.digests[chunk] = _source_digest(work, source, chunk, task)
+    known = {**work.known, **result.digests}
+    _compare(work.source, (work.origin, work.limit), digester.done, known)
     if counting:
         result.counted = counting.finish()
+
+
+def _compare(
+    name: str, bounds: tuple[int, int], found: Mapping[int, bytes], expected: Mapping[int, bytes]
+) -> None:
+    """Compare the digests of staged chunks with the source's, by chunk number.
+
+    Raises:
+        DigestMismatch: a chunk holds other bytes.
+    """
+    for chunk, digest in found.items():
+        if digest != expected[chunk]:
+            raise DigestMismatch(
+                f"bytes {chunk_start(chunk, bounds[0])} to {chunk_end(chunk, bounds[1])} of "
+                f"{name} were staged as other bytes: SHA-256 {digest.hex()}, "
+                f"expected {expected[chunk].hex()}"
+            )
 
 
 class _Counting:

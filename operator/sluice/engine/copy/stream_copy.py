@@ -155,9 +155,9 @@ class StreamCopyWork:
             )
         ]
         ready: list[int] = []
+        for result in results:
+            self._checked[self._version(result.slice.segment)].take(result)
         if isinstance(step, Verify):
-            for result in results:
-                self._checked[self._version(result.slice.segment)].take(result)
             ready = [index for index in step.segments if self._is_checked(index)]
             counted = ((index, self._checked[self._version(index)].events) for index in ready)
             records += [
@@ -254,7 +254,12 @@ class StreamCopyWork:
             at=at,
             end=slice_end(at, part.end, limits.slice_bytes),
             limit=part.end,
+            whole=(plan.segments[index].start, plan.segments[index].end),
             window=limits.window(slots),
+            # At a limited rate the bytes are verified by slices of their own, which are shorter:
+            # a task that copies and verifies would follow a new limit later.
+            verify=plan.verify and limits.bytes_per_second is None,
+            count=index not in self._journal().events,
         )
 
     def _verify_slice(self, index: int, window: int | None = None) -> VerifySlice | None:

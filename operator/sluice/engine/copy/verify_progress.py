@@ -1,7 +1,8 @@
 """Keep track of what a driver has verified of a staged segment.
 
-Only this driver knows it. When a whole segment is verified, the number of events goes into the
-journal, and the mark onto the staged segment. Until then, another driver begins again.
+Bytes are verified by the task that stages them, or by a task later on. Only this driver knows it.
+When a whole segment is verified, the number of events goes into the journal, and the mark onto the
+staged segment. Until then, another driver begins again.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice.core.events.counting import CountedStretch, Recount, Total, add_up
-from sluice.engine.copy.slices import VerifyResult, VerifySlice, verify_slices
+from sluice.engine.copy.slices import CopyResult, VerifyResult, VerifySlice, verify_slices
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sluice.engine.rounds.slices import SliceResult
 
 
@@ -23,9 +26,12 @@ class Checking:
         self._done: dict[int, CountedStretch] = {}
 
     def take(self, result: SliceResult) -> None:
-        """Add the result of a slice, unless it failed."""
+        """Add the stretches that a slice has verified. An error of the slice is not about these."""
         work = result.slice
-        if (
+        if isinstance(result, CopyResult):
+            for stretch in result.verified:
+                self._done[stretch.start] = stretch
+        elif (
             result.error is None
             and isinstance(work, VerifySlice)
             and isinstance(result, VerifyResult)
@@ -39,13 +45,33 @@ class Checking:
             template: the verification of the whole segment.
             most: most bytes of a slice.
         """
-        pieces = verify_slices(template, most)
-        left = [piece for piece in pieces if piece.start not in self._done]
+        left = [
+            piece
+            for start, end in self._gaps(template.start, template.end)
+            for piece in verify_slices(
+                replace(
+                    template,
+                    start=start,
+                    end=end,
+                    first=template.first if start == template.start else None,
+                ),
+                most,
+            )
+        ]
         again = None if left or not template.count else add_up(self._done.values())
         if isinstance(again, Recount):
             start, end, _ = again.stretch
             left = [replace(template, start=start, end=end, compare=False, first=again.first)]
         return left
+
+    def _gaps(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Return the stretches of [start, end) that are not verified."""
+        for stretch in sorted(self._done.values()):
+            if start < stretch.start:
+                yield start, stretch.start
+            start = stretch.end
+        if start < end:
+            yield start, end
 
     def is_done(self, template: VerifySlice) -> bool:
         """Tell whether every byte is verified and every event counted."""

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from sluice.core.events.counting import Counted
-from sluice.engine.copy.slices import CopySlice, VerifySlice, verify_slices
+from sluice.engine.copy.slices import CopyResult, CopySlice, VerifySlice, verify_slices
 from sluice.engine.rounds.slices import SliceResult, run_slice
 from support.engine.sources import CHUNK, events_of
 from support.model import Fate, ModelSegment, ModelStore, World
@@ -23,6 +23,7 @@ COPY = CopySlice(
     at=5,
     end=95,
     limit=95,
+    whole=(5, 95),
     window=1 << 20,
 )
 VERIFY = VerifySlice(
@@ -108,7 +109,7 @@ def test_a_finished_slice_moves_nothing(world: World) -> None:
     """A slice that another task has done is done, without reading the source."""
     stage(world, DATA[5:95])
     world.segments["source"].start = 100
-    assert run(world, COPY) == SliceResult(slice=COPY)
+    assert run(world, COPY) == CopyResult(slice=COPY)
 
 
 def test_an_overtaken_slice_ends_without_error(world: World) -> None:

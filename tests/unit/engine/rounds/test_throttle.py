@@ -27,6 +27,7 @@ COPY = CopySlice(
     at=0,
     end=SIZE,
     limit=SIZE,
+    whole=(0, SIZE),
     window=MIB,
 )
 VERIFY = VerifySlice(

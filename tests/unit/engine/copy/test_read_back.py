@@ -1,0 +1,144 @@
+"""Verification where bytes are staged: what a task reads back needs no round of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.engine.copy import slices
+from sluice.engine.copy.report import Outcome
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.copy.slices import CopySlice, VerifySlice
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
+from support.engine.plans import SOURCE, TARGET, whole_plan
+from support.engine.sources import CHUNK, ManualClock, drive, planned, put_source, split
+from support.model import ModelStore, World
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from sluice.engine.copy.report import StreamReport
+    from sluice.engine.rounds.slices import Slice, SliceResult
+
+SIZES = [40, 0, 7, 300, 1, 40, 90]
+STEPS_TO_TRANSFER = 4
+"""MakeTarget, Bind, Stage, Transfer."""
+
+
+class Counting(InlineExecutor):
+    """An executor that counts the bytes that each kind of slice has to move, and loses results."""
+
+    def __init__(self, store: ModelStore, lost: Random | None = None) -> None:
+        super().__init__([store], store)
+        object.__setattr__(self, "asked", {CopySlice: 0, VerifySlice: 0})
+        object.__setattr__(self, "lost", lost)
+
+    asked: dict[type[Slice], int]
+    lost: Random | None
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """See Executor."""
+        for work in (work for task in tasks for work in task):
+            self.asked[type(work)] += work.size
+        results = super().run(tasks)
+        if self.lost is None:
+            return results
+        kept = [one for one in results if self.lost.random() < 0.6]
+        return kept or results[:1]
+
+
+def copied(
+    store: ModelStore, executor: InlineExecutor, limits: Limits, *, parts: int | None = None
+) -> StreamReport:
+    """Run the copy to its end, in parts of so many bytes."""
+    plan = planned(store)
+    runner = CopyRunner(
+        whole_plan(plan if parts is None else split(plan, parts)),
+        sources=[store],
+        target=store,
+        executor=executor,
+        limits=lambda: limits,
+        clock=ManualClock(),
+    )
+    (report,) = runner.run()
+    return report
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a world with a source of two segments."""
+    made = World()
+    put_source(made, SIZES, [9, 60])
+    return made
+
+
+def test_bytes_are_read_back_by_the_task_that_stages_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No slice is left for the step that verifies; every event is counted."""
+    monkeypatch.setattr(slices, "READ_BACK", 2 * CHUNK)
+    store = ModelStore(world)
+    executor = Counting(store)
+    report = copied(store, executor, Limits())
+    assert report.outcome is Outcome.COPIED
+    assert [one.events for one in report.segments] == [len(SIZES), 2]
+    assert executor.asked[CopySlice] > 0
+    assert executor.asked[VerifySlice] == 0
+
+
+def test_bytes_at_a_limited_rate_are_verified_by_slices_of_their_own(world: World) -> None:
+    """So a task follows a new limit as soon as before."""
+    store = ModelStore(world)
+    executor = Counting(store)
+    report = copied(store, executor, Limits(slice_bytes=2 * CHUNK, bytes_per_second=1 << 30))
+    assert [one.events for one in report.segments] == [len(SIZES), 2]
+    assert executor.asked[VerifySlice] >= executor.asked[CopySlice]
+
+
+def test_a_later_driver_verifies_what_has_no_evidence(world: World) -> None:
+    """A driver that died had verified all that it staged, and the store has lost a bit since."""
+    drive(world, STEPS_TO_TRANSFER)
+    world.segments[world.staging()[0]].data[3] ^= 1
+    store = ModelStore(world)
+    report = copied(store, InlineExecutor([store], store), Limits())
+    assert report.error is not None
+    assert report.error.reason == "DigestMismatch"
+    assert TARGET not in world.streams
+
+
+@given(
+    sizes=st.lists(st.lists(st.integers(0, 70), max_size=30), min_size=1, max_size=2),
+    piece=st.sampled_from([CHUNK, 2 * CHUNK, 5 * CHUNK]),
+    slice_chunks=st.integers(1, 6),
+    parts=st.none() | st.sampled_from([2 * CHUNK, 3 * CHUNK]),
+    steps=st.integers(0, STEPS_TO_TRANSFER),
+    lost=st.none() | st.randoms(use_true_random=False),
+)
+@settings(max_examples=150, deadline=None)
+def test_events_are_counted_exactly_however_bytes_were_read_back(
+    sizes: list[list[int]],
+    piece: int,
+    slice_chunks: int,
+    parts: int | None,
+    steps: int,
+    lost: Random | None,
+) -> None:
+    """In pieces and parts of any size, after a driver that died, and with results that are lost."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slices, "READ_BACK", piece)
+        world = World()
+        put_source(world, *sizes)
+        wanted = world.bytes_of(SOURCE)
+        drive(world, steps)
+        store = ModelStore(world, block=7)
+        report = copied(
+            store, Counting(store, lost), Limits(slice_bytes=slice_chunks * CHUNK), parts=parts
+        )
+        assert report.error is None
+        assert [one.events for one in report.segments] == [len(one) for one in sizes]
+        assert world.bytes_of(TARGET) == wanted
