@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.fields.scopeplaces import ScopeTarget
 from sluice.api.kinds.streamarchive import Destination
+from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.copy_status import plan_name, positions_name
 from sluice.core.reconcile.copies.decide import questions
@@ -19,7 +21,7 @@ from sluice.core.scope.progress import Meter
 from sluice.core.values.trouble import Trouble
 from sluice.core.values.weight import weight_of_json
 from sluice.core.workloads import access
-from sluice.core.workloads.answers import Complete, Planned
+from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.core.workloads.request import source_stores
 from sluice.engine.workloads.choice import identity_of, workload_of
 from sluice.engine.workloads.scope import made_by_driver
@@ -47,11 +49,11 @@ if TYPE_CHECKING:
 
     from sluice.api.kinds.streamstore import Operation
     from sluice.api.registry import Copy
-    from sluice.core.archive.recorded import Recorded
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.values.model import StoreAddress
+    from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.workloads.workload import Workload
+    from sluice.engine.workloads.workload import Located, Workload
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
@@ -244,17 +246,9 @@ class CopyObserver:
         if addresses is None or not isinstance(world.target, StoreSeen):
             return situation
         target = await self._connections.place(namespace, world.target.address)
+        to = world.target.address, target
         if Question.STATE in asked:
-            stores = [await self._connections.place(namespace, one) for one in addresses]
-            from_, to = list(zip(addresses, stores, strict=True)), (world.target.address, target)
-            workload, known = situation.workload, world.plan.plan if world.plan else None
-            again = asks_again(situation.seen, world)
-            told = _told(situation)
-            answer = await memory.surveyed(
-                self.blocking,
-                (workload, addresses, world.target.address, again),
-                lambda: workload.ask(from_, to, known=known, again=again, told=told),
-            )
+            answer = await self._state(situation, addresses, to)
             world = await self._published(situation.child, replace(world, answer=answer))
             return replace(situation, world=world)
         if world.plan is None:
@@ -270,10 +264,33 @@ class CopyObserver:
         pace = memory.meter.read(time.monotonic(), progress.bytes, progress.total)
         reading = Reading(progress=progress, pace=pace)
         world, made = replace(world, reading=reading), made_by_driver(watch)
+        if progress.published:
+            # The store tells the end seconds before the kubelet tells that the pod has ended.
+            ended = None
+            with suppress(SluiceError):  # the progress is known, and the next look asks again
+                ended = await self._state(situation, addresses, to)
+            if isinstance(ended, Complete | ScopeEnded | Recorded):
+                world = await self._published(situation.child, replace(world, answer=ended))
+                return replace(situation, world=world)
         if made is not None:
             answer = Planned(plan=made, recorded=True)
             world = await self._published(situation.child, replace(world, answer=answer))
         return replace(situation, world=world)
+
+    async def _state(
+        self, situation: Situation, addresses: tuple[StoreAddress, ...], target: Located
+    ) -> Answer:
+        """Ask the stores about the copy's state."""
+        places = [await self._connections.place(situation.namespace, one) for one in addresses]
+        sources, world = list(zip(addresses, places, strict=True)), situation.world
+        workload, known = situation.workload, world.plan.plan if world.plan else None
+        again = asks_again(situation.seen, world)
+        told = _told(situation)
+        return await situation.memory.surveyed(
+            self.blocking,
+            (workload, addresses, target[0], again),
+            lambda: workload.ask(sources, target, known=known, again=again, told=told),
+        )
 
     async def _published(self, child: Child, world: World) -> World:
         """Add to the world what the ConfigMaps already publish: positions, or results."""

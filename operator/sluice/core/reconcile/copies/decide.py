@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.status.common import ConditionType
+from sluice.api.status.common import ConditionType, CopyingStatus
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies import deletion
 from sluice.core.reconcile.copies.actions import (
@@ -61,6 +61,12 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 2.0
 """Seconds between two looks at a running copy's progress."""
 
+YOUNG_SECONDS: Final = 0.25
+"""The same for a copy that has just begun: a small one is done within a second."""
+
+ENDING_SECONDS: Final = 0.5
+"""The same once all bytes are published."""
+
 AT_ONCE: Final = 0.0
 """Seconds until the look that finds the results which were just published."""
 
@@ -106,7 +112,7 @@ def reconcile(copy: CopySeen, world: World) -> Decision:
         return deletion.reconcile_deletion(copy, world)
     status = status_of(copy, world.now)
     if copy.done:
-        return Decision(status=status.unchanged(), actions=_tidy(copy))
+        return _tidied(copy, world, status.unchanged())
     decision = _decide(copy, world, status)
     planned = {action for action in decision.actions if isinstance(action, DeleteJob)}
     # Delete first the Jobs that only a delayed or killed operator can have left.
@@ -145,7 +151,7 @@ def _over(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         return Decision(status=copy.status, actions=(missing,), again=AT_ONCE)
     said = status.over(world)
     whole = said.condition(ConditionType.STALLED) is None
-    return Decision(status=said, actions=_tidy(copy) if whole else ())
+    return _tidied(copy, world, said) if whole else Decision(status=said)
 
 
 def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:
@@ -195,12 +201,17 @@ def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
     return _failed(copy, status, trouble, attempt=None)
 
 
-def _tidy(copy: CopySeen) -> tuple[Action, ...]:
-    """Delete what the copy left in the stores, and remove its finalizer.
+def _tidied(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
+    """Delete what a complete copy left in the stores, and remove its finalizer.
 
-    The stores' finalizers are removed when the StreamStores are reconciled.
+    A driver that has not ended yet may still leave something there, so its end is waited for. The
+    stores' finalizers are removed when the StreamStores are reconciled.
     """
-    return (Abandon(), RemoveFinalizer()) if copy.finalizer and not copy.keeps else ()
+    if not copy.finalizer or copy.keeps:
+        return Decision(status=status)
+    if any(job.active for job in world.jobs):
+        return Decision(status=status, again=POLL_SECONDS)
+    return Decision(status=status, actions=(Abandon(), RemoveFinalizer()))
 
 
 def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
@@ -226,8 +237,19 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
     return Decision(
         status=status.working_on(world, world.trouble),
         actions=(*guard, *made, *controls),
-        again=POLL_SECONDS,
+        again=_look_again(world, job),
     )
+
+
+def _look_again(world: World, job: JobSeen) -> float:
+    """Return the seconds until the next look at a running copy: fewer while it is young.
+
+    Once all bytes are published, its end is near, and only the store tells it at once.
+    """
+    if world.reading is not None and world.reading.progress.published:
+        return ENDING_SECONDS
+    age = (world.now - job.started).total_seconds()
+    return min(POLL_SECONDS, max(YOUNG_SECONDS, age / 2))
 
 
 def _not_started(job: JobSeen) -> Trouble:
