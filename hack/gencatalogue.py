@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from sluice.api.registry import KINDS
 from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, Place, anchor, failures
-from sluice.core.reconcile.copies.decide import MISSING, START_PATIENCE, WAIT_SECONDS
+from sluice.core.reconcile.copies.decide import HELD, MISSING, START_PATIENCE, WAIT_SECONDS
 from sluice.core.reconcile.ephemeral import deletion, failure
 from sluice.core.reconcile.shared.verdict import ATTEMPTS, LASTING, RECHECK, Verdict, judge
-from sluice.core.reconcile.store import AWAY, PROBE_SECONDS
+from sluice.core.reconcile.store import APPLIED_LATER, AWAY, PROBE_SECONDS
 from sluice.core.values.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -46,82 +46,86 @@ def generate() -> str:
 <!-- {NOTE} -->
 # Conditions, reasons, events, metrics
 
-What the operator says, and what to do about it. `kubectl describe` shows conditions and events;
-[the reference](reference.md) has all other fields of a status, [GitOps](gitops.md) what Flux and
-Argo CD make of each state.
+What the operator reports, and what to do about it. `kubectl describe` shows conditions and events.
+[The reference](reference.md) has all other fields of a status. [GitOps](gitops.md) says how Flux
+and Argo CD show each state.
 
 ## Conditions
 
-A condition that does not hold is absent, but for `Ready` and `Succeeded`. `Ready` is `Unknown`
-while work goes on, waits or is suspended, and `False` only together with `Stalled`. While
-`status.observedGeneration` differs from `metadata.generation`, the operator has not looked at the
-latest spec yet.
+Conditions other than `Ready` and `Succeeded` are absent while they do not hold. `Ready` is
+`Unknown` while work is in progress, waits or is suspended. It is `False` only together with
+`Stalled`. While `status.observedGeneration` differs from `metadata.generation`, the operator has
+not looked at the latest spec yet.
 
 {conditions()}
 ## Reasons
 
-Each state has one reason, the same in all conditions of a resource but `Verified` and `Drifted`.
+Each state has one reason. All conditions of a resource have the same reason, except `Verified` and
+`Drifted`.
 
-{table(("reason", "kind", "said in", "meaning", "what to do"), map(reason_row, NORMAL))}
+{table(("reason", "kind", "appears in", "meaning", "what to do"), map(reason_row, NORMAL))}
 An attempt in `status.history` has an outcome:
 
 {table(("outcome", "meaning"), OUTCOMES)}
 ## Failures
 
-Said in the conditions, in an event, and by a copy in `status.lastFailure` with the category, which
-tells whose move it is. The message has the names concerned; what to do may stand there in other
-words, where more is known. A ScopeCopy says in `status.failedStreams` why single streams cannot be
-copied; the others go on.
+A failure appears in the conditions and in an event. A copy has it in `status.lastFailure` too, with
+the category, which tells who has to act. The message names the objects concerned. Its remedy may
+be more specific than the one below. A ScopeCopy lists in `status.failedStreams` the streams that
+cannot be copied, each with its reason. The other streams go on.
 
 {table(FAILURES, map(failure_row, failures()))}
 ### What follows from a failure
 
-A copy does one of four things:
+A copy does one of four things. Column "then" names it:
 
 {then()}
 {backoffs()}
-It stalls for good after more than `spec.backoffLimit` failed attempts in a row, whatever they fail
-by; once more bytes are staged than before, it counts from the beginning. An attempt that fails by
-{lasting()} is the last at once:
-another one would copy everything again and come to the same end. What keeps an attempt from
-beginning costs nothing, and is looked at again for ever. A changed spec or a new value of the
-annotation `sluice.dev/requestedAt` makes it try at once, and count from the beginning. When it
-stalls by a failure of the categories Spec and Integrity, what was staged is dropped, but not for
-{missing()}.
-In all other cases it stays, and the next attempt goes on there.
+A copy stalls for good after more than `spec.backoffLimit` failed attempts in a row, of any reason.
+Once more bytes are staged than before, counting restarts. After
+{lasting()} there is no other attempt:
+it would copy everything again and fail in the same way. A failure that keeps an attempt from
+beginning does not count, and the operator looks again for ever. A changed spec or a new value of
+the annotation `sluice.dev/requestedAt` starts an attempt at once, and restarts counting.
+
+When a copy stalls by a failure of the categories Spec and Integrity, its staged bytes are deleted,
+except after {missing()}.
+In all other cases staged bytes stay, and the next attempt goes on there.
 
 A copy, or an archive, that names a StreamStore of the wrong kind (`InvalidSpec`) is `Stalled`
-before any attempt, and goes on by itself once the StreamStore is another one.
+before any attempt. It goes on by itself once the StreamStore is replaced.
 
-A driver's pod that does not start says why in the conditions at once, and counts as a failed
-attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes, also where nobody tells why.
+If a driver's pod does not start, the conditions have the reason at once. After
+{START_PATIENCE.total_seconds() / 60:.0f} minutes the attempt counts as failed, even if the reason
+is unknown.
 
-A StreamStore is `Unknown` and looks again by itself while its Secret or claim is not there, or
-the store does not answer; what somebody has to change there is `Stalled`.
+An EphemeralStream waits for a store, a scope or an owner, and looks every
+{failure.WAIT_SECONDS:.0f} s in any case. It retries other failures that may pass by themselves
+after {failure.RETRY_SECONDS:.0f} s, whatever the category. When the spec, an owner or the store
+has to be changed, it is `Stalled`. It looks again after {failure.STALLED_SECONDS:.0f} s, and after
+a `Conflict` after {failure.WAIT_SECONDS:.0f} s.
 
-An EphemeralStream waits for a store, a scope or an owner, looking every
-{failure.WAIT_SECONDS:.0f} s anyway. What else may help by itself it tries again after
-{failure.RETRY_SECONDS:.0f} s, whatever the category. What somebody has to change is `Stalled`,
-and looked at again after {failure.STALLED_SECONDS:.0f} s, a `Conflict` after
-{failure.WAIT_SECONDS:.0f} s. While it is being deleted it is never `Stalled`: its streams are
-tried to be let go after {deletion.RETRY_SECONDS[0]:.0f} s, then more and more seldom, in the end
-every {deletion.RETRY_SECONDS[1]:.0f} s, for ever or until `spec.deletionTimeoutSeconds`; for
-{deletion.GONE_PATIENCE / 60:.0f} minutes where its StreamStore or Secret is gone.
+An EphemeralStream that is being deleted is never `Stalled`. It tries to release its streams after
+{deletion.RETRY_SECONDS[0]:.0f} s, then less and less often, in the end every
+{deletion.RETRY_SECONDS[1]:.0f} s. It stops only at `spec.deletionTimeoutSeconds`, or after
+{deletion.GONE_PATIENCE / 60:.0f} minutes if its StreamStore or Secret is gone.
 
-A StreamStore is asked every {PROBE_SECONDS:.0f} s while it is ready. While it is not, whatever the
-failure, it is asked after {AWAY.first:.0f} s, then after twice as long each time, at most
-{AWAY.most:.0f} s; and at once when it, or a copy that names it, is made or changed. It says
-`Reconciling` where that may help by itself, and `Stalled` where somebody has to change something.
+A StreamStore that is ready is asked every {PROBE_SECONDS:.0f} s. A StreamStore that is not ready is
+asked after {AWAY.first:.0f} s, then after twice as long each time, at most {AWAY.most:.0f} s,
+whatever the failure. It is asked at once when it, or a copy that names it, is made or changed.
+While its Secret or claim is missing, or the store does not answer, it is `Unknown` and
+`Reconciling`. When its spec, its Secret or the store has to be changed, it is `Stalled`.
 
 ## Events
 
-An event is written when the reason of `Ready` changes, with the same reason and message; saying the
-same again counts it up. Failures are of type `Warning`, as are {warnings()}.
-No condition says `Orphaned`, since the resource is gone then.
+The operator writes an event when the reason of `Ready` changes, with the same reason and message.
+Repeating an event increases its count. Events of failures have the type `Warning`, and so have
+{warnings()}.
+No condition has the reason `Orphaned`, since the resource is gone then.
 
 ## Metrics
 
-Served by the operator under `/metrics`.
+The operator serves these metrics under `/metrics`.
 
 {table(("metric", "type", "labels", "meaning"), metric_rows())}"""
 
@@ -167,6 +171,8 @@ def what_follows(failure: FailureReason) -> str:
     """What a copy does after a failure."""
     if failure.waits:
         return WAITS
+    if failure.name in APPLIED_LATER:
+        return f"{TRIES} (StreamStore: {WAITS})"
     verdict = judged(failure.category, failure.name, retryable=failure.retryable)
     if not verdict.final:
         return RETRIES
@@ -184,11 +190,11 @@ def then() -> str:
     rows = [
         (
             WAITS,
-            f"in progress; goes on when it has passed, looks every {WAIT_SECONDS:.0f} s anyway",
+            f"in progress; looks every {WAIT_SECONDS:.0f} s, and goes on once the cause is gone",
         ),
         (RETRIES, "in progress; another attempt, later after each failure, then stalls"),
-        (TRIES, f"`Stalled`; tries again {span(RECHECK)}, and goes on when it has passed"),
-        (STALLS, "`Stalled`; nothing more happens until somebody changes or asks for something"),
+        (TRIES, f"`Stalled`; tries again {span(RECHECK)}, and goes on once the cause is gone"),
+        (STALLS, "`Stalled`; stays so until the spec is changed or another try is requested"),
     ]
     return table(("then", "the copy"), rows)
 
@@ -201,7 +207,7 @@ def backoffs() -> str:
 
 def missing() -> str:
     """The failures that leave what is staged."""
-    *most, last = (f"`{one.name}`" for one in failures() if one.name in MISSING)
+    *most, last = (f"`{one.name}`" for one in failures() if one.name in MISSING | HELD)
     return f"{', '.join(most)} and {last}"
 
 

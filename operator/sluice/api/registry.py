@@ -122,11 +122,11 @@ KINDS: Final = (
             Column("Latency ms", ".status.latencyMilliseconds", "integer", wide=True),
         ),
         conditions={
-            ConditionType.READY: "The store answers and takes the login.",
-            ConditionType.RECONCILING: "The store was not asked yet, or is asked again. "
-            "Absent otherwise.",
-            ConditionType.STALLED: "It cannot become ready unless somebody changes something. "
-            "Absent otherwise.",
+            ConditionType.READY: "The store answers and accepts the login.",
+            ConditionType.RECONCILING: "The operator has not asked the store yet, or asks it "
+            "again. Absent otherwise.",
+            ConditionType.STALLED: "The StreamStore cannot become ready until its spec, its Secret "
+            "or the store is changed. Absent otherwise.",
         },
     ),
     KindSpec(
@@ -148,15 +148,15 @@ KINDS: Final = (
             Column("Attempts", ".status.attempts", "integer", wide=True),
         ),
         conditions={
-            ConditionType.READY: "The copy is done: the target can be read whole.",
-            ConditionType.SUCCEEDED: "The copy is done. False: it failed, and is not tried again "
-            "by itself.",
-            ConditionType.RECONCILING: "Work goes on, or waits for the next attempt. "
+            ConditionType.READY: "The copy is done: the target is complete and readable.",
+            ConditionType.SUCCEEDED: "The copy is done. False: it failed, and is not retried by "
+            "itself.",
+            ConditionType.RECONCILING: "Work is in progress, or waits for the next attempt. "
             "Absent otherwise.",
-            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
-            "Absent otherwise.",
-            ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
-            ConditionType.VERIFIED: "The staged bytes were read again and are the source's.",
+            ConditionType.STALLED: "The copy cannot continue until the spec, the store or the data "
+            "is changed. Absent otherwise.",
+            ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the copy runs.",
+            ConditionType.VERIFIED: "The staged bytes were read again and equal the source's.",
         },
     ),
     KindSpec(
@@ -180,15 +180,15 @@ KINDS: Final = (
             Column("Attempts", ".status.attempts", "integer", wide=True),
         ),
         conditions={
-            ConditionType.READY: "The copy is done: every target can be read whole.",
-            ConditionType.SUCCEEDED: "The copy is done. False: streams could not be copied, or it "
-            "failed as a whole; neither is tried again by itself.",
-            ConditionType.RECONCILING: "Work goes on, or waits for the next attempt. "
+            ConditionType.READY: "The copy is done: every target is complete and readable.",
+            ConditionType.SUCCEEDED: "The copy is done. False: streams could not be copied, or the "
+            "whole copy failed. Neither is retried by itself.",
+            ConditionType.RECONCILING: "Work is in progress, or waits for the next attempt. "
             "Absent otherwise.",
-            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
-            "Absent otherwise.",
-            ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
-            ConditionType.VERIFIED: "The staged bytes of each stream were read again and are its "
+            ConditionType.STALLED: "The copy cannot continue until the spec, the store or the data "
+            "is changed. Absent otherwise.",
+            ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the copy runs.",
+            ConditionType.VERIFIED: "The staged bytes of each stream were read again and equal its "
             "source's.",
         },
     ),
@@ -214,15 +214,16 @@ KINDS: Final = (
         ),
         conditions={
             ConditionType.READY: "The last run that was due is done: the archive holds the stream "
-            "up to it.",
-            ConditionType.SUCCEEDED: "The last run is done. False: it failed, and is not tried "
-            "again by itself; the next one that is due begins anew.",
-            ConditionType.RECONCILING: "A run goes on, or waits for its next attempt. "
+            "up to that run.",
+            ConditionType.SUCCEEDED: "The last run is done. False: it failed, and is not retried "
+            "by itself. The next run that is due begins anew.",
+            ConditionType.RECONCILING: "A run is in progress, or waits for its next attempt. "
             "Absent otherwise.",
-            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
-            "Absent otherwise.",
-            ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
-            ConditionType.VERIFIED: "What the last run added was read back and is the source's.",
+            ConditionType.STALLED: "The archive cannot continue until the spec, the store or the "
+            "data is changed. Absent otherwise.",
+            ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the archive runs.",
+            ConditionType.VERIFIED: "The bytes that the last run added were read back and equal "
+            "the source's.",
         },
     ),
     KindSpec(
@@ -243,14 +244,14 @@ KINDS: Final = (
             Column("Store", ".spec.storeRef.name", wide=True),
         ),
         conditions={
-            ConditionType.READY: "The streams are there, or were released as wanted.",
-            ConditionType.RECONCILING: "Something is waited for, made or deleted. "
+            ConditionType.READY: "The streams exist, or were released as requested.",
+            ConditionType.RECONCILING: "The operator waits, or makes or deletes streams. "
             "Absent otherwise.",
-            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
-            "Absent otherwise.",
-            ConditionType.SUSPENDED: "It was asked to change nothing.",
-            ConditionType.DRIFTED: "Somebody else changed the stream: it is not as the spec has "
-            "it. Absent otherwise.",
+            ConditionType.STALLED: "The operator cannot continue until the spec, an owner or the "
+            "store is changed. Absent otherwise.",
+            ConditionType.SUSPENDED: "spec.suspend is true. The operator changes nothing.",
+            ConditionType.DRIFTED: "Another program changed the stream, so it differs from the "
+            "spec. Absent otherwise.",
         },
     ),
 )

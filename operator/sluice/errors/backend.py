@@ -9,18 +9,16 @@ class BackendError(SluiceError):
     """The store refused a call, or did not answer it."""
 
     category = Category.BACKEND
-    default_remedy = (
-        "Look at the store's logs; when it is tried again, it goes on where it stopped."
-    )
+    default_remedy = "Look at the store's logs. The next try goes on where this one stopped."
 
 
 class StoreUnavailable(BackendError):
-    """No connection to the store, or it broke."""
+    """There is no connection to the store, or the connection broke."""
 
     retryable = True
     default_remedy = (
-        "Check that the store runs and that its address is right and reachable; "
-        "it is tried again, and goes on where it stopped."
+        "Check that the store runs and that its address is correct and reachable. "
+        "The next try goes on where this one stopped."
     )
 
 
@@ -29,22 +27,26 @@ class StoreTimeout(StoreUnavailable):
 
 
 class StoreBusy(BackendError):
-    """The store asks to come again later."""
+    """The store is busy and asks to try again later."""
 
     retryable = True
 
 
 class StoreNotReady(BackendError):
-    """The StreamStore is not ready; it is waited for."""
+    """The StreamStore is not ready yet."""
 
     retryable = True
-    default_remedy = "Look at the StreamStore's conditions; all goes on by itself when it is ready."
+    default_remedy = (
+        "Look at the StreamStore's conditions. Work goes on by itself once it is ready."
+    )
 
 
 class AuthenticationFailed(BackendError):
     """The store does not know the user, or the password is wrong."""
 
-    default_remedy = "Correct the login in the StreamStore's Secret, or name one if it names none."
+    default_remedy = (
+        "Correct the login in the StreamStore's Secret, or name a Secret if it names none."
+    )
 
 
 class PermissionDenied(BackendError):
@@ -57,19 +59,19 @@ class PermissionDenied(BackendError):
 
 
 class TokenExpired(BackendError):
-    """The segment store refuses a delegation token; a fresh one may do."""
+    """The segment store refuses the delegation token. A new token may be accepted."""
 
     retryable = True
 
 
 class StoreRejected(BackendError):
-    """The store answered with a status that the caller did not expect."""
+    """The store answered with an unexpected status."""
 
 
 class ProtocolError(BackendError):
-    """The peer sent bytes that are not the store's protocol."""
+    """The server sent bytes that do not follow the store's protocol."""
 
-    default_remedy = "Check that the address is a stream store of a supported version."
+    default_remedy = "Check that the address is that of a stream store of a supported version."
 
 
 class ScopeNotFound(BackendError):
@@ -89,7 +91,7 @@ class ScopeNotEmpty(BackendError):
 
 
 class ArchiveMoved(BackendError):
-    """Somebody else recorded something in the archive meanwhile."""
+    """Another process changed the archive meanwhile."""
 
     retryable = True
 
@@ -117,15 +119,15 @@ class SegmentError(BackendError):
 
 
 class NoSuchSegment(SegmentError):
-    """The segment does not exist, or not any more."""
+    """The segment does not exist, or no longer exists."""
 
 
 class SegmentExists(SegmentError):
-    """The segment is there already."""
+    """The segment already exists."""
 
 
 class SegmentSealed(SegmentError):
-    """The segment takes no more bytes."""
+    """The segment is sealed and takes no more bytes."""
 
 
 class SegmentTruncated(SegmentError):

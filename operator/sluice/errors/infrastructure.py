@@ -6,7 +6,7 @@ from sluice.errors.base import Category, SluiceError
 
 
 class InfrastructureError(SluiceError):
-    """What runs the copy broke: the driver, a worker, the machine."""
+    """The driver, a worker or the machine failed."""
 
     category = Category.INFRASTRUCTURE
     retryable = True
@@ -14,7 +14,9 @@ class InfrastructureError(SluiceError):
 
 
 class ResourceChanged(InfrastructureError):
-    """Somebody changed or deleted a resource while it was worked on; it is looked at again."""
+    """The resource was changed or deleted while the operator worked on it."""
+
+    default_remedy = "Nothing: the operator looks at the resource again."
 
 
 class ApiUnavailable(InfrastructureError):
@@ -24,15 +26,15 @@ class ApiUnavailable(InfrastructureError):
 
 
 class DriverLost(InfrastructureError):
-    """The driver's pod is gone, or ended without saying why."""
+    """The driver's pod is gone, or ended without giving a reason."""
 
     default_remedy = "The next attempt goes on where this one stopped."
 
 
 class DriverEvicted(InfrastructureError):
-    """The node took the driver's pod off, for want of disk or memory."""
+    """The node evicted the driver's pod, for lack of disk or memory."""
 
-    default_remedy = "Give the runtime profile more scratch space or memory, if it happens again."
+    default_remedy = "If it happens again, give the runtime profile more scratch space or memory."
 
 
 class DriverOutOfMemory(InfrastructureError):
@@ -52,7 +54,7 @@ class DeadlineExceeded(InfrastructureError):
 
 
 class CopyAborted(SluiceError):
-    """Somebody aborted this copy while it ran."""
+    """The copy was aborted while it ran."""
 
     category = Category.INFRASTRUCTURE
-    default_remedy = "Run it again if it is still wanted: it starts anew."
+    default_remedy = "Run it again if you still need it: it starts anew."

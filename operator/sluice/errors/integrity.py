@@ -6,10 +6,10 @@ from sluice.errors.base import Category, SluiceError
 
 
 class IntegrityError(SluiceError):
-    """The data are not what the plan says. Never retried without a person."""
+    """The data differ from the plan. Sluice does not retry this by itself."""
 
     category = Category.INTEGRITY
-    default_remedy = "Compare source and target before anything is deleted."
+    default_remedy = "Compare source and target before you delete anything."
 
 
 class SourceReplaced(IntegrityError):
@@ -19,16 +19,16 @@ class SourceReplaced(IntegrityError):
 
 
 class SourceTruncated(IntegrityError):
-    """Retention or a truncation took bytes that the plan wants."""
+    """Retention or a truncation deleted bytes that the plan needs."""
 
     default_remedy = (
-        "Lengthen the source's retention, then delete and apply the copy again: "
-        "it takes the bounds anew. With onTruncation: Record a copy goes on without what is lost."
+        "Lengthen the source's retention, then delete the copy and apply it again: "
+        "it takes new bounds. With onTruncation: Record a copy goes on without the lost bytes."
     )
 
 
 class TargetReplaced(IntegrityError):
-    """The target stream is not the one this copy made."""
+    """The target stream is not the stream that this copy made."""
 
     default_remedy = (
         "Delete this copy (on the command line: sluice abort -f FILE), or name another target."
@@ -36,18 +36,20 @@ class TargetReplaced(IntegrityError):
 
 
 class OutcomeUnknown(IntegrityError):
-    """Nobody knows any more whether a part was appended: the store remembers it for a day only."""
+    """Sluice cannot tell whether a part was appended: the store remembers this for a day only."""
 
     default_remedy = (
-        "Look at the target's end whether the source's events are there, then delete the copy "
-        "and apply it under another name if they are not."
+        "Check whether the target's end has the source's events. If not, delete the copy and "
+        "apply it under another name."
     )
 
 
 class SourceKept(IntegrityError):
-    """A stream was copied whole to be moved, and is not as it was copied: it was not deleted."""
+    """A moved stream was copied but not deleted: it, or its target, changed after the copy."""
 
-    default_remedy = "Compare source and target with `sluice verify`, then delete one yourself."
+    default_remedy = (
+        "Compare source and target with `sluice verify`, then delete one of them yourself."
+    )
 
 
 UNDECIDED = (OutcomeUnknown, SourceKept)
@@ -61,7 +63,7 @@ class JournalDamaged(IntegrityError):
 
 
 class EventsDamaged(IntegrityError):
-    """A segment holds bytes that are no events."""
+    """A segment holds bytes that are not events."""
 
     default_remedy = "Check the source store's disks; Sluice copies no damaged segment."
 
@@ -73,7 +75,7 @@ class DigestMismatch(IntegrityError):
 
 
 class ArchiveDamaged(IntegrityError):
-    """An archive's bytes are not what its manifest says, or are not there.
+    """An archive's bytes differ from its manifest, or are missing.
 
     Args:
         message: what is wrong.
@@ -81,8 +83,8 @@ class ArchiveDamaged(IntegrityError):
     """
 
     default_remedy = (
-        "Put the objects back as they were, from a copy of the archive; a run that does not list "
-        "them is not concerned and can be restored."
+        "Put the objects back from a copy of the archive. Runs that do not list them are not "
+        "affected and can be restored."
     )
 
     def __init__(self, message: str, *, name: str = "") -> None:

@@ -13,9 +13,11 @@ class SchedulingError(InfrastructureError):
 
 
 class Unschedulable(SchedulingError):
-    """No node takes the pod."""
+    """The scheduler finds no node for the pod."""
 
-    default_remedy = "Make room, or ask for less in spec.runtime; the pod starts when there is."
+    default_remedy = (
+        "Make room, or ask for less in spec.runtime. The pod starts once a node has room."
+    )
 
 
 class QuotaExceeded(SchedulingError):
@@ -25,25 +27,25 @@ class QuotaExceeded(SchedulingError):
 
 
 class ImagePullFailed(SchedulingError):
-    """The image of the runtime profile is not to be had."""
+    """The image of the runtime profile cannot be pulled."""
 
     default_remedy = "Ask the administrator to correct the profile's image or pull secrets."
 
 
 class DriverNotStarted(SchedulingError):
-    """The driver's pod did not start in time, and nothing that is known as an obstacle is told."""
+    """The driver's pod did not start in time, for an unknown reason."""
 
     default_remedy = (
-        "Look at the pod, its events and its node with kubectl describe; the next attempt makes "
+        "Look at the pod, its events and its node with kubectl describe. The next attempt makes "
         "another pod."
     )
 
 
 class WaitingForExecutors(SchedulingError):
-    """Not one of the executors that a copy asked for came in time, or none stayed."""
+    """None of the executors of the copy started in time, or all of them were lost."""
 
     default_remedy = (
-        "Look at the executors' pods and their events; make room for them, lower their resources, "
+        "Look at the executors' pods and their events. Make room for them, lower their resources, "
         "or set spec.runtime.executors to 0."
     )
 
@@ -51,4 +53,4 @@ class WaitingForExecutors(SchedulingError):
 class PodRefused(SchedulingError):
     """The cluster's rules forbid the driver's pod, or it cannot be set up."""
 
-    default_remedy = "Ask the administrator: the message has the cluster's own words."
+    default_remedy = "Ask the administrator. The message quotes the cluster."

@@ -29,7 +29,7 @@ class TargetScopeNotFound(SpecError):
 
 
 class TargetExists(SpecError):
-    """The target stream is there and this copy did not make it."""
+    """The target stream exists, and this copy did not make it."""
 
     default_remedy = "Name another target, or delete the stream if it is not needed."
 
@@ -37,23 +37,23 @@ class TargetExists(SpecError):
 class TargetSealed(SpecError):
     """The target stream is sealed, so nothing can be appended to it."""
 
-    default_remedy = "Name another target; what is sealed takes no events any more."
+    default_remedy = "Name another target: a sealed stream takes no events."
 
 
 class StreamExists(SpecError):
-    """The stream to own is there, and it is somebody else's."""
+    """The stream exists, and the resource does not own it."""
 
-    default_remedy = "Name another stream, or let the one who has it release it."
+    default_remedy = "Name another stream, or release it from the resource that owns it."
 
 
 class SourceUnsupported(SpecError):
-    """The source has a shape that this version cannot copy."""
+    """This version cannot copy a source of this shape."""
 
 
 class CutInsideEvent(SpecError):
-    """A range that was asked for begins or ends inside an event."""
+    """A requested range begins or ends inside an event."""
 
-    default_remedy = "Give a cut that a client of the store gave; nothing was published."
+    default_remedy = "Take the cut from a client of the store. Nothing was published."
 
 
 class PlanTooLarge(SpecError):
@@ -63,97 +63,99 @@ class PlanTooLarge(SpecError):
 
 
 class StoreNotFound(SpecError):
-    """The StreamStore that a resource names does not exist in its namespace."""
+    """The named StreamStore does not exist in the resource's namespace."""
 
-    default_remedy = "Apply the StreamStore, or correct the name; all goes on by itself then."
+    default_remedy = "Apply the StreamStore, or correct the name. Work goes on by itself then."
 
 
 class SecretNotFound(SpecError):
-    """The Secret that a StreamStore names does not exist, or lacks a key."""
+    """The StreamStore's Secret does not exist, or lacks a key."""
 
     default_remedy = (
-        "Create the Secret with the keys username and password, for S3 accessKeyId and "
+        "Create the Secret with the keys username and password, or for S3 with accessKeyId and "
         "secretAccessKey."
     )
 
 
 class ClaimNotFound(SpecError):
-    """The PersistentVolumeClaim that a StreamStore names does not exist, or its volume is lost."""
+    """The StreamStore's PersistentVolumeClaim does not exist, or its volume is lost."""
 
-    default_remedy = "Create the claim, or name another one."
+    default_remedy = "Create the claim, or name another."
 
 
 class ProfileNotFound(SpecError):
     """The administrator offers no such runtime profile."""
 
-    default_remedy = "Name a profile that is offered, or ask the administrator for a new one."
+    default_remedy = "Name an offered profile, or ask the administrator for a new one."
 
 
 class AccessDenied(SpecError):
-    """The StreamStore's `access` does not allow it."""
+    """The StreamStore's `access` does not allow the operation."""
 
-    default_remedy = "Ask whoever has the StreamStore to extend spec.access."
+    default_remedy = "Ask the StreamStore's administrator to extend spec.access."
 
 
 class OwnerForbidden(SpecError):
-    """The operator has no right to read objects of an owner's kind."""
+    """The operator may not read objects of an owner's kind."""
 
     default_remedy = (
         'Add a ClusterRole with the label sluice.dev/aggregate-to-owner-reader: "true" that '
-        "allows to get, list and watch them; it is looked at again every minute."
+        "allows to get, list and watch them. The operator looks again every minute."
     )
 
 
 class OwnerKindNotFound(SpecError):
-    """The cluster does not know an owner's apiVersion and kind, or not yet."""
+    """The cluster does not know an owner's apiVersion and kind yet."""
 
     default_remedy = (
-        "Correct the owner's apiVersion and kind, or install its definition; it is waited for."
+        "Correct the owner's apiVersion and kind, or install its definition. The operator looks "
+        "again by itself."
     )
 
 
 class AbortRefused(SpecError):
     """Publishing has begun; the copy can only be finished."""
 
-    default_remedy = "Run the copy again: what is left to publish takes seconds."
+    default_remedy = "Run the copy again: it publishes the rest within seconds."
 
 
 class ReaderGroupNotFound(SpecError):
-    """The store has no such reader group, or it does not read the copy's source."""
+    """The store has no such reader group, or the group does not read the copy's source."""
 
     default_remedy = "Check the group's scope and name, and the streams that it reads."
 
 
 class ReaderGroupBusy(SpecError):
-    """Readers of the group are online, so how far it has read is not known exactly."""
+    """Readers of the group are online, so its exact position is unknown."""
 
     default_remedy = (
-        "Close these readers; one that died is taken out by ReaderGroup.readerOffline of a client. "
+        "Close these readers. Take out a dead reader with ReaderGroup.readerOffline of a client. "
         "Or give a cut of your own with --cut."
     )
 
 
 class ReaderGroupExists(SpecError):
-    """A reader group of that name is there and began somewhere else."""
+    """A reader group of that name exists and began at another position."""
 
     default_remedy = (
-        "Give it another name with --as, or delete that group if nobody needs it; it is untouched."
+        "Give the new group another name with --as, or delete the existing one if you do not need "
+        "it. Sluice did not change it."
     )
 
 
 class ArchiveNotFound(SpecError):
-    """There is no archive at the path, or it has no such run."""
+    """The path has no archive, or the archive has no such run."""
 
     default_remedy = "Check the store, the path and the run."
 
 
 class ArchiveUnsupported(SpecError):
-    """The archive was written by a later version of Sluice, in a way that this one cannot read."""
+    """A later version of Sluice wrote the archive in a way that this version cannot read."""
 
-    default_remedy = "Use a version of Sluice that is as new as the one that wrote the archive."
+    default_remedy = "Use the version of Sluice that wrote the archive, or a later one."
 
 
 class TooManyEvents(SpecError):
-    """The stream has more events than may become objects of their own."""
+    """The stream has more events than `spec.maxEvents` allows."""
 
     default_remedy = "Raise spec.maxEvents, or take the format Segments or Parquet."

@@ -46,7 +46,7 @@ _DRIVERS_OWN: Final = (
     FailureReason(
         "InternalError",
         DRIVEN,
-        "A bug of the driver.",
+        "The driver failed through a bug.",
         "Report it with the log of the driver's pod.",
         Category.INFRASTRUCTURE,
         retryable=True,
@@ -122,10 +122,10 @@ _WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady"})
 """Errors that a copy waits for: the operator looks at it again when they have passed."""
 
 _PLAINLY: Final = {
-    "SegmentTruncated": "Bytes that were asked for are gone from the segment.",
+    "SegmentTruncated": "Requested bytes are gone from the segment.",
     "WrongHost": "Another server owns the segment now.",
-    "InvalidEventNumber": "Another driver of the same copy was faster.",
-    "ConditionFailed": "The segment holds another value than was expected.",
+    "InvalidEventNumber": "Another driver of the same copy appended first.",
+    "ConditionFailed": "The segment holds an unexpected value.",
 }
 """The meanings, for users, of errors whose docstrings are for programmers."""
 

@@ -53,60 +53,65 @@ class Reason(NamedTuple):
 
 
 NORMAL: Final = (
-    Reason("Reachable", STORE, "The store answers, and knows the user."),
+    Reason("Reachable", STORE, "The store answers and knows the user."),
     Reason(
         "Mountable",
         STORE,
-        "The claim of the volume is there. Only pods that mount it can look into it.",
+        "The volume's PersistentVolumeClaim exists. Only pods that mount it can read the volume.",
     ),
-    Reason("InUse", STORE, "It was deleted, and waits for the copies and streams that need it."),
-    Reason("Starting", DRIVEN, "The plan is written, and the driver of an attempt starts."),
-    Reason("Copying", COPIES, "A driver stages bytes; readers see none of them yet."),
+    Reason(
+        "InUse",
+        STORE,
+        "The StreamStore was deleted. It stays until the copies and streams that need it are done "
+        "or deleted.",
+    ),
+    Reason("Starting", DRIVEN, "The plan is written, and the attempt's driver starts."),
+    Reason("Copying", COPIES, "A driver stages bytes. Readers cannot see them yet."),
     Reason(
         "Verifying",
         DRIVEN,
-        "All bytes are staged, or in the archive; they are read again and compared.",
+        "All bytes are staged, or in the archive. The driver reads them again and compares them.",
     ),
-    Reason("Publishing", COPIES, "The bytes are in the target; the driver tidies up."),
+    Reason("Publishing", COPIES, "The target has all bytes. The driver cleans up."),
     Reason(
         "Scheduled",
         ARCHIVE,
-        "No run was due yet; status.nextRunTime says when the first one is.",
+        "The first run is not due yet; status.nextRunTime has its time.",
     ),
     Reason(
         "Archiving",
         ARCHIVING,
-        "A driver writes what is new; no reader sees any of it before its run is recorded.",
+        "A driver writes new bytes. Readers see them once the run is recorded.",
     ),
-    Reason("Archived", ARCHIVE, "The last run that was due is recorded, and can be restored."),
+    Reason("Archived", ARCHIVE, "The last run that was due is recorded and can be restored."),
     Reason(
         "ArchivedWithGaps",
         ARCHIVE,
-        "As `Archived`, without bytes that the source had lost before they were read "
+        "As `Archived`, but the source had lost bytes before they were read "
         "(`onTruncation: Record`).",
-        "See `status.gaps`; archive more often, or let the source keep its events for longer.",
+        "See `status.gaps`. Archive more often, or lengthen the source's retention.",
     ),
-    Reason("Copied", COPY, "The target is whole and was verified before it was published."),
+    Reason("Copied", COPY, "The target is complete and was verified before it was published."),
     Reason(
         "CopiedWithGaps",
         COPY,
-        "As `Copied`, without bytes that the source had lost before they were read "
+        "As `Copied`, but the source had lost bytes before they were read "
         "(`onTruncation: Record`).",
-        "See `status.gaps`; a longer retention of the source leaves a copy more time.",
+        "See `status.gaps`. A longer retention of the source gives a copy more time.",
     ),
     Reason(
         "Succeeded",
         SCOPE,
-        "Every stream that was to be copied is whole in its target, and was verified before it "
-        "was published; or each is archived, and was read back.",
+        "Every selected stream is complete: copied and verified before it was published, or "
+        "archived and read back.",
     ),
     Reason(
         "PartiallySucceeded",
         SCOPE,
-        "Some streams are whole in their targets, others could not be copied or were not begun "
+        "Some streams are complete. Others could not be copied or were not begun "
         "(`failurePolicy: Stop`).",
-        "See `status.failedStreams`. Mend what is said there, and annotate the resource with "
-        "sluice.dev/requestedAt: what is not copied yet is tried again.",
+        "See `status.failedStreams` and correct the causes. Then annotate the resource with "
+        "sluice.dev/requestedAt to copy the missing streams.",
         warning=True,
     ),
     Reason(
@@ -119,112 +124,115 @@ NORMAL: Final = (
     Reason(
         "DigestsMatch",
         COPIES,
-        "What was staged is, byte for byte, what the source holds.",
+        "The staged bytes equal the source's, byte for byte.",
         place=Place.VERIFIED,
     ),
     Reason(
         "ReadBack",
         ARCHIVING,
-        "What the last run added was read back, and is what the source holds.",
+        "The bytes that the last run added were read back and equal the source's.",
         place=Place.VERIFIED,
     ),
     Reason(
         "Suspended",
         (*DRIVEN, *EPHEMERAL),
-        "Nothing runs, is made or released; what is staged, and each stream, stays.",
-        "Set spec.suspend to false to go on.",
+        "The operator runs, makes and releases nothing. Staged bytes and streams stay.",
+        "Set spec.suspend to false to continue.",
     ),
-    Reason("Stopping", DRIVEN, "The driver is being stopped; what is staged stays."),
+    Reason("Stopping", DRIVEN, "The driver is being stopped. Staged bytes stay."),
     Reason(
         "SpecChanged",
         DRIVEN,
-        "spec.runtime was changed before the attempt's driver ran: another attempt took its place.",
+        "spec.runtime was changed before the attempt's driver ran. Another attempt replaced it.",
         place=Place.HISTORY,
     ),
     Reason(
         "Deleting",
         (*DRIVEN, *EPHEMERAL),
-        "It was deleted: a driver stops, what is staged is dropped, streams are let go, and an "
-        "archive is deleted where onDelete says so.",
+        "The resource was deleted. The operator stops its driver, deletes staged bytes and "
+        "releases streams. It deletes the archive if `onDelete` says so.",
     ),
     Reason(
         "Orphaned",
         (*DRIVEN, *EPHEMERAL),
-        "It was let go, and what it had is left in a store: what was staged, streams, or an "
-        "archive.",
-        "When the store can be reached again, drop what a copy staged with `sluice abort`, and "
-        "streams with `sluice streams stale --delete`; delete an archive by its path.",
+        "The resource is gone, but left staged bytes, streams or an archive in a store.",
+        "When the store answers again, delete staged bytes with `sluice abort`, and streams with "
+        "`sluice streams stale --delete`. Delete an archive by its path.",
         warning=True,
         place=Place.EVENT,
     ),
     Reason(
         "ArchiveKept",
         ARCHIVE,
-        "It was deleted with `onDelete: Delete`, and its archive stays: somebody else has put runs "
-        "there, or it is not known who has; or nothing may be deleted there. Or the archive is "
-        "deleted, and objects that are not of it stay in its folders.",
-        "`sluice archive inspect` tells who has made a run; delete what stays by its path if "
-        "nobody needs it.",
+        "The resource was deleted with `onDelete: Delete`, but its archive stays: other resources "
+        "may have runs there, or the StreamStore's `access` forbids deletion. Or the archive is "
+        "deleted, and foreign objects stay in its folders.",
+        "See with `sluice archive inspect` which resource made a run. If the rest is no longer "
+        "needed, delete it by its path.",
         place=Place.EVENT,
     ),
     Reason(
         "WaitingForOwner",
         EPHEMERAL,
-        "None of the owners was there yet, so no stream is made.",
+        "No owner exists yet, so no stream is made.",
         "Apply an owner, or correct spec.owners.",
     ),
-    Reason("Making", EPHEMERAL, "The stream is made or adopted, or a prefix is marked."),
-    Reason("Configuring", EPHEMERAL, "The stream is given the configuration of the spec."),
-    Reason("Claimed", EPHEMERAL, "The streams that are there are owned."),
+    Reason("Making", EPHEMERAL, "The operator makes or adopts the stream, or marks the prefix."),
+    Reason("Configuring", EPHEMERAL, "The operator applies spec.config to the stream."),
+    Reason("Claimed", EPHEMERAL, "The resource owns the streams that exist."),
     Reason(
         "StreamMissing",
         EPHEMERAL,
-        "Somebody else deleted the stream, with what was in it. It is made again.",
-        "Find out who deletes streams of Sluice.",
+        "Another program deleted the stream with its events. The operator makes it again.",
+        "Find out which program deletes streams of Sluice.",
         warning=True,
     ),
     Reason(
         "ConfigDrifted",
         EPHEMERAL,
-        "Somebody else changed the configuration of the stream.",
-        "Change spec.config, or annotate the resource with sluice.dev/requestedAt to have the "
-        "stream changed back.",
+        "Another program changed the stream's configuration.",
+        "Change spec.config, or annotate the resource with sluice.dev/requestedAt to change the "
+        "stream back.",
         place=Place.DRIFTED,
     ),
     Reason(
         "Conflict",
         EPHEMERAL,
-        "An older resource, or another one that has the stream, claims the same.",
-        "Delete one of the two, or name other streams.",
+        "An older resource, or another one that has the stream, claims the same streams.",
+        "Delete one of the two resources, or name other streams.",
         warning=True,
     ),
     Reason(
         "OwnersDeleted",
         EPHEMERAL,
-        "The owners are gone, and Kubernetes' garbage collector deletes the resource next.",
+        "The owners are gone. Kubernetes' garbage collector deletes the resource next.",
     ),
     Reason(
         "OwnerOrphaned",
         EPHEMERAL,
         "The owners were deleted with --cascade=orphan, so the streams stay.",
-        "Make an owner again, which takes the streams over, or delete the resource.",
+        "Make an owner again, which takes over the streams, or delete the resource.",
         warning=True,
     ),
     Reason(
         "GracePeriod",
         EPHEMERAL,
-        "Nobody needs the streams any more, and a successor may still take them over.",
+        "No owner needs the streams. A successor may still take them over.",
     ),
     Reason(
         "StillRead",
         EPHEMERAL,
-        "The streams are released when copies have read them, or after an hour.",
+        "Copies still read the streams. They are released afterwards, or after an hour.",
     ),
-    Reason("Releasing", EPHEMERAL, "The streams are let go, and the resource stays."),
+    Reason(
+        "Releasing",
+        EPHEMERAL,
+        "The operator releases the streams. The resource stays.",
+    ),
     Reason(
         "Released",
         EPHEMERAL,
-        "The streams were let go for good. No stream is made again.",
+        "The streams were released for good. The operator makes no stream again.",
         "Nothing; the resource can be deleted.",
     ),
 )
@@ -232,11 +240,14 @@ NORMAL: Final = (
 OUTCOMES: Final = (
     (
         "Succeeded",
-        "The target was whole afterwards, or every target of a scope, or the run was recorded.",
+        "The target, or every target of a scope, was complete afterwards; or the run was recorded.",
     ),
-    ("Failed", "The reason is a failure, or says that not every stream of a scope is copied."),
-    ("Suspended", "spec.suspend was set while it ran."),
-    ("Stopped", "The StreamStore's access was withdrawn while it ran; what was staged is kept."),
-    ("Replaced", "spec.runtime was changed before its driver ran."),
+    ("Failed", "The reason is a failure, or says that some streams of a scope are not copied."),
+    ("Suspended", "spec.suspend was set while the attempt ran."),
+    (
+        "Stopped",
+        "The StreamStore's access was withdrawn while the attempt ran. Staged bytes are kept.",
+    ),
+    ("Replaced", "spec.runtime was changed before the attempt's driver ran."),
 )
 """How attempts end, in status.history and in the metric sluice_attempts_total."""

@@ -23,7 +23,7 @@ PROBE_SECONDS: Final = 30.0
 AWAY: Final = Backoff(5, 60)
 """Waits between two probes of a store that is not ready, by failures in a row."""
 
-_APPLIED_LATER: Final = frozenset({ClaimNotFound.__name__, SecretNotFound.__name__})
+APPLIED_LATER: Final = frozenset({ClaimNotFound.__name__, SecretNotFound.__name__})
 """Reasons that name objects which may be applied a moment after their StreamStore."""
 
 
@@ -94,7 +94,7 @@ def reconcile_store(
         said = Saying(probe.reason, str(probe))
         # A store that is away may come back, a Secret may be applied a moment after its store; a
         # wrong password does not get right by itself.
-        passing = probe.retryable or probe.reason in _APPLIED_LATER
+        passing = probe.retryable or probe.reason in APPLIED_LATER
         wanted = (conditions.working if passing else conditions.stalled)(said, bounded=False)
         new = new.model_copy(update={"latency_milliseconds": None})
     if deleting and world.users:
