@@ -96,7 +96,7 @@ def test_a_driver_that_stays_pending_without_a_word_is_given_up_as_well() -> Non
     assert reason(decision) == "DriverNotStarted"
     assert message(decision) == (
         "the driver has not started in 10 min: pod x is Pending: ContainerCreating. Look at the "
-        "pod, its events and its node with kubectl describe; the next attempt makes another pod. "
+        "pod, its events and its node with kubectl describe. The next attempt makes another pod. "
         "Attempt 2 begins in 15 s."
     )
 
