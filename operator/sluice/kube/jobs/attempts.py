@@ -41,7 +41,9 @@ class Attempts:
             seen: the copy.
             runtime: hash of the runtime that the spec asks for now; None when it is unknown.
         """
-        if seen.done and seen.deleted is None:
+        # A complete copy is tidied once its last driver has ended; afterwards no Job matters.
+        tidied = not seen.finalizer or seen.keeps
+        if seen.done and seen.deleted is None and tidied:
             return ()
         labelled = self._mirror.where(JOB, copy_of, (namespace, seen.uid))
         found = [job for job in labelled if is_child(job, seen.uid)]

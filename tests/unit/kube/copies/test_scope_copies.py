@@ -16,6 +16,7 @@ from sluice.core.reconcile.copies.scope_results import results_hash
 from sluice.core.scope.scope import Counts
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.log import ScopeLog
 from sluice.errors import StoreNotReady
@@ -82,6 +83,26 @@ def test_a_copy_is_followed_to_its_end(bench: ScopeBench) -> None:
     assert bench.body["metadata"]["finalizers"] == []
     assert not [name for name in bench.world.segments if "#" in name]
     assert bench.step().actions == ()
+
+
+def test_the_store_tells_the_end_before_the_pod_does(bench: ScopeBench) -> None:
+    """The copy succeeds while its driver's pod still runs; it is tidied once that has ended."""
+    bench.step()
+    plan = plan_of(bench.config_map(run_name(job_name(UID, 1))) or {})
+    assert isinstance(plan, ScopeCopyPlan)
+    bench.put_pod()
+    assert bench.look().world.answer is None
+    assert copy_scope(plan, bench.store).is_over
+    assert isinstance(bench.look().world.answer, ScopeEnded)
+    assert [type(action) for action in bench.step().actions] == [WriteResults]
+    decision = bench.step()
+    assert reason(decision) == "Succeeded"
+    assert decision.actions == ()
+    assert bench.step().actions == ()
+    assert bench.body["metadata"]["finalizers"]
+    bench.end_job()
+    assert Abandon() in bench.step().actions
+    assert bench.body["metadata"]["finalizers"] == []
 
 
 def test_results_belong_to_the_answer(bench: ScopeBench) -> None:
