@@ -34,7 +34,7 @@ def test_runs_are_recorded_verified_read_and_let_go(form: Format, objects: Objec
     for segment, origin in zip(manifest.segments, source.segments, strict=False):
         blocks = read_segment(objects, form, segment, segment.start, segment.end)
         assert b"".join(map(bytes, blocks)) == origin.data
-    archive.forget([1], head)
+    archive.drop_runs([1], head)
     assert verify_archive(archive).runs == (2, 3)
     assert sweep(archive).objects == 0  # nothing is old enough
     victim = max(one.name for one in objects.list(DATA))

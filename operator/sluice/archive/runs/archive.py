@@ -111,7 +111,7 @@ class Archive:
         if self.objects.look(name) is None:
             head = self.head()
             if head is None or name not in {one.name for one in head.runs}:
-                raise let_go(run.run)
+                raise run_is_gone(run.run)
         return self._read(name, run.sha256, self._most)
 
     def _read(self, name: str, sha256: str, size: int) -> tuple[RunEntry, Manifest]:
@@ -155,7 +155,7 @@ class Archive:
         head = Head(number=manifest.run, runs=(*(on.runs if on else ()), entry))
         return self._move(head, entry)
 
-    def forget(self, runs: Sequence[int], on: Head) -> Head:
+    def drop_runs(self, runs: Sequence[int], on: Head) -> Head:
         """Make a head without some runs, which cannot be restored then.
 
         Their objects stay until a sweep deletes them.
@@ -222,7 +222,7 @@ def place(on: Head | None) -> tuple[int, Parent | None]:
     return on.number + 1, Parent(run=last.run, sha256=last.sha256)
 
 
-def let_go(run: int) -> ArchiveNotFound:
+def run_is_gone(run: int) -> ArchiveNotFound:
     """Return the error for a run that no head lists any more."""
     return ArchiveNotFound(
         f"run {run} of the archive was let go",

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import uuid4
 
-from sluice.archive.runs.archive import let_go
+from sluice.archive.runs.archive import run_is_gone
 from sluice.core.archive.documents import decode, encode
 from sluice.core.archive.lease import GRACE, RENEW, LeaseNote, LeaseWork
 from sluice.core.archive.names import is_lease
@@ -218,13 +218,13 @@ def _drivers(owner: str) -> str:
     return f"{LEASES}{owner}-"
 
 
-def forget(objects: Objects, owner: str) -> None:
+def delete_leases(objects: Objects, owner: str) -> None:
     """Delete the leases of an owner's drivers. None of them may be at work any more."""
     names = [one.name for one in _all(objects) if one.name.startswith(_drivers(owner))]
     objects.delete(names)
 
 
-def forget_all(objects: Objects, maker: str) -> None:
+def delete_all_leases(objects: Objects, maker: str) -> None:
     """Delete all leases of work for a resource. That work must be over.
 
     A driver that is still alive finds its lease gone before it records a run, and stops.
@@ -314,5 +314,5 @@ def hold(archive: Archive, owner: str, entry: RunEntry, *, grace: float = GRACE)
     listed = head is not None and any(one.sha256 == entry.sha256 for one in head.runs)
     if not listed and not lease.earlier:
         lease.give_back()
-        raise let_go(entry.run)
+        raise run_is_gone(entry.run)
     return lease

@@ -127,7 +127,7 @@ class Notes:
         self._delete(names)
         return bool(names)
 
-    def forget(self) -> None:
+    def delete_own(self) -> None:
         """Delete all notes, if the first one still is the one that was read or made here.
 
         Otherwise another process has deleted them, and the present ones may be of a later run.

@@ -42,7 +42,7 @@ def _more(one: int | None, other: int | None) -> int | None:
     return max((it for it in (one, other) if it is not None), default=None)
 
 
-def let_go(
+def expired(
     runs: Sequence[RunEntry], retention: Retention, *, now: int, read: Container[int] = ()
 ) -> list[int]:
     """Return the numbers of the runs to drop.

@@ -131,7 +131,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
             total = sum(events(index) for index, one in enumerate(plan.segments) if one.length)
             certify(plan, store, digest=digest, events=total)
         case DeleteJournal():
-            forget(plan, ledger, store)
+            delete_journal(plan, ledger, store)
         case _:
             assert_never(step)
 
@@ -203,7 +203,7 @@ def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None
     receipts.leave(plan.copy_id, plan.target, store, receipt)
 
 
-def forget(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+def delete_journal(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
     """Delete leftover staging and the journal, unless another run has begun meanwhile."""
     if not ledger.is_same():
         return
@@ -235,7 +235,7 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
             raise AbortRefused(f"{plan.target} is appended to and is still to be sealed")
         tighten(plan.copy_id, plan.target, store)
         scaling_lock.give(plan.copy_id, plan.target, store)
-        forget(plan, ledger, store)
+        delete_journal(plan, ledger, store)
         return False
     ledger.write([append_progress.aborted_record()])
     roll = roll_of(ledger)
@@ -249,7 +249,7 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
         raise AbortRefused(f"{plan.target} is being appended to, so the copy can't be aborted")
     let_go(plan, ledger, store)
     scaling_lock.give(plan.copy_id, plan.target, store)
-    forget(plan, ledger, store)
+    delete_journal(plan, ledger, store)
     return True
 
 
@@ -273,7 +273,7 @@ def leave_beginning(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     scaling_lock.give(plan.copy_id, plan.target, store)
     stream = store.describe(plan.target)
     if stream is None or stream.sealed:
-        forget(plan, ledger, store)
+        delete_journal(plan, ledger, store)
     else:
         restart(plan, ledger, store, keep=False)
     return True

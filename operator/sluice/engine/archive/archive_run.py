@@ -132,7 +132,7 @@ class ArchiveCopy:
             case RecordRun():
                 self._record()
             case DeleteJournal():
-                self._notes.forget()
+                self._notes.delete_own()
             case _:
                 assert_never(step)
 
@@ -198,7 +198,7 @@ class ArchiveCopy:
 
     def give_up(self) -> None:
         """Delete the run's notes and release its leases. A later sweep deletes its objects."""
-        self._notes.forget()
+        self._notes.delete_own()
         self._end()
 
     def failed(self, error: SluiceError, *, cleaned: bool) -> ArchiveReport:

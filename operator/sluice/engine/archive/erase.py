@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sluice.archive.runs.leases import Lease, forget_all
+from sluice.archive.runs.leases import Lease, delete_all_leases
 from sluice.archive.runs.notes import Notes
 from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.names import is_known, read_note, read_run
@@ -101,7 +101,7 @@ def erase_archive(
     except (ArchiveDamaged, ArchiveUnsupported, PlanTooLarge) as error:
         return Erased(kept=f"it is not known who has made its runs: {error.message}")
     if request.maker is not None:
-        forget_all(archive.objects, request.maker.id)
+        delete_all_leases(archive.objects, request.maker.id)
     lease = Lease(archive.objects, _eraser(request), LeaseWork.SWEEP)
     begun = archive.objects.look(lease.name) is not None
     lease.__enter__()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sluice.api.status.common import MOST_GAPS
-from sluice.archive.runs.leases import forget
+from sluice.archive.runs.leases import delete_leases
 from sluice.archive.runs.notes import Notes
 from sluice.core.archive.reached import Reached
 from sluice.core.archive.recorded import MOST_RUNS, LostBytes, Recorded, RunFacts
@@ -94,14 +94,14 @@ def abandon_archive(request: ArchiveRequest, shelf: Shelf) -> str:
     Returns:
         What was deleted, for people.
     """
-    there = forget_run(_archive(request, shelf).objects, request.copy_id)
+    there = delete_notes(_archive(request, shelf).objects, request.copy_id)
     return f"the notes of a run of {request.path}" if there else "nothing"
 
 
-def forget_run(objects: Objects, copy_id: str) -> bool:
+def delete_notes(objects: Objects, copy_id: str) -> bool:
     """Delete a run's notes and the leases of its drivers. Tell whether there were notes."""
     there = Notes(objects, copy_id).delete()
-    forget(objects, copy_id)
+    delete_leases(objects, copy_id)
     return there
 
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 from sluice.archive.runs.leases import Lease
 from sluice.archive.runs.sweep import Swept, sweep
 from sluice.core.archive.lease import GRACE, LeaseWork
-from sluice.core.archive.retention import let_go
+from sluice.core.archive.retention import expired
 from sluice.core.values.archive_layout import RUNS, WORK
 from sluice.errors import ArchiveNotFound
 
@@ -72,9 +72,9 @@ def retain(
         if head is None:
             raise ArchiveNotFound("there is no archive here")
         read = {one.run.run for one in leases.held if one.run is not None}
-        gone = let_go(head.runs, retention, now=leases.now, read=read)
+        gone = expired(head.runs, retention, now=leases.now, read=read)
         if gone:
-            head = head.without(gone) if dry else archive.forget(gone, head)
+            head = head.without(gone) if dry else archive.drop_runs(gone, head)
         due = thorough or _is_due(archive, head, leases.now - round(grace * 1000))
     swept = None
     if due:

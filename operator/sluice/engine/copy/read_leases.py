@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sluice.archive.runs.leases import forget, hold
+from sluice.archive.runs.leases import delete_leases, hold
 from sluice.archive.runs.shelf import Shelf
 from sluice.archive.runs.source import ArchivedStore
 from sluice.core.events.digest import CHUNK
@@ -73,7 +73,7 @@ class Readings:
             lease = self._leases.pop(owner, None)
             with suppress(SluiceError):  # a lease that stays ends by itself after a day
                 if lease is None:
-                    forget(store.archive.objects, owner)
+                    delete_leases(store.archive.objects, owner)
                 else:
                     lease.give_back()
                     store.archive.objects.delete(lease.earlier)

@@ -20,7 +20,7 @@ from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import live
 from sluice.engine.append import receipts
 from sluice.engine.archive.moving import rest_of
-from sluice.engine.archive.query import forget_run
+from sluice.engine.archive.query import delete_notes
 from sluice.engine.copy.completion import whole
 from sluice.engine.copy.query import How, end
 from sluice.engine.journal.ledger import Ledger
@@ -305,7 +305,7 @@ def _end_all(request: ScopeRequest, source: Place | None, target: Place, state: 
         raise errors[0]
     if source is not None:  # even streams that were not begun hold leases of the runs they read
         places = [at for at in range(len(state.plan.items)) if at not in state.results]
-        ScopeStreams(state.plan, [source], target).forget(places)
+        ScopeStreams(state.plan, [source], target).give_back_all(places)
     parts = []
     if len(left) < len(results):
         parts.append(f"{len(results) - len(left)} of {len(results)} streams are copied and stay")
@@ -348,7 +348,7 @@ def _end_archiving(
     wanted = request.run_of(result.stream, result.target)
     archive = archive_of(wanted, target)
     works = (wanted.copy_id, rest_of(wanted.copy_id))
-    dropped = [forget_run(archive.objects, one) for one in works]
+    dropped = [delete_notes(archive.objects, one) for one in works]
     # A move may have recorded its first run and sealed the stream, and noted nothing since.
     begun = any(dropped) or entry_of(archive.head(), wanted.copy_id) is not None
     if begun and request.move and source is not None:

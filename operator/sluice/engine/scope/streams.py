@@ -101,7 +101,7 @@ class ScopeStreams:
         if self._restores:
             parallel.each(self._release, [*places])
 
-    def forget(self, places: Iterable[int]) -> None:
+    def give_back_all(self, places: Iterable[int]) -> None:
         """Delete all leases for these streams, of earlier drivers as well.
 
         No driver may be at work on them.

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
-from sluice.archive.runs.leases import Lease, forget_all
+from sluice.archive.runs.leases import Lease, delete_all_leases
 from sluice.archive.runs.notes import Notes
 from sluice.config import StoreTimeouts
 from sluice.core.archive.documents import MOST_SHORT
@@ -31,7 +31,7 @@ def test_an_object_among_the_leases_is_not_read_whole(objects: MemoryObjects) ->
     """Of whatever length: a lease is short."""
     objects.put(f"{LEASES}{uuid4().hex}", bytes(LONGER))
     with suppress(ArchiveDamaged):
-        forget_all(objects, "maker")
+        delete_all_leases(objects, "maker")
     with suppress(ArchiveDamaged), Lease(objects, OWNER, LeaseWork.SWEEP) as lease:
         lease.look()
     assert objects.got

@@ -75,7 +75,7 @@ def test_a_run_on_an_old_head_is_refused() -> None:
     mine = archive.manifest(take(archive, Format.SEGMENTS, source).runs[-1])
     source.write([5])
     last = take(archive, Format.SEGMENTS, source)
-    archive.forget([4], last)
+    archive.drop_runs([4], last)
     del held(archive)[f"{HEADS}{4:016x}"]
     with pytest.raises(ArchiveMoved, match="too late"):
         archive.record(mine, old, verified=False)
@@ -127,11 +127,11 @@ def test_forgotten_runs_are_not_verified_and_the_last_one_stays() -> None:
     head = archive.head()
     assert head is not None
     with pytest.raises(InvalidSpec, match="last run"):
-        archive.forget([3], head)
-    assert [one.run for one in archive.forget([1, 2], head).runs] == [3]
+        archive.drop_runs([3], head)
+    assert [one.run for one in archive.drop_runs([1, 2], head).runs] == [3]
     assert verify_archive(archive).runs == (3,)
     with pytest.raises(ArchiveMoved):
-        archive.forget([1], head)
+        archive.drop_runs([1], head)
 
 
 def test_runs_are_found_by_number_and_time() -> None:

@@ -101,4 +101,4 @@ def take_with_gap(env: Env, lost: int) -> None:
     env.take()
     head = env.archive.head()
     assert head is not None
-    env.archive.forget([1], head)
+    env.archive.drop_runs([1], head)

@@ -59,7 +59,7 @@ def test_a_run_that_was_let_go_is_restored_while_its_lease_counts() -> None:
         begin_reading(env, store, plan)
         head = env.archive.head()
         assert head is not None
-        env.archive.forget([1], head)
+        env.archive.drop_runs([1], head)
         env.now += later
         sweep(env.archive)
         assert (head.runs[0].name in env.objects.held) == works

@@ -66,7 +66,7 @@ def test_what_only_forgotten_runs_had_is_swept(
     three_runs(archive, form)
     head = archive.head()
     assert head is not None
-    archive.forget([1, 2], head)
+    archive.drop_runs([1, 2], head)
     clock.now += GRACE + 1
     assert sweep(archive).runs == {1, 2}
     assert verify_archive(archive).problems == []
@@ -101,7 +101,7 @@ def test_a_run_that_is_read_is_not_swept(
     head = take(archive, form, source)
     manifest = archive.manifest(first)
     with holding(archive, OWNER, first) as lease:
-        archive.forget([1], head)
+        archive.drop_runs([1], head)
         clock.now += GRACE - 1
         lease.look()
         clock.now += 2
@@ -163,7 +163,7 @@ def test_a_run_that_was_let_go_cannot_be_held(archive: Archive) -> None:
     three_runs(archive, Format.SEGMENTS)
     head = archive.head()
     assert head is not None
-    archive.forget([1], head)
+    archive.drop_runs([1], head)
     with (
         pytest.raises(ArchiveNotFound, match="run 1 of the archive was let go"),
         holding(archive, OWNER, head.runs[0]),

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from sluice.core.archive.head import RunEntry
 from sluice.core.archive.names import RunName
-from sluice.core.archive.retention import Retention, let_go
+from sluice.core.archive.retention import Retention, expired
 
 DAY = 86_400_000
 NOW = 100 * DAY
@@ -29,34 +29,34 @@ def runs(*ages: float, unverified: tuple[int, ...] = ()) -> list[RunEntry]:
 def test_the_last_runs_are_kept() -> None:
     """As many as are asked for; all where there are no more."""
     there = runs(5, 4, 3, 2, 1)
-    assert let_go(there, Retention(keep_last=2), now=NOW) == [1, 2, 3]
-    assert let_go(there, Retention(keep_last=9), now=NOW) == []
+    assert expired(there, Retention(keep_last=2), now=NOW) == [1, 2, 3]
+    assert expired(there, Retention(keep_last=9), now=NOW) == []
 
 
 def test_young_runs_are_kept() -> None:
     """Those that end within the time, and the last one whatever its age."""
     there = runs(5, 4, 3, 2, 1)
-    assert let_go(there, Retention(keep_seconds=3 * 86_400), now=NOW) == [1, 2]
-    assert let_go(there, Retention(keep_seconds=3600), now=NOW) == [1, 2, 3, 4]
+    assert expired(there, Retention(keep_seconds=3 * 86_400), now=NOW) == [1, 2]
+    assert expired(there, Retention(keep_seconds=3600), now=NOW) == [1, 2, 3, 4]
 
 
 def test_what_any_rule_keeps_is_kept() -> None:
     """Of two rules the one that keeps more; without one, all is kept."""
     there = runs(5, 4, 3, 2, 1)
     both = Retention(keep_last=1, keep_seconds=2 * 86_400)
-    assert let_go(there, both, now=NOW) == [1, 2, 3]
-    assert let_go(there, Retention(), now=NOW) == []
+    assert expired(there, both, now=NOW) == [1, 2, 3]
+    assert expired(there, Retention(), now=NOW) == []
 
 
 def test_the_newest_verified_run_is_kept() -> None:
     """Though later ones are there, which nobody has read back."""
     there = runs(5, 4, 3, 2, unverified=(3, 4))
-    assert let_go(there, Retention(keep_last=1), now=NOW) == [1, 3]
+    assert expired(there, Retention(keep_last=1), now=NOW) == [1, 3]
 
 
 def test_a_run_that_is_read_is_kept() -> None:
     """As long as somebody restores it."""
-    assert let_go(runs(5, 4, 3), Retention(keep_last=1), now=NOW, read={1}) == [2]
+    assert expired(runs(5, 4, 3), Retention(keep_last=1), now=NOW, read={1}) == [2]
 
 
 @given(
@@ -73,7 +73,7 @@ def test_the_last_one_and_a_verified_one_always_stay(
 ) -> None:
     """Whatever the rules are: what the next run adds to, and what can be relied on."""
     there = runs(*sorted(ages, reverse=True), unverified=tuple(unverified))
-    kept = [one for one in there if one.run not in let_go(there, retention, now=NOW)]
+    kept = [one for one in there if one.run not in expired(there, retention, now=NOW)]
     assert kept[-1:] == there[-1:]
     verified = [one for one in there if one.verified]
     assert [one for one in kept if one.verified][-1:] == verified[-1:]

@@ -111,7 +111,7 @@ def test_letting_runs_go_keeps_what_a_run_has_got(place: Place) -> None:
         head = place.archive.head()
         assert head is not None
         if len(head.runs) > 1 and len(steps) in {1, 3}:
-            place.archive.forget([head.runs[0].run], head)
+            place.archive.drop_runs([head.runs[0].run], head)
     assert copy.finished(step.digest).run == 7
     assert (steps[0], steps[-2:]) == (Transfer, [RecordRun, DeleteJournal])
     assert Replan not in steps

@@ -94,7 +94,7 @@ def test_a_stream_whose_runs_up_to_a_time_were_let_go_is_named(env: Env) -> None
         env.run(again)
         again = again.model_copy(update={"scope_id": f"{int(again.scope_id, 16) + 1:032x}"})
     head = head_of(env, "s000")
-    env.archive("s000").forget([one.run for one in head.runs if one.time <= until], head)
+    env.archive("s000").drop_runs([one.run for one in head.runs if one.time <= until], head)
     request = wanted(restore=RestoreFrom(until=until))
     report = env.run(request)
     assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s000": "ArchiveNotFound"}
