@@ -296,7 +296,7 @@ def retain(
     credentials_dir: Path | None,
     volumes_dir: Path | None,
 ) -> None:
-    """Let go of runs of the archive at PLACE that no rule keeps, and sweep what nobody needs.
+    """Remove runs at PLACE that no rule keeps, and delete objects that no run needs.
 
     Without a rule all runs are kept, and only what killed processes have left is deleted. Kept in
     any case are the last run, the newest one that was verified, and one that somebody reads. An

@@ -121,7 +121,9 @@ def _confirmed(found: list[Stale]) -> bool:
     try:
         sure = click.confirm(f"Delete these {count} streams and what is in them?", err=True)
     except click.Abort:
-        raise click.UsageError("nobody answers: add --yes to delete without a question") from None
+        raise click.UsageError(
+            "there is no terminal to ask: add --yes to delete without a question"
+        ) from None
     if not sure:
         console.err.print("Nothing was deleted.")
     return sure
@@ -145,7 +147,7 @@ async def _delete(work: StaleStreams, found: list[Stale]) -> tuple[dict[Stale, i
             code = max(code, EXIT_CODES[error.category])
         else:
             left = deleted[one] is None
-            said = "left alone, somebody has it by now" if left else f"{deleted[one]} deleted"
+            said = "left alone: it has an owner by now" if left else f"{deleted[one]} deleted"
             console.err.print(f"{what}: {said}", markup=False)
     return deleted, code
 

@@ -53,7 +53,7 @@ class Health:
             found.append(f"no worker has taken or finished anything for {still:.0f} s")
         silent = time.monotonic() - self._resync.last
         if silent > 3 * self._settings.resync_seconds + MOST_STILL:
-            found.append(f"nobody has tried to look at everything for {silent:.0f} s")
+            found.append(f"no resync has begun for {silent:.0f} s")
         return found
 
     async def serve(self) -> web.AppRunner:

@@ -107,7 +107,7 @@ def test_a_resync_that_ended_is_a_problem() -> None:
     """Everything is looked at now and then, whatever the watches say."""
     bench = Bench()
     bench.resync.last = time.monotonic() - 1000
-    assert bench.health.problems() == ["nobody has tried to look at everything for 1000 s"]
+    assert bench.health.problems() == ["no resync has begun for 1000 s"]
 
 
 def test_an_api_server_that_is_away_is_no_problem_of_ours() -> None:

@@ -46,8 +46,8 @@ _NOT_MOVED = (
 )
 
 _NOT_DELETED = (
-    "restoring deletes no archives: take sourceOnComplete: Retain, and delete them when nobody "
-    "needs them"
+    "restoring deletes no archives: take sourceOnComplete: Retain, and delete them when they "
+    "are not needed"
 )
 
 _Value = Annotated[str, Field(min_length=1, max_length=249)]

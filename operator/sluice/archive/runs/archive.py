@@ -187,7 +187,7 @@ class Archive:
         if not self.objects.put_new(name, data) and (
             self.objects.get(name, 0, len(data) + 1) != data
         ):
-            raise ArchiveMoved(f"{name} was made by somebody else meanwhile")
+            raise ArchiveMoved(f"{name} was made by another process meanwhile")
         # Old heads are swept long after newer ones count. A process that was stopped for as long
         # may make an old head again. Then the last head does not list this run.
         last = self.head()

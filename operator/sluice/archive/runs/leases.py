@@ -178,7 +178,7 @@ class Lease:
     def _look(self) -> Leases:
         mine = self._objects.look(self.name)
         if mine is None:
-            raise StoreBusy(f"{self.name} was deleted by somebody else")
+            raise StoreBusy(f"{self.name} was deleted by another process")
         found = look(self._objects, mine.modified, self._grace)
         if not self._looked:
             self._looked = True
@@ -204,7 +204,7 @@ class Lease:
             if other.name != self.name and other.work is excluded:
                 self.give_back()
                 raise StoreBusy(
-                    f"{other.name} says that somebody is at work there, {other.work} by name",
+                    f"{other.name} says that a process works there, {other.work} by name",
                     remedy="Wait until that is done; what was killed is forgotten after "
                     f"{excluded.counts(self._grace) / 3600:.0f} h.",
                 )

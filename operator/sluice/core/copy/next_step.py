@@ -193,8 +193,8 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         missing = state.target is None and segment.generation > at
         if segment.generation < at or not (missing or (empty and segment.generation <= making)):
             raise TargetReplaced(
-                f"somebody wrote into {plan.target} while it was being made",
-                remedy="Delete this copy and make one to a name that nobody else writes to.",
+                f"another client wrote into {plan.target} while it was being made",
+                remedy="Delete this copy and make one to a name that no other client writes to.",
             )
     unverified = [
         (i, segment, state)

@@ -30,4 +30,4 @@ def short_hash(text: str) -> str:
 
 def lost_behind(segment: int, offset: int) -> str:
     """Return the sentence that a segment is gone, and its content from an offset on unknown."""
-    return f"Segment {segment} was gone, and nobody knows what it had from offset {offset} on."
+    return f"Segment {segment} was gone: what it had from offset {offset} on is unknown."

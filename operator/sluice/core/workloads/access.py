@@ -115,8 +115,7 @@ def check_namespace(
         raise AccessDenied(
             f"nothing is told of workloads of namespace {namespace!r}: it does not agree",
             field="spec.owners",
-            remedy=f"Whoever has it may agree: kubectl label namespace {namespace} "
-            f"{CONSENT}{here}=true",
+            remedy=f"Its owner may agree: kubectl label namespace {namespace} {CONSENT}{here}=true",
         )
     wanted = access.selector.match_labels.items() if access and access.selector else None
     if wanted is None or labels is None or not wanted <= labels.items():

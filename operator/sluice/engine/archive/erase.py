@@ -108,7 +108,7 @@ def erase_archive(
     if any(one.name != lease.name for one in lease.look().held):
         if not begun:
             lease.give_back()
-        raise StoreBusy(f"somebody is at work in the archive at {request.path}")
+        raise StoreBusy(f"another process works in the archive at {request.path}")
     told = _Eraser(archive, lease, seconds).erase()
     lease.give_back()
     return told

@@ -156,7 +156,7 @@ def _mark(claim: Claim, store: Store, now: int) -> bool:
         raise StreamExists(
             f"{claim.marker} is there, and its tags are not those of this resource",
             field="spec.streamPrefix",
-            remedy="Delete that stream, if nobody needs it.",
+            remedy="Delete that stream, if it is not needed.",
         )
     if found.sealed:
         # A release of the claim was cut off, and now the claim is wanted again.
@@ -249,7 +249,7 @@ def configure(claim: Claim, store: Store) -> None:
         raise StoreRejected(
             f"{ownership.name_of(claim)} is sealed, so its configuration cannot be changed",
             field="spec.config",
-            remedy="Delete the stream to have it made again, if nobody needs what is in it.",
+            remedy="Delete the stream to have it made again, if its events are not needed.",
         )
     wanted = _with_tags(claim.config, claim.config.tags, claim)
     if marks.drift(wanted, stream.config) or not claim.claimant.owns(stream.config.tags):

@@ -63,7 +63,7 @@ def shape(plan: StreamPlan, segments: Sequence[int], store: Store) -> None:
     if any(info is not None and info.length for info in infos):
         raise TargetReplaced(
             f"{plan.target} has other segments than its source, with data in them",
-            remedy="Delete this copy and make one to a name that nobody else writes to.",
+            remedy="Delete this copy and make one to a name that no other client writes to.",
         )
     store.truncate_stream(plan.target, {segment.id: 0 for segment in stream.tail})
 

@@ -130,7 +130,7 @@ def _position(
         raise ReaderGroupBusy(f"readers of {group} are online: {readers}", field=FIELD)
     if state.changing:
         raise ReaderGroupBusy(
-            f"somebody is setting the positions of {group}",
+            f"another process is setting the positions of {group}",
             field=FIELD,
             remedy="Open one of its readers, which ends that, and close it again.",
         )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FEW: Final = 5
 """How many names a sentence lists."""
 
-_EMPTY: Final = "nothing was left to move out of it; it is empty, so delete it if nobody needs it"
+_EMPTY: Final = "nothing was left to move out of it; it is empty, so delete it if it is not needed"
 
 
 def delete_source_scope(plan: ScopeCopyPlan, source: Place) -> str | None:

@@ -216,7 +216,7 @@ class Performer:
         await self._api.delete(CONFIG_MAP, namespace, name)
         if await self._api.create(CONFIG_MAP, namespace, run) is None:
             raise PodRefused(
-                f"somebody keeps making a ConfigMap {name!r} that is not this copy's",
+                f"another client keeps making a ConfigMap {name!r} that is not this copy's",
                 remedy="Find out who makes it: the driver's ConfigMap has to have this name.",
             )
 

@@ -107,7 +107,7 @@ def test_a_namespace_that_does_not_agree_is_not_told_from_one_that_is_not_there(
         "nothing is told of workloads of namespace 'n': it does not agree"
     )
     assert caught.value.remedy == (
-        "Whoever has it may agree: kubectl label namespace n observed-by.sluice.dev/here=true"
+        "Its owner may agree: kubectl label namespace n observed-by.sluice.dev/here=true"
     )
 
 

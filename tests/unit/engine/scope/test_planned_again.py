@@ -241,7 +241,7 @@ def test_an_empty_scope_to_which_no_driver_comes_is_not_said_to_be_gone(world: W
         found = resolved(world, one)
         assert isinstance(found, ScopeEnded)
         assert found.kept is not None
-        assert "it is empty, so delete it if nobody needs it" in found.kept
+        assert "it is empty, so delete it if it is not needed" in found.kept
     world.scopes.discard("in")
     found = resolved(world, request)
     assert isinstance(found, ScopeEnded)

@@ -107,7 +107,7 @@ def _there(
         )
     else:
         drift = (
-            f"Somebody else changed {seen.spec.scope}/{seen.spec.stream}: "
+            f"Another program changed {seen.spec.scope}/{seen.spec.stream}: "
             f"{'; '.join(holding.drift)}. Change spec.config, or annotate this resource with "
             "sluice.dev/requestedAt to have the stream changed back."
         )
@@ -144,7 +144,7 @@ def _absent(
     if seen.status.created_milliseconds is None:
         said = Saying("Making", "The stream is made.")
     else:
-        text = "The stream was deleted by somebody else, with what was in it. It is made again."
+        text = "Another program deleted the stream with its events. It is made again."
         said = Saying("StreamMissing", text)
     return EphemeralDecision(
         status=status.working(said),

@@ -57,7 +57,7 @@ _WEIGHT: Final = 8
 """Bytes of memory for each of a message, at most: a segment has 30 there, and 240 here."""
 
 _BEING_MADE: Final = "State: CREATING"
-"""What the controller says of a stream that somebody is making at this moment."""
+"""What the controller says of a stream that another client is making at this moment."""
 
 _FAILED: Final = "Internal exception occurred"
 """What it says of whatever went wrong in itself, as while the segment store is away, which holds
@@ -230,7 +230,7 @@ def busy(doing: str) -> StoreBusy:
 
 
 def unexpected(status: str, doing: str) -> StoreRejected:
-    """What a status means that nobody can act on."""
+    """Return the error of a status that has no meaning for the caller."""
     return StoreRejected(f"cannot {doing}: the controller answered {status}")
 
 

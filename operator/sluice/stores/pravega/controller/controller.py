@@ -65,8 +65,8 @@ class ControllerClient(TransactionCalls):
             doing,
             SCOPE_NOT_FOUND=False,
             SCOPE_NOT_EMPTY=ScopeNotEmpty(
-                f"the scope {scope} has something in it that came this moment, or that nobody can"
-                " list, such as a reader group without its stream"
+                f"the scope {scope} has content that came this moment, or that no client can list,"
+                " such as a reader group without its stream"
             ),
         )
 

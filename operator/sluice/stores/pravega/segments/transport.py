@@ -211,7 +211,7 @@ class Transport:
             reply = connection.receive(timeout)
             place = waiting.pop(getattr(reply, "request", 0), None)
             if place is None:
-                raise ProtocolError(f"{connection.peer} answered what nobody asked")
+                raise ProtocolError(f"{connection.peer} sent an answer without a request")
             if isinstance(reply, Refusal):
                 replies[place] = error_of(reply, asks[place].segment)
                 if closes(reply):

@@ -186,7 +186,7 @@ REFUSALS: Final[dict[FrameType, _Meaning]] = {
             EventNumberRefused,
             lambda m, name: InvalidEventNumber(
                 f"{name} has another last event number than {m.event_number} follows: "
-                f"somebody else appends as writer {m.writer}",
+                f"another client appends as writer {m.writer}",
                 segment=name,
             ),
             closes=True,

@@ -124,7 +124,7 @@ def test_what_nobody_knows_of_is_said() -> None:
     decision = reconcile_archive(begun(), ended(answer=recorded(gaps=(gap,))))
     assert reason(decision) == "ArchivedWithGaps"
     assert message(decision).endswith(
-        "Segment 3 was gone, and nobody knows what it had from offset 10 on."
+        "Segment 3 was gone: what it had from offset 10 on is unknown."
     )
     assert [one.to for one in status(decision).gaps or ()] == [None]
 

@@ -31,7 +31,7 @@ SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
     ("gaps", "sentence"),
     [
         ((KNOWN,), f"{TRUNCATED}."),
-        ((UNKNOWN,), "Segment 5 was gone, and nobody knows what it had from offset 70 on."),
+        ((UNKNOWN,), "Segment 5 was gone: what it had from offset 70 on is unknown."),
         ((UNKNOWN, KNOWN), f"{TRUNCATED}, and 1 more gaps are in status.gaps."),
     ],
 )
