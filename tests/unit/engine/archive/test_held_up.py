@@ -166,7 +166,7 @@ def test_a_resource_that_is_deleted_waits_for_none_of_its_own_that_were_killed(
     else:
         until_killed(place, LeaseWork.READ if killed == "retention" else LeaseWork.SWEEP)
     assert len(place.leases()) == 1
-    with Lease(place.objects, "ef" * 16, LeaseWork.READ), pytest.raises(StoreBusy, match="works (in the archive|there)"):
+    with Lease(place.objects, "ef" * 16, LeaseWork.READ), pytest.raises(StoreBusy, match="works "):
         erase_archive(REQUEST, shelf_of(place.objects))
     assert place.runs() == (1,)
     assert erase_archive(REQUEST, shelf_of(place.objects)) == Erased()

@@ -68,7 +68,7 @@ def test_nothing_is_deleted_while_somebody_reads(bench: ArchiveBench) -> None:
     assert head is not None
     request = bench.request
     with Lease(bench.objects, "ab" * 16, LeaseWork.READ, run=head.runs[-1]):
-        with pytest.raises(StoreBusy, match="works (in the archive|there)"):
+        with pytest.raises(StoreBusy, match="works "):
             erase_archive(request, bench.shelf)
         assert list(bench.objects.list(HEADS))
     erase_archive(request, bench.shelf)
@@ -229,7 +229,7 @@ def test_strangers_without_end_are_not_waited_for(threads: ThreadPoolExecutor) -
         except StoreBusy:
             tries += 1
             # Until all is gone nobody writes, and whoever goes on knows whose it is.
-            with pytest.raises(StoreBusy, match="works (in the archive|there)"):
+            with pytest.raises(StoreBusy, match="works "):
                 Lease(bench.objects, "ab" * 16, LeaseWork.WRITE).__enter__()
             continue
         break
