@@ -70,8 +70,7 @@ class StreamCopyWork:
         self.target = target
         # Both endings are made: another driver's plan may be recorded, and it says which to use.
         self._new, self._existing = NewTarget(self, keep=keep), ExistingTarget(self)
-        # By segment and edition: a segment that is restarted has to be verified again.
-        self._checked: defaultdict[tuple[int, int], Checking] = defaultdict(Checking)
+        self._checked: defaultdict[tuple[str, str], Checking] = defaultdict(Checking)
         self._reading(plan)
         self._segments: tuple[SegmentReport, ...] | None = None
 
@@ -141,7 +140,7 @@ class StreamCopyWork:
             piece
             for index in step.segments
             if (whole := self._verify_slice(index, limits.window(slots))) is not None
-            for piece in self._checked[self._version(index)].left(whole, most)
+            for piece in self._checked[self._evidence(index)].left(whole, most)
         ]
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
@@ -156,10 +155,10 @@ class StreamCopyWork:
         ]
         ready: list[int] = []
         for result in results:
-            self._checked[self._version(result.slice.segment)].take(result)
+            self._checked[self._evidence(result.slice.segment)].take(result)
         if isinstance(step, Verify):
             ready = [index for index in step.segments if self._is_checked(index)]
-            counted = ((index, self._checked[self._version(index)].events) for index in ready)
+            counted = ((index, self._checked[self._evidence(index)].events) for index in ready)
             records += [
                 journal.events_record(index, events, self._edition(index))
                 for index, events in counted
@@ -169,12 +168,12 @@ class StreamCopyWork:
             self.ledger.write(records)
         for index in ready:
             self.staged.mark_verified(index)
-            del self._checked[self._version(index)]
+            del self._checked[self._evidence(index)]
 
     def _is_checked(self, index: int) -> bool:
         """Tell whether a segment is verified completely."""
         whole = self._verify_slice(index)
-        return whole is None or self._checked[self._version(index)].is_done(whole)
+        return whole is None or self._checked[self._evidence(index)].is_done(whole)
 
     def segment_digest(self, index: int) -> bytes | None:
         """Return a segment's digest; None if a chunk's digest is not known."""
@@ -238,8 +237,13 @@ class StreamCopyWork:
     def _edition(self, index: int) -> int:
         return self.plan.segments[index].edition
 
-    def _version(self, index: int) -> tuple[int, int]:
-        return index, self._edition(index)
+    def _evidence(self, index: int) -> tuple[str, str]:
+        """Return the key of a segment's evidence: the names of the journal and of its staging.
+
+        Another attempt at the segment has another staging, and another run of the copy has another
+        journal. Evidence counts for neither.
+        """
+        return self.ledger.name, self.staged.name(index, 0)
 
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan

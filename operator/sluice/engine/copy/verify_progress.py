@@ -69,16 +69,13 @@ class Checking:
         for stretch in sorted(self._done.values()):
             if start < stretch.start:
                 yield start, stretch.start
-            start = stretch.end
+            start = max(start, stretch.end)
         if start < end:
             yield start, end
 
     def is_done(self, template: VerifySlice) -> bool:
         """Tell whether every byte is verified and every event counted."""
-        size = sum(stretch.end - stretch.start for stretch in self._done.values())
-        if size != template.size:
-            return False
-        return not (template.count and isinstance(add_up(self._done.values()), Recount))
+        return not self.left(template, template.size)
 
     @property
     def events(self) -> int | None:

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice.core.copy.steps import Verify
+from sluice.engine.append.appends import restart
 from sluice.engine.copy import slices
 from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.copy.slices import CopySlice, VerifySlice
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
+from support.engine.appends import driven, put_target
 from support.engine.plans import SOURCE, TARGET, whole_plan
 from support.engine.sources import CHUNK, ManualClock, drive, planned, put_source, split
 from support.model import ModelStore, World
@@ -142,3 +145,17 @@ def test_events_are_counted_exactly_however_bytes_were_read_back(
         assert report.error is None
         assert [one.events for one in report.segments] == [len(one) for one in sizes]
         assert world.bytes_of(TARGET) == wanted
+
+
+def test_another_attempt_at_an_append_is_verified_anew(world: World) -> None:
+    """Evidence is about the segments of one attempt; another driver has staged those of the next.
+
+    That one was killed, and what its tasks had verified is known to nobody.
+    """
+    put_target(world, 2)
+    copy = driven(world, Verify)
+    restart(copy.plan, copy.ledger, ModelStore(world), keep=False)
+    driven(world, Verify)
+    step = copy.look()
+    assert isinstance(step, Verify)
+    assert sum(work.size for work in copy.slices(step, Limits(), 1)) == copy.plan.bytes
