@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,7 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from uuid import UUID
 
     from sluice.engine.access.source_runs import Place
@@ -168,37 +169,54 @@ class _Transfer:
         """
         work, end, pace = self._work, staged.offset, self._task.pace
         found = ChunkDigester(begin, work.limit)
-        counter = StretchCounter(begin, end, work.whole[1], first)
+        counter = _QuietCounter(begin, end, work.whole[1], first) if work.count else None
         stretch = begin - work.origin, end - work.origin
-        counted: Counted | None = None
-        broken = not work.count
         for block in self._target.read(work.staging, *stretch, flow=pace, ahead=work.window):
             found.feed(block.data)
-            if not broken:
-                before = max(0, counter.begin - block.offset - work.origin)
-                broken = not _fed(counter, block.data[before:])
+            if counter is not None:
+                counter.feed_at(block.offset + work.origin, block.data)
         _compare(work.source, (work.origin, work.limit), found.done, staged.done)
-        tail = max(end, counter.begin)
-        if not broken and tail < counter.reach:  # the rest of a header that begins in the bytes
-            for block in self._source.read(work.source, tail, counter.reach):
-                broken = broken or not _fed(counter, block.data)
-        try:
-            counted = None if broken else counter.finish()
-        except EventsDamaged:
-            broken = True
-        if work.count and broken:
+        if counter is None:
+            self._result.verified.append(CountedStretch(begin, end, None))
+            return None
+        if end < counter.reach:  # the rest of a header that begins in the bytes
+            for block in self._source.read(work.source, end, counter.reach):
+                counter.feed_at(block.offset, block.data)
+        counted = counter.finish()
+        if counter.broken:
             return None
         self._result.verified.append(CountedStretch(begin, end, counted))
         return None if counted is None else counted.following
 
 
-def _fed(counter: StretchCounter, block: memoryview) -> bool:
-    """Feed a counter; tell whether the bytes are events as far as they go."""
-    try:
-        counter.feed(block)
-    except EventsDamaged:
-        return False
-    return True
+class _QuietCounter(StretchCounter):
+    """A counter that remembers if bytes are no events, in place of raising an error.
+
+    Attributes:
+        broken: whether some bytes are no events.
+    """
+
+    broken = False
+
+    def feed_at(self, offset: int, block: memoryview) -> None:
+        """Take the bytes at an offset. Those before the first event are left out."""
+        if not self.broken:
+            with self._quiet():
+                self.feed(block[max(0, self.begin - offset) :])
+
+    def finish(self) -> Counted | None:
+        """Return the count; None if no events were found, or the counter is broken."""
+        if not self.broken:
+            with self._quiet():
+                return super().finish()
+        return None
+
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        try:
+            yield
+        except EventsDamaged:
+            self.broken = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,8 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from sluice.api.fields.scopeplaces import ScopeTarget
-from sluice.api.kinds.streamarchive import Destination
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.copy_status import plan_name, positions_name
@@ -20,14 +18,11 @@ from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.scope.progress import Meter
 from sluice.core.values.trouble import Trouble
 from sluice.core.values.weight import weight_of_json
-from sluice.core.workloads import access
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.core.workloads.request import source_stores
 from sluice.engine.workloads.choice import identity_of, workload_of
 from sluice.engine.workloads.scope import made_by_driver
 from sluice.errors import (
-    AccessDenied,
-    InvalidSpec,
     SluiceError,
     StoreNotFound,
     StoreNotReady,
@@ -36,6 +31,7 @@ from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.api.names import Child
 from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_copy
 from sluice.kube.copies.memory import CopyMemory
+from sluice.kube.copies.store_access import ERASES, KEEPS, MOVES, READS, WRITES, look_at_store
 from sluice.kube.jobs import results
 from sluice.kube.jobs.attempts import Attempts
 from sluice.kube.jobs.manifests import believed_plan, controls_data, positions_of, runtime_hash
@@ -47,7 +43,6 @@ from sluice.stores.allowance import Kept
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.api.kinds.streamstore import Operation
     from sluice.api.registry import Copy
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.values.model import StoreAddress
@@ -57,18 +52,10 @@ if TYPE_CHECKING:
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
-    from sluice.kube.api.objects import Goal, Origin
     from sluice.kube.loop.settings import OperatorSettings
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.storeview import StoreView
     from sluice.stores.allowance import Allowance
-
-_READS: Final[tuple[Operation, ...]] = ("Read",)
-_MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
-_WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
-_KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
-_ERASES: Final[tuple[Operation, ...]] = ("Delete",)
-"""Operations of copies on their stores, as a StreamStore's `access` names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,19 +155,19 @@ class CopyObserver:
         jobs = await self._attempts.jobs(namespace, seen, runtime=runtime)
         plan, damaged = await self._plan(namespace, seen, memory)
         origins, eager = origins_of(resource), seen.changed or seen.asked
-        reads = _MOVES if workload.moves else _READS
-        writes = _WRITES
+        reads = MOVES if workload.moves else READS
+        writes = WRITES
         if seen.keeps:
-            writes = _KEEPS if seen.deleted is None else _ERASES
+            writes = KEEPS if seen.deleted is None else ERASES
         world = World(
             now=datetime.now(UTC),
             sources=tuple(
                 [
-                    await self._store(body, field, what, reads, eager=eager)
+                    await look_at_store(self._stores, body, field, what, reads, eager=eager)
                     for field, what in origins
                 ]
             ),
-            target=await self._store(body, *goal_of(resource), writes, eager=eager),
+            target=await look_at_store(self._stores, body, *goal_of(resource), writes, eager=eager),
             profile=profile_trouble(resource, profile, self._settings),
             plan=plan,
             damaged=damaged,
@@ -322,91 +309,6 @@ class CopyObserver:
         if self._allowance.has_room:
             memory.plan = known, kept
         return known, False
-
-    async def _store(
-        self,
-        body: Object,
-        field: str,
-        what: Origin | Goal,
-        needs: tuple[Operation, ...],
-        *,
-        eager: bool,
-    ) -> StoreSeen | Trouble | None:
-        """Look at a StreamStore, and check that the copy may use it.
-
-        Args:
-            body: the copy's object.
-            field: the field that holds `what`.
-            what: the source or the target in that store.
-            needs: the operations that the copy does there.
-            eager: whether the user has just changed the copy or requested a run.
-
-        Returns:
-            The StreamStore; None if there is none; a Trouble if the copy may not use it. A copy
-            that is being deleted gets the StreamStore, with the Trouble as `refused`.
-        """
-        name = what.store
-        try:
-            found = await self._stores.look(body["metadata"]["namespace"], name, eager=eager)
-        except InvalidSpec as error:
-            return Trouble.of(
-                StoreNotReady(
-                    f"the spec of StreamStore {name!r} is invalid: {error}",
-                    field=f"{field}.{what.store_field}",
-                    remedy="Correct the StreamStore and apply it again; the copy goes on then.",
-                )
-            )
-        if found is None:
-            return None
-        try:
-            access.check_kind(
-                found.resource.spec,
-                store=name,
-                archives=what.holds_archives,
-                field=f"{field}.{what.store_field}",
-            )
-            access.check(
-                found.resource.spec.access,
-                store=name,
-                scope="" if isinstance(what, Destination) else what.scope,
-                operations=needs,
-                field=f"{field}.{what.store_field}".removesuffix(".storeRef.name"),
-            )
-            if found.seen.address.claim is not None:
-                _check_volume(field, what, keeps=needs in {_KEEPS, _ERASES})
-        except (AccessDenied, InvalidSpec) as error:
-            if "deletionTimestamp" not in body["metadata"]:
-                return Trouble.of(error)
-            return replace(found.seen, refused=Trouble.of(error))
-        return found.seen
-
-
-def _check_volume(field: str, what: Origin | Goal, *, keeps: bool) -> None:
-    """Check that a copy can do with a volume, into which only pods can look.
-
-    Args:
-        field: the field that holds `what`.
-        what: the source or the target in the volume.
-        keeps: whether the archive is deleted with the resource.
-
-    Raises:
-        InvalidSpec: the copy needs a store that the operator can look into.
-    """
-    if keeps:
-        raise InvalidSpec(
-            "an archive in a volume is not deleted with its resource: only pods can look into a "
-            "volume",
-            field="spec.onDelete",
-            remedy="Take onDelete: Retain, and delete the directory or the claim.",
-        )
-    if isinstance(what, ScopeTarget):
-        raise InvalidSpec(
-            "a scope is archived to a bucket: only pods can look into a volume, and what became of "
-            "many streams they cannot tell",
-            field=f"{field}.{what.store_field}",
-            remedy="Name a StreamStore of kind s3, or run the copy with `sluice run` where the "
-            "volume is; or take a StreamArchive for each stream.",
-        )
 
 
 def _told(situation: Situation) -> Recorded | None:

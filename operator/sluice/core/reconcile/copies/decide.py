@@ -64,9 +64,6 @@ POLL_SECONDS: Final = 2.0
 YOUNG_SECONDS: Final = 0.25
 """The same for a copy that has just begun: a small one is done within a second."""
 
-ENDING_SECONDS: Final = 0.5
-"""The same once all bytes are published."""
-
 AT_ONCE: Final = 0.0
 """Seconds until the look that finds the results which were just published."""
 
@@ -244,12 +241,11 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
 def _look_again(world: World, job: JobSeen) -> float:
     """Return the seconds until the next look at a running copy: fewer while it is young.
 
-    Once all bytes are published, its end is near, and only the store tells it at once.
+    Once all bytes are published the end is near, and the store tells it first.
     """
-    if world.reading is not None and world.reading.progress.published:
-        return ENDING_SECONDS
+    published = world.reading is not None and world.reading.progress.published
     age = (world.now - job.started).total_seconds()
-    return min(POLL_SECONDS, max(YOUNG_SECONDS, age / 2))
+    return min(POLL_SECONDS, max(YOUNG_SECONDS, age / (20 if published else 2)))
 
 
 def _not_started(job: JobSeen) -> Trouble:

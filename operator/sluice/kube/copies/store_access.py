@@ -1,0 +1,113 @@
+"""Look at a StreamStore that a copy names, and check that the copy may use it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sluice.api.fields.scopeplaces import ScopeTarget
+from sluice.api.kinds.streamarchive import Destination
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads import access
+from sluice.errors import AccessDenied, InvalidSpec, StoreNotReady
+
+if TYPE_CHECKING:
+    from sluice.api.kinds.streamstore import Operation
+    from sluice.core.reconcile.shared.store_seen import StoreSeen
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.api.objects import Goal, Origin
+    from sluice.kube.stores.storeview import StoreView
+
+READS: Final[tuple[Operation, ...]] = ("Read",)
+MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
+WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
+KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
+ERASES: Final[tuple[Operation, ...]] = ("Delete",)
+"""Operations of copies on their stores, as a StreamStore's `access` names them."""
+
+
+async def look_at_store(
+    stores: StoreView,
+    body: Object,
+    field: str,
+    what: Origin | Goal,
+    needs: tuple[Operation, ...],
+    *,
+    eager: bool,
+) -> StoreSeen | Trouble | None:
+    """Look at a StreamStore, and check that the copy may use it.
+
+    Args:
+        stores: the StreamStores.
+        body: the copy's object.
+        field: the field that holds `what`.
+        what: the source or the target in that store.
+        needs: the operations that the copy does there.
+        eager: whether the user has just changed the copy or requested a run.
+
+    Returns:
+        The StreamStore; None if there is none; a Trouble if the copy may not use it. A copy
+        that is being deleted gets the StreamStore, with the Trouble as `refused`.
+    """
+    name = what.store
+    try:
+        found = await stores.look(body["metadata"]["namespace"], name, eager=eager)
+    except InvalidSpec as error:
+        return Trouble.of(
+            StoreNotReady(
+                f"the spec of StreamStore {name!r} is invalid: {error}",
+                field=f"{field}.{what.store_field}",
+                remedy="Correct the StreamStore and apply it again; the copy goes on then.",
+            )
+        )
+    if found is None:
+        return None
+    try:
+        access.check_kind(
+            found.resource.spec,
+            store=name,
+            archives=what.holds_archives,
+            field=f"{field}.{what.store_field}",
+        )
+        access.check(
+            found.resource.spec.access,
+            store=name,
+            scope="" if isinstance(what, Destination) else what.scope,
+            operations=needs,
+            field=f"{field}.{what.store_field}".removesuffix(".storeRef.name"),
+        )
+        if found.seen.address.claim is not None:
+            _check_volume(field, what, keeps=needs in {KEEPS, ERASES})
+    except (AccessDenied, InvalidSpec) as error:
+        if "deletionTimestamp" not in body["metadata"]:
+            return Trouble.of(error)
+        return replace(found.seen, refused=Trouble.of(error))
+    return found.seen
+
+
+def _check_volume(field: str, what: Origin | Goal, *, keeps: bool) -> None:
+    """Check that a copy can do with a volume, into which only pods can look.
+
+    Args:
+        field: the field that holds `what`.
+        what: the source or the target in the volume.
+        keeps: whether the archive is deleted with the resource.
+
+    Raises:
+        InvalidSpec: the copy needs a store that the operator can look into.
+    """
+    if keeps:
+        raise InvalidSpec(
+            "an archive in a volume is not deleted with its resource: only pods can look into a "
+            "volume",
+            field="spec.onDelete",
+            remedy="Take onDelete: Retain, and delete the directory or the claim.",
+        )
+    if isinstance(what, ScopeTarget):
+        raise InvalidSpec(
+            "a scope is archived to a bucket: only pods can look into a volume, and what became of "
+            "many streams they cannot tell",
+            field=f"{field}.{what.store_field}",
+            remedy="Name a StreamStore of kind s3, or run the copy with `sluice run` where the "
+            "volume is; or take a StreamArchive for each stream.",
+        )
