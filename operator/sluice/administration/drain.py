@@ -90,7 +90,7 @@ class Drainer:
         return found or await held_stores(self._api, self._served)
 
     async def _refuse(self) -> list[Holder]:
-        """Return what is held. If only stores are, give the operator time to release them first."""
+        """Return the resources that hold data, after the operator had time to release stores."""
         progress = _Progress(self._say)
         end = _now() + min(self._timeout, STORES_SECONDS)
         while True:

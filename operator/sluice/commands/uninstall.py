@@ -1,4 +1,4 @@
-"""Implement `sluice drain`: release what is held in stores before the operator is uninstalled."""
+"""Implement `sluice drain`: release resources before the operator is uninstalled."""
 
 from __future__ import annotations
 

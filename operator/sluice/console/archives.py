@@ -95,7 +95,7 @@ def show_inspection(head: Head, manifest: Manifest) -> None:
 
 
 def show_archive_verification(found: ArchiveVerification) -> None:
-    """Print whether an archive is as it was recorded, and what is damaged."""
+    """Print whether an archive is as recorded, and which objects are damaged."""
     for problem in found.problems[:_MOST_PROBLEMS]:
         runs = ", ".join(map(str, problem.runs))
         which = f" (run {runs} cannot be restored)" if runs else ""

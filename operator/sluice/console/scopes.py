@@ -148,7 +148,7 @@ def _renamed(renames: Sequence[Rename], plan: ScopeCopyPlan) -> Iterator[str]:
 
 
 def _beside(scope: ScopePlan) -> Iterator[str]:
-    """Yield lines about what is not copied: left out, key-value tables, copied before."""
+    """Yield lines about parts that are not copied: left out, key-value tables, copied before."""
     for left in scope.left_out:
         yield (
             f"Left out: {left.count:,}, {_LEFT_OUT[left.why]} ({_named(left.streams, left.count)})"
@@ -163,7 +163,7 @@ def _beside(scope: ScopePlan) -> Iterator[str]:
 
 
 def _to_come(scope: ScopePlan) -> Iterator[str]:
-    """Yield lines about the copying: when bounds were taken, what is made and deleted."""
+    """Yield lines about the copying: when bounds were taken, streams that are made and deleted."""
     yield (
         f"Bounds were taken within {scope.end - scope.begin:,} ms, from {_moment(scope.begin)} to "
         f"{_moment(scope.end)}"

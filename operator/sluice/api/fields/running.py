@@ -68,7 +68,7 @@ class DriverSpec(ApiModel):
 
     resources: DriverResources = Field(
         default=DriverResources(),
-        description="The pod's size. The profile gives what is left out.",
+        description="The pod's size. The profile gives omitted values.",
     )
 
 
@@ -77,7 +77,7 @@ class ExecutorSpec(ApiModel):
 
     resources: ExecutorResources = Field(
         default=ExecutorResources(),
-        description="The size of each pod. The profile gives what is left out.",
+        description="The size of each pod. The profile gives omitted values.",
     )
 
 

@@ -121,7 +121,7 @@ class RenameSpec(ApiModel):
 
 
 class ScopeCopySpec(ApiModel):
-    """What is copied, where to, and how."""
+    """The source, the target, and how to copy."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -202,7 +202,7 @@ class ScopeCopySpec(ApiModel):
         default="Fail",
         description="What to do if targets exist and this copy did not make them. Fail begins "
         "nothing, Skip leaves these streams out, Append appends to each target once. If the target "
-        "is an archive of the same stream, Append adds what is new. Cannot be changed.",
+        "is an archive of the same stream, Append adds the new bytes. Cannot be changed.",
         json_schema_extra=frozen() | immutable("onExists", _ANOTHER),
     )
     on_truncation: Literal["Fail", "Record"] = Field(

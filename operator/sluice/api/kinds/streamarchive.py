@@ -1,4 +1,4 @@
-"""Define StreamArchive: one stream, archived again and again; each run adds what is new."""
+"""Define StreamArchive: one stream, archived again and again; each run adds the new bytes."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ArchiveLimits(ApiModel):
 
 
 class StreamArchiveSpec(ApiModel):
-    """What is archived, where to, and when."""
+    """The source, the archive, and when to archive."""
 
     model_config = ConfigDict(json_schema_extra=rules(MAX_EVENTS_RULE))
 
@@ -218,7 +218,7 @@ class StreamArchiveSpec(ApiModel):
 
 
 class StreamArchive(Resource):
-    """One stream, archived again and again; each run adds what is new."""
+    """One stream, archived again and again; each run adds the new bytes."""
 
     kind: Literal["StreamArchive"]
     spec: StreamArchiveSpec

@@ -172,7 +172,7 @@ _SAME = (
 
 
 class StreamCopySpec(ApiModel):
-    """What is copied, where to, and how."""
+    """The source, the target, and how to copy."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(

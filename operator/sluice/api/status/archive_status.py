@@ -61,7 +61,7 @@ class ArchiveSummary(StatusModel):
 
 
 class StreamArchiveStatus(CopyingStatus):
-    """What was archived, and when the next run is due."""
+    """The state of the archive, and when the next run is due."""
 
     model_config = ConfigDict(
         json_schema_extra=following(

@@ -81,7 +81,7 @@ class Lease:
     Args:
         objects: the objects of the archive.
         owner: 32 hexadecimal digits, the same for each process that goes on with this work.
-        work: what is done. Each process that writes or reads has its own lease, so that none
+        work: the kind of work. Each process that writes or reads has its own lease, so that none
             deletes the lease of another.
         run: the run that is read, as the head lists it.
         maker: the identity of the resource that the work is done for.

@@ -66,8 +66,9 @@ def sweep(
         told: called with each object that is, or would be, deleted.
 
     Raises:
-        ArchiveNotFound: there is no archive, so it is not known what is needed.
-        ArchiveDamaged: a manifest or a lease cannot be read, so it is not known what is needed.
+        ArchiveNotFound: there is no archive, so Sluice cannot tell which objects are needed.
+        ArchiveDamaged: a manifest or a lease cannot be read, so the needed objects are
+            unknown.
         StoreBusy: a process writes, or the sweep took so long that one may have begun to.
         InvalidSpec: the grace time is too short to be safe.
     """

@@ -109,7 +109,7 @@ def _manifests(
 
 
 def _wrong_parent(manifest: Manifest, head: Head) -> str | None:
-    """Return what is wrong with a run's parent; None if nothing is.
+    """Describe the error of a run's parent; None if there is none.
 
     The parent may be one that the head does not list any more.
     """

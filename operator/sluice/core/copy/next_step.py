@@ -348,7 +348,7 @@ def _is_the_same(plan: StreamPlan, sources: Sequence[SeenSource | None], number:
 def _check_published(plan: StreamPlan, seen: Observed) -> None:
     """Raise IntegrityError if the published lengths are not the planned ones.
 
-    The publish attribute is set in one step with the merge, so it says what was merged. The
+    The publish attribute is set in one step with the merge, so it counts the merged bytes. The
     target's length proves nothing: it was read before the attribute, and a merge may have come
     between.
     """

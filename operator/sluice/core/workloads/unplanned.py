@@ -61,7 +61,7 @@ class UnplannedScopeCopy(Unplanned):
 
     Attributes:
         scoping: the copy.
-        run: the number of the run: what is over in the one before is planned again.
+        run: the number of the run. A later run plans failed streams of the run before again.
     """
 
     copying: None = None

@@ -84,7 +84,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
     """Carry out a step of an append that moves no bytes.
 
     Args:
-        plan: what is appended.
+        plan: the plan of the append.
         ledger: its journal.
         store: the target store.
         step: the step.
@@ -146,7 +146,7 @@ def restart(plan: StreamPlan, ledger: Ledger, store: Store, *, keep: bool) -> No
     """Begin another attempt: record where it stages, and delete what earlier attempts have staged.
 
     Args:
-        plan: what is appended.
+        plan: the plan of the append.
         ledger: its journal.
         store: the target store.
         keep: whether to keep the transactions, and stage beside their segments. Otherwise they are

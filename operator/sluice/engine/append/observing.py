@@ -128,7 +128,7 @@ def states_of(plan: StreamPlan, roll: Roll, store: Store) -> dict[int, Transacti
 def _segments(
     plan: StreamPlan, ledger: Ledger, loaded: Journal, store: Store
 ) -> tuple[SeenStaging, ...]:
-    """Return the staging of each segment, and what was merged into its transaction."""
+    """Return the staging of each segment, and the bytes merged into its transaction."""
     bound, roll = loaded.target or (), loaded.roll
     into = [store.segment_name(plan.target, segment) for segment in bound]
     for index in range(len(plan.segments)):
@@ -155,7 +155,7 @@ def progress(plan: StreamPlan, ledger: Ledger, store: Store) -> tuple[int, bool]
     """Return the bytes in the target store, and whether all are appended.
 
     Args:
-        plan: what is appended.
+        plan: the plan of the append.
         ledger: its journal. It is used as it was loaded last.
         store: the target store.
     """

@@ -37,7 +37,7 @@ class ResolvedArchive(NamedTuple):
     """What the archive holds of a requested run.
 
     Attributes:
-        plan: what is to be archived; None if the run is recorded and its notes are deleted, or if
+        plan: the plan of the run; None if the run is recorded and its notes are deleted, or if
             there is no plan yet.
         noted: whether the plan is noted in the archive, so that a driver has begun the run.
         entry: the run, if it is recorded.

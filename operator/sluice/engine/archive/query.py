@@ -92,7 +92,7 @@ def abandon_archive(request: ArchiveRequest, shelf: Shelf) -> str:
     Its objects are swept after the grace time, unless another run puts the same objects.
 
     Returns:
-        What was deleted, for people.
+        The deleted objects, in words for people.
     """
     there = delete_notes(_archive(request, shelf).objects, request.copy_id)
     return f"the notes of a run of {request.path}" if there else "nothing"

@@ -28,7 +28,7 @@ class Retained:
 
     Attributes:
         let_go: the numbers of the runs that were, or would be, let go. They cannot be restored.
-        swept: what was deleted, or would be; None if no sweep was due.
+        swept: the deleted objects, or those to delete; None if no sweep was due.
     """
 
     let_go: tuple[int, ...]

@@ -47,7 +47,7 @@ class CopySlice(Slice):
         limit: where the part ends.
         whole: the bounds of the segment's range.
         window: most bytes in flight, and most bytes read ahead.
-        verify: whether staged bytes are read back and compared with what was read.
+        verify: whether staged bytes are read back and compared with the source's.
         count: whether their events are counted.
     """
 
@@ -92,7 +92,7 @@ class CopyResult(SliceResult):
     """The result of staging a slice.
 
     Attributes:
-        verified: what was read back and compared, with its events if they were counted.
+        verified: the stretches that were read back and compared, with their events if counted.
     """
 
     verified: list[CountedStretch] = field(default_factory=list)
@@ -159,7 +159,7 @@ class _Transfer:
         Args:
             begin: where the bytes begin.
             first: where their first event begins, if that is known.
-            staged: the digests of what was staged; the bytes end at its offset.
+            staged: the digests of the staged bytes, which end at its offset.
 
         Returns:
             Where the next event begins, if that is known.

@@ -61,7 +61,7 @@ class NoteTrail(Trail):
         self._clear()
 
     def _delete(self) -> bool:
-        """Close the log, so that no driver adds to what was read, and then delete it."""
+        """Close the log, so that no driver adds records, and then delete it."""
         if self._first is None:
             return False
         last = self._last

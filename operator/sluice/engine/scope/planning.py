@@ -1,4 +1,4 @@
-"""Plan a scope's copy: what is left to do, by what the stores hold.
+"""Plan a scope's copy from the state of its stores.
 
 The log in the target store decides, if there is one. Otherwise all streams are planned together:
 first the streams are described, then their targets are looked for. The bounds are taken last, so

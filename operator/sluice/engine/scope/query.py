@@ -289,7 +289,7 @@ def _is_of(request: ScopeRequest, plan: ScopeCopyPlan) -> bool:
 
 
 def _end_all(request: ScopeRequest, source: Place | None, target: Place, state: ScopeState) -> str:
-    """End each stream's copy that is not done. Return what was done, for people.
+    """End each stream's copy that is not done. Return a text about it for people.
 
     Raises:
         SluiceError: some streams could not be ended. Each was tried, unless an error stopped all.

@@ -19,7 +19,7 @@ class StagedStream(Protocol):
     """The stream whose bytes an ending makes readable.
 
     Attributes:
-        plan: what is copied. An ending replaces it with the plan that the journal has amended.
+        plan: the copy's plan. An ending replaces it with the plan that the journal has amended.
         ledger: its journal.
         sources: the stores to read from, as the plan numbers them.
     """

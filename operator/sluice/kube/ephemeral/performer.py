@@ -1,4 +1,4 @@
-"""Carry out what was decided about an EphemeralStream. Every action may be done twice."""
+"""Carry out decisions about an EphemeralStream. Every action may be done twice."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def abandon_scope_job(job: ScopeJob, stores: Stores) -> str:
     """Delete the copy's log and its unpublished streams. Copied streams stay.
 
     Returns:
-        A text that tells the user what was done.
+        A text for the user about the deletions.
     """
     return abandon_scope(
         job.request,

@@ -42,7 +42,7 @@ class Decision:
 
 
 class HeartbeatWorkings:
-    """What is particular to Heartbeats: see `reconciler.Workings`."""
+    """The workings of Heartbeats: see `reconciler.Workings`."""
 
     kind: Final = OWN[HEARTBEAT.name]
     status: Final = HeartbeatStatus
@@ -57,7 +57,7 @@ class HeartbeatWorkings:
         return Seen(body, parse(body, Heartbeat))
 
     def decide(self, situation: Seen) -> Decision:
-        """Beat once more, or let go of what is deleted."""
+        """Beat once more, or release a deleted Heartbeat."""
         body = situation.body
         before = HeartbeatStatus.read(body.get("status"))
         if is_deleting(body):

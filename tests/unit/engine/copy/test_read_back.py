@@ -150,7 +150,7 @@ def test_events_are_counted_exactly_however_bytes_were_read_back(
 def test_another_attempt_at_an_append_is_verified_anew(world: World) -> None:
     """Evidence is about the segments of one attempt; another driver has staged those of the next.
 
-    That one was killed, and what its tasks had verified is known to nobody.
+    That driver was killed, and its evidence went with it.
     """
     put_target(world, 2)
     copy = driven(world, Verify)

@@ -104,7 +104,7 @@ class CopyStatus(ABC):
 
     @abstractmethod
     def _copied(self) -> str:
-        """Name what is complete already, in a sentence after a blank; empty if nothing is."""
+        """Name the complete part, in a sentence after a blank; empty if there is none."""
 
     def _moving(self, message: str) -> Saying:
         """Give reason and message while bytes are moved."""
