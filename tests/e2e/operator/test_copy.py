@@ -32,8 +32,8 @@ def test_copy_becomes_ready_and_is_exact(
     assert [entry["outcome"] for entry in status["history"]] == ["Succeeded"]
     conditions = {c["type"]: c["status"] for c in status["conditions"]}
     assert conditions == {"Ready": "True", "Succeeded": "True", "Verified": "True"}
+    tenant.until_tidied("orders")
     assert tenant.left_over(f"{scope}/orders", status["copyID"]) == []
-    assert "finalizers" not in (tenant.get("scopy", "orders") or {})["metadata"]
     tenant.until(
         "the store is let go",
         lambda: "finalizers" not in (tenant.get("sst", "store") or {})["metadata"],

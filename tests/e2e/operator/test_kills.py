@@ -38,6 +38,7 @@ def test_driver_killed(
     whole(f"{scope}/killed", source, read=True)
     assert [entry["outcome"] for entry in status["history"]] == ["Failed", "Succeeded"]
     assert status["history"][0]["reason"] in {"DriverLost", "Interrupted"}
+    tenant.until_tidied("killed")
     assert tenant.left_over(f"{scope}/killed", status["copyID"]) == []
 
 
@@ -75,7 +76,7 @@ def test_operator_away_while_the_copy_is_completed(
     status = tenant.until_ready("alone", seconds=30)
     whole(f"{scope}/alone", source)
     assert status["attempts"] == 1
-    assert "finalizers" not in (tenant.get("scopy", "alone") or {})["metadata"]
+    tenant.until_tidied("alone")
 
 
 @pytest.mark.exhaustive

@@ -50,6 +50,7 @@ def test_stream_is_moved_once_its_store_allows_to_delete(
     read = java.read(scope, "moved")
     assert (read.events, read.digest, read.clean) == (3 * EVENTS, original.digest, True)
     assert status["verification"]["events"] == 3 * EVENTS
+    tenant.until_tidied("moved")
     assert tenant.left_over(f"{scope}/moved", status["copyID"]) == []
 
     tenant.run("delete", "scopy", "move", "--timeout=30s")
@@ -82,4 +83,5 @@ def test_source_that_is_truncated_after_it_was_planned(
     assert status["gaps"] == [{"source": 0, "segmentID": 0, "from": 0, "to": LOST * FRAME}]
     original, copied = java.read(scope, "clicks"), java.read(scope, "left")
     assert (copied.events, copied.digest) == (EVENTS - LOST, original.digest)
+    tenant.until_tidied("left")
     assert tenant.left_over(f"{scope}/left", status["copyID"]) == []

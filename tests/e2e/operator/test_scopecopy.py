@@ -113,7 +113,7 @@ def test_scope_is_copied_and_exact(
     assert all(re.fullmatch("[0-9a-f]{64}", one["digest"]) for one in found.values())
     resource = scopes.get("sccp", "shop") or {}
     assert kstatus([resource]) == {"ScopeCopy/shop": "Current"}
-    assert "finalizers" not in resource["metadata"]
+    scopes.until_tidied("shop")
     assert scopes.left_of(plan) == []
 
     scopes.run("delete", "sccp", "shop", "--timeout=30s")
@@ -153,6 +153,7 @@ def test_scope_is_moved(scopes: Tenant, store: ClusterStore, java: ForeignClient
     scopes.until_ready("moved", seconds=240)
     assert java.streams(source) is None
     assert_equal(before, seen(store.segment_store, java, scopes.namespace))
+    scopes.until_tidied("moved")
     assert scopes.left_of(plan_for(scopes, "moved")) == []
 
 
@@ -220,4 +221,5 @@ def test_scope_copy_is_disturbed_and_loses_a_stream(
     targets = seen(store.segment_store, java, scopes.namespace)
     assert_equal(seen(store.segment_store, java, source, NAMES), targets)
     assert {name: targets[name] for name in others} == whole
+    scopes.until_tidied("lost")
     assert scopes.left_of(plan_for(scopes, "lost")) == []

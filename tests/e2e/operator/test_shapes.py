@@ -68,6 +68,7 @@ def test_scaled_stream_is_copied_with_its_epochs(
     java.write(scope, "whole", events=EVENTS, keys=KEYS, first=3 * EVENTS)
     read = java.read(scope, "whole")
     assert (read.events, read.clean) == (4 * EVENTS, True)
+    tenant.until_tidied("whole")
     assert tenant.left_over(f"{scope}/whole", status["copyID"]) == []
 
 
@@ -178,6 +179,7 @@ def test_several_sources_of_several_stores_become_one(
             )
             assert report["sha256"] == _bytes(store, client, source["stream"], mapped)
             targets.append(mapped["targetSegment"])
+    tenant.until_tidied("week")
     assert tenant.left_over(f"{scope}/week", status["copyID"], targets) == []
 
     assert "monday and 2 more" in tenant.run("get", "scopy", "week", "--output=wide")

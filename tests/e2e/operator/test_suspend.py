@@ -29,6 +29,7 @@ def test_suspended_copy_is_planned_and_moves_nothing(
     assert plan["immutable"] is True
     assert '"target"' in plan["data"]["plan.json"]
     assert tenant.get_all("jobs") == []
+    tenant.until_tidied("later")
     assert tenant.left_over(f"{scope}/later", status["copyID"]) == []
     tenant.patch("scopy", "later", {"spec": {"suspend": False}})
     done = tenant.until_ready("later")

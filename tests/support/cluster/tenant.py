@@ -202,6 +202,18 @@ class Tenant:
         )
         return self.status(name)
 
+    def until_tidied(self, name: str, *, seconds: float = 60) -> None:
+        """Wait until a complete copy has deleted what it left in the stores: no finalizer holds it.
+
+        It is Ready earlier, as soon as the target is whole: its driver's pod may still run then.
+        """
+        self.until(
+            f"{name} is tidied",
+            lambda: "finalizers" not in (self.get(self.copies, name) or {})["metadata"],
+            seconds=seconds,
+            about=name,
+        )
+
     def until_reason(self, name: str, *reasons: str, seconds: float = 60) -> Object:
         """Wait until a copy's Ready condition has one of these reasons; the condition."""
         self.until(
