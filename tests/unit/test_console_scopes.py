@@ -16,7 +16,7 @@ from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.report import ScopeReport
 from sluice.errors import SourceUnsupported, StoreUnavailable
 from support.engine.plans import COPY, segment_plan, stream_plan, whole_scope
-from support.engine.scope_shelves import TO, Env
+from support.engine.scope_roots import TO, Env
 from support.engine.sources import put_source
 from support.model import ModelStore, World
 

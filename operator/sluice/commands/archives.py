@@ -95,10 +95,10 @@ def ls(
     found: list[tuple[str, Head]] = []
     with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
         where = archive_place(place, _resources(file))
-        shelf = stores.shelf(where.address)
-        for path in shelf.paths(where.path):
+        root = stores.root(where.address)
+        for path in root.paths(where.path):
             try:
-                found.append((path, _head(shelf.archive(path), path)))
+                found.append((path, _head(root.archive(path), path)))
             except SluiceError as error:
                 error.add_note(f"archive {path}")
                 console.show_error(error)

@@ -141,7 +141,7 @@ def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> 
             if isinstance(job, ScopeJob):
                 done = abandon_scope_job(job, stores)
             elif isinstance(job, ArchiveJob):
-                done = f"deleted {abandon_archive(job.request, stores.shelf(job.target))}"
+                done = f"deleted {abandon_archive(job.request, stores.root(job.target))}"
             else:
                 done = "aborted" if abort_job(job, stores) else "nothing to abort"
             console.err.print(f"{job.name}: {done}", markup=False)

@@ -33,7 +33,7 @@ class ArchivePlace(NamedTuple):
 
     def archive(self, stores: Stores) -> Archive:
         """Open the place as an archive."""
-        return stores.shelf(self.address).archive(self.path, field="PLACE")
+        return stores.root(self.address).archive(self.path, field="PLACE")
 
 
 def archive_place(text: str, resources: Resources | None) -> ArchivePlace:

@@ -20,7 +20,7 @@ from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
 from sluice.pipelines.programs.program import Stores
-from support.engine.archive_runs import archive_once, held_by, last_run, shelf_of
+from support.engine.archive_runs import archive_once, held_by, last_run, root_of
 from support.store.archiving import EVENTS
 from support.store.inline import SETTINGS
 
@@ -271,7 +271,7 @@ class Killing:
     slots = 1
 
     def __init__(self, env: Env, gateway: Gateway) -> None:
-        self._inner = InlineExecutor([env.store], shelf_of(env.objects))
+        self._inner = InlineExecutor([env.store], root_of(env.objects))
         self._gateway = gateway
         self.kinds: list[str] = []
 

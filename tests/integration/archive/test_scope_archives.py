@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.scope.request import RestoreFrom, ScopeRequest, Selector
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned, ScopeEnded
@@ -207,7 +207,7 @@ def driven(
 ) -> tuple[dict[str, str], bool]:
     """What an operator that sees no volume finds after a driver, and whether all of it goes."""
     source, target = StoreAddress(backend="volume", uri="volume://backups/streams"), uri
-    hidden, workload = Shelf(source.uri, unseen), ScopeWorkload(request)
+    hidden, workload = ArchiveRoot(source.uri, unseen), ScopeWorkload(request)
     address = StoreAddress(uri=target)
     with Stores(settings) as stores:
         sites = ((source, hidden),), (address, stores[address])

@@ -14,7 +14,7 @@ from sluice.core.archive.lease import LeaseWork
 from sluice.core.values.archive_layout import ARCHIVED, LEASES
 from sluice.engine.archive.erase import erase_archive
 from sluice.errors import ArchiveDamaged, InvalidSpec
-from support.engine.archive_runs import REQUEST, archive_once, shelf_of
+from support.engine.archive_runs import REQUEST, archive_once, root_of
 from support.engine.sources import put_source
 from support.model import ModelStore, World
 
@@ -62,7 +62,7 @@ def test_an_archive_that_is_deleted_leaves_what_is_not_of_it(
     """What came beside it since stays, byte for byte, and is counted."""
     assert archive_once(store, objects).error is None
     put(objects)
-    erased = erase_archive(REQUEST, shelf_of(objects))
+    erased = erase_archive(REQUEST, root_of(objects))
     assert held(objects) == STRANGERS
     assert (erased.kept, erased.strangers) == ("", len(STRANGERS) - 1)
     assert set(erased.names) <= set(STRANGERS)
@@ -75,7 +75,7 @@ def test_a_run_and_a_sweep_go_on_beside_what_is_not_of_them(
     assert archive_once(store, objects).error is None
     put(objects)
     assert archive_once(store, objects, REQUEST.model_copy(update={"run_key": "2"})).error is None
-    archive = shelf_of(objects).archive(REQUEST.path)
+    archive = root_of(objects).archive(REQUEST.path)
     assert verify_archive(archive).problems == []
     sweep(archive, grace=3600)
     there = held(objects)
@@ -106,6 +106,6 @@ def test_a_lease_that_cannot_be_read_holds_up_its_last_day_only(
     name = f"{LEASES}{uuid4().hex}"
     objects.put(name, b"{}")
     with pytest.raises(ArchiveDamaged, match=name):
-        erase_archive(REQUEST, shelf_of(objects))
+        erase_archive(REQUEST, root_of(objects))
     with Lease(objects, uuid4().hex, LeaseWork.READ, grace=0) as lease:
         assert name in {one.name for one in lease.look().over}

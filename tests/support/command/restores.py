@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
     from sluice.archive.runs.archive import Archive
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.config import Settings
     from sluice.core.archive.manifest import Manifest
     from sluice.core.archive.names import Format
@@ -169,15 +169,15 @@ class Env:
         return StreamName(scope=self.source[0], stream=self.source[1])
 
     @property
-    def shelf(self) -> Shelf:
+    def root(self) -> ArchiveRoot:
         """Where the archives are."""
         backup = load(self.restore.text).stores["default", "backup"]
-        return self.stores.shelf(store_address(backup))
+        return self.stores.root(store_address(backup))
 
     @property
     def archive(self) -> Archive:
         """The archive that is restored."""
-        return self.shelf.archive(self.restore.path)
+        return self.root.archive(self.restore.path)
 
     @property
     def manifest(self) -> Manifest:
@@ -224,7 +224,7 @@ class Env:
         # A long run later it may have others: its policy lets the store scale it.
         self.taken = self.ranges(self.source)
         archive_stream(
-            self.shelf,
+            self.root,
             self.restore.path,
             form,
             self.store,

@@ -265,7 +265,7 @@ class ArchiveCrashEnv:
         self._env.take(Format.SEGMENTS)
 
     def _archive(self, path: str) -> Archive:
-        return self._env.shelf.archive(path)
+        return self._env.root.archive(path)
 
     def _archived(self, target: str) -> tuple[tuple[str, str], dict[str, object]]:
         """Which stream the cell of that name archives, and further fields of the archive."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sluice.archive.formats import parquet, piece, segments
 from sluice.archive.formats.reading import read_segment
 from sluice.archive.runs.archive import Archive
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.request import ArchiveRequest
@@ -49,9 +49,9 @@ def make_objects_small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "OBJECT", 4 * CHUNK)
 
 
-def shelf_of(objects: Objects) -> Shelf:
+def root_of(objects: Objects) -> ArchiveRoot:
     """A place with one archive, whose objects these are."""
-    return Shelf("memory://", lambda _: objects)
+    return ArchiveRoot("memory://", lambda _: objects)
 
 
 def archive_once(
@@ -67,16 +67,16 @@ def archive_once(
     clock: Clock | None = None,
 ) -> ArchiveReport:
     """Plan a run, or go on with one that was begun, and carry it out."""
-    shelf = shelf_of(objects)
-    found = resolve_archive(request, store, shelf.archive(request.path), now=now)
+    root = root_of(objects)
+    found = resolve_archive(request, store, root.archive(request.path), now=now)
     if found.plan is None:
         assert found.entry is not None
         return ArchiveReport.recorded(request, found.entry)
     runner = ArchiveRunner(
         found.plan,
         sources=[store],
-        shelf=shelf,
-        executor=executor or InlineExecutor([store], shelf),
+        root=root,
+        executor=executor or InlineExecutor([store], root),
         limits=limits,
         listener=listener or Heard(),
         clock=clock or ManualClock(),

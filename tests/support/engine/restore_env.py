@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.archive.runs.archive import Archive
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.names import Format
 from sluice.core.copy.plan import StreamPlan, pinned
 from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
@@ -49,9 +49,11 @@ class Env:
         self.then: list[list[bytes]] = []
 
     @property
-    def shelf(self) -> Shelf:
+    def root(self) -> ArchiveRoot:
         """The place that has the archive at PATH, and nothing else."""
-        return Shelf("s3://it", lambda path: self.objects if path == PATH else MemoryObjects())
+        return ArchiveRoot(
+            "s3://it", lambda path: self.objects if path == PATH else MemoryObjects()
+        )
 
     def take(self, sizes: list[int] | None = None, *, split: bool = False) -> None:
         """Write to the stream and record a run, after a split if there is to be one."""
@@ -83,7 +85,7 @@ class Env:
 
     def plan(self, store: ModelStore, request: CopyRequest) -> StreamPlan:
         """The plan that a driver of this copy works on."""
-        found = resolve(request, [self.shelf], store).plan
+        found = resolve(request, [self.root], store).plan
         assert found is not None
         return found
 
@@ -91,7 +93,7 @@ class Env:
         """A driver."""
         addresses = pinned(plan, [ADDRESS])
         assert addresses[0].archive is not None
-        sources = [self.shelf.run(addresses[0].archive)]
+        sources = [self.root.run(addresses[0].archive)]
         return CopyRunner(
             StreamCopyPlan(sources=addresses, target=ADDRESS, streams=(plan,)),
             sources=sources,

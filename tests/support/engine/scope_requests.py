@@ -136,7 +136,7 @@ def begin(world: World, plan: Plan, name: str, until: type[Step] | None = None) 
     log_of(world).begin(plan)
     place = next(i for i, one in enumerate(plan.streams) if one.target.stream == name)
     driver = StreamCopyWork(plan.streams[place], place, [store], store)
-    driver.plan = driver.ledger.begin(driver.plan)
+    driver.plan = driver.journal.begin(driver.plan)
     if until is not None:
         go(driver, world, until)
     return driver

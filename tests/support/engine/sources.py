@@ -193,7 +193,7 @@ def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCop
     """A driver that did so many steps and died; a look comes before each."""
     store = ModelStore(world)
     copy = StreamCopyWork(split(planned(store, request)), 0, [store], store)
-    copy.plan = copy.ledger.begin(copy.plan)
+    copy.plan = copy.journal.begin(copy.plan)
     for _ in range(steps):
         step = copy.look()
         if isinstance(step, Transfer | Verify):
@@ -209,7 +209,7 @@ def begun(world: World, request: CopyRequest, *, divided: bool = True) -> Stream
     store = ModelStore(world)
     plan = planned(store, request)
     copy = StreamCopyWork(split(plan) if divided else plan, 0, [store], store)
-    copy.plan = copy.ledger.begin(copy.plan)
+    copy.plan = copy.journal.begin(copy.plan)
     return copy
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.archive.runner import ArchiveRunner
@@ -50,7 +50,7 @@ class ArchiveBench(OperatorBench):
         self.world.scopes.add("in")
         put_source(self.world, [40, 40], [9], name=SOURCE)
         self.store, self.objects = SharedStore(self.world), MemoryObjects()
-        self.shelf = Shelf("s3://archives", lambda _: self.objects)
+        self.root = ArchiveRoot("s3://archives", lambda _: self.objects)
         self.server.put(STREAM_STORE, changed(STORE, "metadata.uid", "store"))
         self.server.put(STREAM_STORE, changed(BUCKET, "metadata.uid", "bucket"))
         self.server.put(STREAM_STORE, changed(VOLUME, "metadata.uid", "volume"))
@@ -68,11 +68,11 @@ class ArchiveBench(OperatorBench):
 
     # -- what it stands for
 
-    async def place(self, _: str, address: StoreAddress) -> Store | Shelf:
+    async def place(self, _: str, address: StoreAddress) -> Store | ArchiveRoot:
         """As Connections.place."""
         if address.claim is not None:
-            return Shelf(address.uri, unseen)
-        return self.store if address.backend == "pravega" else self.shelf
+            return ArchiveRoot(address.uri, unseen)
+        return self.store if address.backend == "pravega" else self.root
 
     # -- what it does
 
@@ -125,9 +125,9 @@ class ArchiveBench(OperatorBench):
         """The driver of an attempt does its work, and ends well."""
         plan = self.plan(attempt)
         assert plan.archive is not None
-        executor = InlineExecutor([self.store], self.shelf)
+        executor = InlineExecutor([self.store], self.root)
         runner = ArchiveRunner(
-            plan.archive, sources=[self.store], shelf=self.shelf, executor=executor, patience=0
+            plan.archive, sources=[self.store], root=self.root, executor=executor, patience=0
         )
         (report,) = runner.run()
         assert report.error is None

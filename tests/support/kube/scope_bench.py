@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sluice.archive.objects.directory import DirectoryObjects
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.scope_results import results_name
@@ -52,7 +52,7 @@ class ScopeBench(OperatorBench):
 
     Attributes:
         store: the only one of streams.
-        shelf: the bucket, and the volume for pods that have mounted it.
+        root: the bucket, and the volume for pods that have mounted it.
     """
 
     def __init__(self, threads: ThreadPoolExecutor, *, folder: Path = NOWHERE, **spec: Any) -> None:
@@ -60,7 +60,7 @@ class ScopeBench(OperatorBench):
         self.world.scopes |= {"in", "out"}
         put_scope(self.world, *SHAPES)
         self.store = SharedStore(self.world)
-        self.shelf = Shelf("s3://archives", lambda path: DirectoryObjects(folder / path))
+        self.root = ArchiveRoot("s3://archives", lambda path: DirectoryObjects(folder / path))
         for store in (STORE, BUCKET, VOLUME):
             self.server.put(STREAM_STORE, changed(store, "metadata.uid", store["metadata"]["name"]))
         self.server.put(SECRET, {"metadata": {"name": "keys"}})
@@ -73,11 +73,11 @@ class ScopeBench(OperatorBench):
     async def place(self, _: str, address: StoreAddress) -> Place:
         """As Connections.place."""
         if address.claim is not None:
-            return Shelf(address.uri, unseen)
+            return ArchiveRoot(address.uri, unseen)
         return self._place(address)
 
     def _place(self, address: StoreAddress) -> Place:
-        return self.store if address.backend == "pravega" else self.shelf
+        return self.store if address.backend == "pravega" else self.root
 
     # -- what it does
 

@@ -129,7 +129,7 @@ _ENGINE: tuple[tuple[ModuleType, dict[str, Any]], ...] = (
             "ScopeWatch": _Watch,
             "UnplannedScopeWatch": _UnplannedWatch,
             "live": _there,
-            "shelf": _there,
+            "root": _there,
         },
     ),
     (workload, {"live": _there}),

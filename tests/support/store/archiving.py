@@ -11,7 +11,7 @@ from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.rounds.executor import InlineExecutor
 
 if TYPE_CHECKING:
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.copy.plan import OnTruncation
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
@@ -21,7 +21,7 @@ EVENTS: Final = {Format.SEGMENTS: 3000, Format.PARQUET: 3000, Format.EVENT_OBJEC
 
 
 def archive_stream(
-    shelf: Shelf,
+    root: ArchiveRoot,
     path: str,
     form: Format,
     store: Store,
@@ -38,13 +38,13 @@ def archive_stream(
         format=form,
         on_truncation=on_truncation,
     )
-    plan = resolve_archive(request, store, shelf.archive(path)).plan
+    plan = resolve_archive(request, store, root.archive(path)).plan
     assert plan is not None
     runner = ArchiveRunner(
         plan,
         sources=[store],
-        shelf=shelf,
-        executor=InlineExecutor([store], shelf),
+        root=root,
+        executor=InlineExecutor([store], root),
         patience=5,
     )
     (report,) = runner.run()

@@ -13,7 +13,7 @@ from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import SluiceError
@@ -41,7 +41,7 @@ def begin(copy: Copy) -> None:
     with Stores(SETTINGS) as stores:
         planned = plan_job(job, stores)
         assert planned.plan is not None
-        Ledger(stores[job.target], job.request.copy_id, job.request.target).begin(
+        CopyJournal(stores[job.target], job.request.copy_id, job.request.target).begin(
             planned.plan.streams[0]
         )
 
@@ -55,7 +55,7 @@ def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy
         (address,) = job.sources
         source, target = stores[address], stores[job.target]
         driver = StreamCopyWork(planned.plan.streams[0], 0, [source], target)
-        driver.plan = driver.ledger.begin(driver.plan)
+        driver.plan = driver.journal.begin(driver.plan)
         while True:
             step = driver.look()
             stop = isinstance(step, until)

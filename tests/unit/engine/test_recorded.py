@@ -19,7 +19,7 @@ from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.executor import InlineExecutor
 from support.engine.appends import appended, run_append
-from support.engine.archive_runs import archive_once, make_objects_small, shelf_of
+from support.engine.archive_runs import archive_once, make_objects_small, root_of
 from support.engine.plans import SOURCE, TARGET, whole_plan
 from support.engine.scope_drivers import SharedStore, copy_scope, source_name, target_name
 from support.engine.sources import ManualClock, copy_all
@@ -70,7 +70,7 @@ def test_an_archive_gets_another_run(form: Format, monkeypatch: pytest.MonkeyPat
     request = ArchiveRequest.model_validate(body["request"])
     report = archive_once(store, objects, request)
     assert (report.outcome, report.run) == (Outcome.ARCHIVED, 2)
-    found = verify_archive(shelf_of(objects).archive(request.path))
+    found = verify_archive(root_of(objects).archive(request.path))
     assert found.runs == (1, 2)
     assert not found.problems
 
@@ -80,18 +80,18 @@ def test_an_archive_is_restored(form: Format, monkeypatch: pytest.MonkeyPatch) -
     """The run that an earlier version recorded, whatever a later one has begun."""
     make_objects_small(monkeypatch)
     body = recorded(f"v1/archive-{form.value.lower()}")
-    shelf, world = shelf_of(objects_of(body["objects"])), world_of(body["world"])
+    root, world = root_of(objects_of(body["objects"])), world_of(body["world"])
     choice = ArchiveChoice(path=body["request"]["path"])
     source = SourceRequest(stream=SOURCE, archive=choice)
     request = CopyRequest(copy_id="cd" * 16, sources=(source,), target=TARGET)
     store = ModelStore(world)
-    plan = resolve(request, [shelf], store).plan
+    plan = resolve(request, [root], store).plan
     assert plan is not None
     runner = CopyRunner(
         whole_plan(plan),
-        sources=[shelf],
+        sources=[root],
         target=store,
-        executor=InlineExecutor(run_stores(plan, [shelf]), store),
+        executor=InlineExecutor(run_stores(plan, [root]), store),
         clock=ManualClock(),
     )
     (report,) = runner.run()

@@ -215,7 +215,7 @@ def test_an_abort_that_was_cut_off_is_finished_first(
     """The copy begins anew and comes to its end, with no trace of what was aborted."""
     store = ModelStore(world)
     copy = StreamCopyWork(planned(store), 0, [store], store)
-    copy.plan = copy.ledger.begin(copy.plan)
+    copy.plan = copy.journal.begin(copy.plan)
     for _ in range(3):  # MakeTarget, Bind, Stage
         copy.perform(copy.look())
     (target,) = world.streams[TARGET].segments

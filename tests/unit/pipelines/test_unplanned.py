@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from pydantic import ValidationError
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.config import Settings
 from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.scope.request import RestoreFrom, ScopeRequest
@@ -30,10 +30,10 @@ from sluice.kube.stores.connections import unseen
 from sluice.pipelines.driver import driver, termination
 from sluice.pipelines.driver.driver import DriverOptions, drive
 from sluice.pipelines.programs import program
-from support.engine.archive_runs import PATH, REQUEST, archive_once, shelf_of
+from support.engine.archive_runs import PATH, REQUEST, archive_once, root_of
 from support.engine.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.engine.scope_drivers import SharedStore
-from support.engine.scope_shelves import shelf_in
+from support.engine.scope_roots import root_in
 from support.engine.sources import put_source
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects
@@ -53,10 +53,10 @@ RUN = UnplannedArchiveRun(sources=(LIVE,), target=VOLUME, archiving=REQUEST)
 class Stores(program.Stores):
     """As `program.Stores`, with a model store and a volume in memory."""
 
-    def __init__(self, store: ModelStore, shelf: Shelf) -> None:
+    def __init__(self, store: ModelStore, root: ArchiveRoot) -> None:
         super().__init__(Settings())
         self._store = store
-        self._shelf = shelf
+        self._root = root
 
     def __call__(self, _: Settings) -> Self:
         """As its constructor."""
@@ -73,13 +73,13 @@ class Stores(program.Stores):
         """As Stores."""
         return self._store
 
-    def shelf(self, _: StoreAddress) -> Shelf:
+    def root(self, _: StoreAddress) -> ArchiveRoot:
         """As Stores."""
-        return self._shelf
+        return self._root
 
     def place(self, address: StoreAddress) -> Place:
         """As Stores."""
-        return self._store if address.backend == "pravega" else self._shelf
+        return self._store if address.backend == "pravega" else self._root
 
 
 class Bench:
@@ -90,7 +90,7 @@ class Bench:
         self.world.scopes |= {SOURCE.scope, TARGET.scope}
         put_source(self.world, [40, 40], [9], name=SOURCE)
         self.store, self.objects = ModelStore(self.world), MemoryObjects()
-        self.stores = Stores(self.store, shelf_of(self.objects))
+        self.stores = Stores(self.store, root_of(self.objects))
         monkeypatch.setattr(driver, "Stores", self.stores)
 
     def planned(self, wanted: Unplanned) -> Plan | None:
@@ -146,7 +146,7 @@ def test_a_restore_is_planned_by_its_driver(bench: Bench) -> None:
     """The operator sees no more than the target; from the driver's journal on, all of it."""
     archive_once(bench.store, bench.objects)
     workload = restore()
-    hidden = ((VOLUME, Shelf(VOLUME.uri, unseen)),)
+    hidden = ((VOLUME, ArchiveRoot(VOLUME.uri, unseen)),)
     answer = workload.ask(hidden, (LIVE, bench.store), known=None, again=False)
     assert isinstance(answer.plan, Unplanned)  # type: ignore[union-attr]
     wanted = answer.plan  # type: ignore[union-attr]
@@ -163,7 +163,7 @@ FOLDER = ScopeRequest(scope_id="ef" * 16, source="team", target=TARGET.scope, re
 
 def scoped(bench: Bench, request: ScopeRequest = FOLDER) -> Unplanned:
     """A restore of the archives in a folder of the volume, as the operator leaves it."""
-    hidden = ((VOLUME, Shelf(VOLUME.uri, unseen)),)
+    hidden = ((VOLUME, ArchiveRoot(VOLUME.uri, unseen)),)
     answer = ScopeWorkload(request).ask(hidden, (LIVE, bench.store), known=None, again=True)
     assert isinstance(answer, Planned)
     assert isinstance(answer.plan, Unplanned)
@@ -178,7 +178,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Bench:
     there = MemoryObjects()
     for name, data in bench.objects.held.items():
         there.put(f"team/orders/{name}", data)
-    bench.stores = Stores(SharedStore(bench.world), shelf_in(there))
+    bench.stores = Stores(SharedStore(bench.world), root_in(there))
     monkeypatch.setattr(driver, "Stores", bench.stores)
     return bench
 
@@ -194,7 +194,7 @@ def test_a_scope_is_planned_by_its_driver(folder: Bench, tmp_path: Path) -> None
     options = DriverOptions(plan=file, termination_log=end, patience=0.1)
     assert drive(options, Settings()) is None
     assert json.loads(end.read_bytes()) == {"outcome": "Succeeded"}
-    hidden = ((VOLUME, Shelf(VOLUME.uri, unseen)),)
+    hidden = ((VOLUME, ArchiveRoot(VOLUME.uri, unseen)),)
     workload = ScopeWorkload(FOLDER)
     answer = workload.ask(hidden, (LIVE, folder.store), known=wanted, again=False)
     assert isinstance(answer, ScopeEnded)

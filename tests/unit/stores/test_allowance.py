@@ -28,7 +28,7 @@ from sluice.core.copy.journal import digest_record, frame
 from sluice.core.values.weight import weight_of_json
 from sluice.engine.access import parallel
 from sluice.engine.claims import ownership
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.scope.log import ScopeLog
 from sluice.errors import ProtocolError, StoreTimeout
 from sluice.kube.loop.memory import Blocking, BoundedThreads
@@ -325,7 +325,7 @@ def test_a_journal_that_would_fill_the_memory_is_refused() -> None:
     """Records as long as they may be, of nothing but empty values, in a journal of 63 MiB."""
     world = World()
     store = cast("Store", ModelStore(world, block=1 << 20))
-    mine = Ledger(store, COPY, TARGET)
+    mine = CopyJournal(store, COPY, TARGET)
     store.create(mine.name)
     body = bomb(7 << 20)
     world.segments[mine.name].data += (struct.pack(">ii", 0, len(body)) + body) * 9
@@ -358,7 +358,7 @@ def test_a_journal_of_terabytes_is_read_within_what_a_look_may_hold() -> None:
     """What is refused is far from what is made: 4 TiB in 64 parts are half a million digests."""
     world = World()
     store = cast("Store", ModelStore(world, block=1 << 20))
-    mine = Ledger(store, COPY, TARGET)
+    mine = CopyJournal(store, COPY, TARGET)
     mine.begin(stream_plan(*[segment_plan(100, number=n) for n in range(64)]))
     for segment in range(64):
         mine.write(
@@ -367,7 +367,7 @@ def test_a_journal_of_terabytes_is_read_within_what_a_look_may_hold() -> None:
                 for first in range(0, 8192, 32)
             ]
         )
-    reader = Ledger(store, COPY, TARGET)
+    reader = CopyJournal(store, COPY, TARGET)
     with Allowance().look("a"):
         found = reader.load()
     assert found is not None

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from sluice.api.fields.backends import Holds, named
 from sluice.archive.objects.directory import DirectoryObjects
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.documents import MOST_BYTES
 from sluice.errors import InvalidSpec
 from sluice.stores.connect import connect
@@ -51,7 +51,7 @@ def archives(
     keys: S3Keys | None = None,
     ca: str | None = None,
     most: int = MOST_BYTES,
-) -> Shelf:
+) -> ArchiveRoot:
     """Return the store of archives at an address. Connections are opened by the first call.
 
     Args:
@@ -68,10 +68,10 @@ def archives(
     """
     match address.backend:
         case "s3":
-            return Shelf(address.uri, _bucket(address, settings, keys, ca, most), most=most)
+            return ArchiveRoot(address.uri, _bucket(address, settings, keys, ca, most), most=most)
         case "volume":
-            root = _directory(address, settings)
-            return Shelf(address.uri, lambda path: DirectoryObjects(root / path), most=most)
+            folder = _directory(address, settings)
+            return ArchiveRoot(address.uri, lambda path: DirectoryObjects(folder / path), most=most)
         case _:
             raise InvalidSpec(
                 f"{address.uri} is a store of live streams, and holds no archives",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from sluice.archive.runs.archive import find_run
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.archive.runs.source import ArchivedStore
 from sluice.core.values.model import ArchivedRun
 from sluice.errors import (
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SeenSegment, SourceRequest
     from sluice.stores.base import Source, Store
 
-    Place = Store | Shelf
+    Place = Store | ArchiveRoot
     """The store at a StreamStore's address: of live streams, or of archives."""
 
-    Origin = Source | Shelf
+    Origin = Source | ArchiveRoot
     """A store that a copy reads from. A store of archives stands for the run in the copy's plan."""
 
 
@@ -52,7 +52,7 @@ def choose(request: CopyRequest, places: Sequence[Place]) -> tuple[CopyRequest, 
     sources = []
     for source in request.sources:
         place, wanted = places[source.store], source.archive
-        if wanted is not None and isinstance(place, Shelf):
+        if wanted is not None and isinstance(place, ArchiveRoot):
             if request.move:
                 raise InvalidSpec(
                     "an archive is not moved: its runs are let go by its retention",
@@ -62,7 +62,7 @@ def choose(request: CopyRequest, places: Sequence[Place]) -> tuple[CopyRequest, 
             run = _choose(wanted, place, source.field)
             stores[source.store] = run
             sources.append(pin(source, run, request.on_truncation))
-        elif wanted is None and not isinstance(place, Shelf):
+        elif wanted is None and not isinstance(place, ArchiveRoot):
             stores[source.store] = place
             sources.append(source)
         else:
@@ -85,7 +85,7 @@ def pin(source: SourceRequest, run: ArchivedStore, on_truncation: OnTruncation) 
 
 def live(place: Place) -> Store:
     """Return a place as a store of live streams. InvalidSpec if it is a store of archives."""
-    if isinstance(place, Shelf):
+    if isinstance(place, ArchiveRoot):
         raise InvalidSpec(f"{place.uri} is a store of archives, and holds no live streams")
     return place
 
@@ -97,9 +97,9 @@ def writable(source: Source) -> Store:
     return cast("Store", source)  # every source that is no run of an archive is a live store
 
 
-def shelf(place: Place) -> Shelf:
+def root(place: Place) -> ArchiveRoot:
     """Return a place as a store of archives. InvalidSpec if it is a store of live streams."""
-    if not isinstance(place, Shelf):
+    if not isinstance(place, ArchiveRoot):
         raise InvalidSpec("the StreamStore is one of live streams, and holds no archives")
     return place
 
@@ -120,7 +120,7 @@ def run_stores(plan: StreamPlan, places: Sequence[Origin]) -> list[Source]:
 
 
 def _run_store(place: Origin, run: ArchivedRun | None) -> Source:
-    if isinstance(place, Shelf):
+    if isinstance(place, ArchiveRoot):
         if run is None:
             raise InvalidSpec("the plan reads a live stream in a place for archives")
         return place.run(run)
@@ -162,7 +162,7 @@ def with_what_is_lost(seen: Sequence[SeenSegment], stores: Sequence[Source]) -> 
     return found
 
 
-def _choose(wanted: ArchiveChoice, place: Shelf, field: str) -> ArchivedStore:
+def _choose(wanted: ArchiveChoice, place: ArchiveRoot, field: str) -> ArchivedStore:
     """Return the requested run of an archive, as a store.
 
     Raises:
@@ -185,7 +185,7 @@ def _choose(wanted: ArchiveChoice, place: Shelf, field: str) -> ArchivedStore:
     return open_run(place, wanted.path, entry)
 
 
-def open_run(place: Shelf, path: str, entry: RunEntry) -> ArchivedStore:
+def open_run(place: ArchiveRoot, path: str, entry: RunEntry) -> ArchivedStore:
     """Open a run that a head lists, as a store.
 
     Raises:

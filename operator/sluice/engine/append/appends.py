@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.steps import Step
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Store
 
 TRIES: Final = 10
@@ -74,7 +74,7 @@ _DECIDED: Final = frozenset({TransactionState.COMMITTING, TransactionState.COMMI
 
 def perform(  # noqa: C901, PLR0912 - one case for each step
     plan: StreamPlan,
-    ledger: Ledger,
+    copy_journal: CopyJournal,
     store: Store,
     step: Step,
     *,
@@ -85,7 +85,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
 
     Args:
         plan: the plan of the append.
-        ledger: its journal.
+        copy_journal: its journal.
         store: the target store.
         step: the step.
         digest: the copy's digest, for the receipt.
@@ -95,59 +95,61 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
         raise TypeError(f"{step} is no step of an append")
     match step:
         case PlanPlacement():
-            foresee(plan, ledger, store)
+            foresee(plan, copy_journal, store)
         case Stage(parts):
-            stage(plan, ledger, store, parts)
+            stage(plan, copy_journal, store, parts)
         case AcquireScaling():
             scaling_lock.take(plan.copy_id, plan.target, store)
         case ReleaseScaling():
             scaling_lock.give(plan.copy_id, plan.target, store)
         case RecordLayout():
-            remember(plan, ledger, store)
+            remember(plan, copy_journal, store)
         case RelaxPolicy():
-            loosen(plan, ledger, store)
+            loosen(plan, copy_journal, store)
         case Reshape(generation, segments):
-            reshape(plan, ledger, store, generation, segments)
+            reshape(plan, copy_journal, store, generation, segments)
         case Open(generation):
-            open_(plan, ledger, store, generation)
+            open_(plan, copy_journal, store, generation)
         case RestoreLayout(segments):
-            give_back(plan, ledger, store, segments)
+            give_back(plan, copy_journal, store, segments)
         case RestorePolicy():
             tighten(plan.copy_id, plan.target, store, settled=True)
         case Restart(keep):
-            restart(plan, ledger, store, keep=keep)
+            restart(plan, copy_journal, store, keep=keep)
         case MergeIntoTransaction(segments):
             for index in segments:
-                join(plan, ledger, store, index, events(index))
+                join(plan, copy_journal, store, index, events(index))
         case RecordDecision():
-            decide(ledger)
+            decide(copy_journal)
         case Commit(generations):
-            commit(plan, ledger, store, generations)
+            commit(plan, copy_journal, store, generations)
         case RecordCommitted(generations):
-            note(ledger, generations)
+            note(copy_journal, generations)
         case Seal():
             store.seal_stream(plan.target)
         case WriteReceipt():
             total = sum(events(index) for index, one in enumerate(plan.segments) if one.length)
             certify(plan, store, digest=digest, events=total)
         case DeleteJournal():
-            delete_journal(plan, ledger, store)
+            delete_journal(plan, copy_journal, store)
         case _:
             assert_never(step)
 
 
-def remember(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+def remember(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> None:
     """Record the target's key ranges, to restore them later."""
-    stream, roll = target_of(plan, store), roll_of(ledger)
-    ledger.write([append_progress.layout_record(roll.attempt, (one.keys for one in stream.tail))])
+    stream, roll = target_of(plan, store), roll_of(copy_journal)
+    copy_journal.write(
+        [append_progress.layout_record(roll.attempt, (one.keys for one in stream.tail))]
+    )
 
 
-def restart(plan: StreamPlan, ledger: Ledger, store: Store, *, keep: bool) -> None:
+def restart(plan: StreamPlan, copy_journal: CopyJournal, store: Store, *, keep: bool) -> None:
     """Begin another attempt: record where it stages, and delete what earlier attempts have staged.
 
     Args:
         plan: the plan of the append.
-        ledger: its journal.
+        copy_journal: its journal.
         store: the target store.
         keep: whether to keep the transactions, and stage beside their segments. Otherwise they are
             aborted.
@@ -155,7 +157,7 @@ def restart(plan: StreamPlan, ledger: Ledger, store: Store, *, keep: bool) -> No
     Raises:
         StoreUnavailable: the journal is gone.
     """
-    loaded = ledger.loaded
+    loaded = copy_journal.loaded
     if loaded is None or loaded.target is None:
         raise StoreUnavailable(f"the journal of the copy to {plan.target} is gone")
     roll, bound = loaded.roll, list(loaded.target)
@@ -166,30 +168,32 @@ def restart(plan: StreamPlan, ledger: Ledger, store: Store, *, keep: bool) -> No
     else:
         drop(plan, roll, store)
         bound = list(foreseen(plan, target_of(plan, store), store))
-    ledger.write([append_progress.attempt_record(roll.attempt + 1, bound, keep=keep)])
-    clear(plan, ledger, store, former=True)
+    copy_journal.write([append_progress.attempt_record(roll.attempt + 1, bound, keep=keep)])
+    clear(plan, copy_journal, store, former=True)
 
 
-def join(plan: StreamPlan, ledger: Ledger, store: Store, index: int, events: int) -> None:
+def join(
+    plan: StreamPlan, copy_journal: CopyJournal, store: Store, index: int, events: int
+) -> None:
     """Merge a staged segment into its transaction's segment, unless that is done."""
-    found = transaction_segment(plan, roll_of(ledger), index)
+    found = transaction_segment(plan, roll_of(copy_journal), index)
     if found is None:
         raise StoreUnavailable(f"segment {index} has no transaction yet")
     segment = plan.segments[index]
     condition = CompareAndSet(identity.publish_attribute(plan.copy_id), None, segment.length)
-    name = staging_name(plan, ledger, store, index=index, part=0)
+    name = staging_name(plan, copy_journal, store, index=index, part=0)
     store.seal(name)
     store.merge(store.staging_name(plan.target, *found), name, condition, events=events)
 
 
-def decide(ledger: Ledger) -> None:
+def decide(copy_journal: CopyJournal) -> None:
     """Record the decision to commit the transactions."""
-    ledger.write([append_progress.decision_record(roll_of(ledger).attempt)])
+    copy_journal.write([append_progress.decision_record(roll_of(copy_journal).attempt)])
 
 
-def note(ledger: Ledger, generations: Sequence[int]) -> None:
+def note(copy_journal: CopyJournal, generations: Sequence[int]) -> None:
     """Record that generations are committed."""
-    ledger.write([append_progress.committed_record(generations)])
+    copy_journal.write([append_progress.committed_record(generations)])
 
 
 def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None:
@@ -203,17 +207,17 @@ def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None
     receipts.leave(plan.copy_id, plan.target, store, receipt)
 
 
-def delete_journal(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+def delete_journal(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> None:
     """Delete leftover staging and the journal, unless another run has begun meanwhile."""
-    if not ledger.is_same():
+    if not copy_journal.is_same():
         return
-    if ledger.loaded is not None:
-        drop(plan, ledger.loaded.roll, store)
-        clear(plan, ledger, store)
-    ledger.delete()
+    if copy_journal.loaded is not None:
+        drop(plan, copy_journal.loaded.roll, store)
+        clear(plan, copy_journal, store)
+    copy_journal.delete()
 
 
-def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
+def abort(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> bool:
     """Abort an append, and delete all that it has made.
 
     The abort is recorded first. From then on no driver opens transactions, merges into them or
@@ -235,10 +239,10 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
             raise AbortRefused(f"{plan.target} is appended to and is still to be sealed")
         tighten(plan.copy_id, plan.target, store)
         scaling_lock.give(plan.copy_id, plan.target, store)
-        delete_journal(plan, ledger, store)
+        delete_journal(plan, copy_journal, store)
         return False
-    ledger.write([append_progress.aborted_record()])
-    roll = roll_of(ledger)
+    copy_journal.write([append_progress.aborted_record()])
+    roll = roll_of(copy_journal)
     begun = bool(roll.committed) and stream is not None and not stream.sealed
     if begun:
         raise AbortRefused(
@@ -247,13 +251,13 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
         )
     if not roll.aborted and can_go_on(plan, roll, states_of(plan, roll, store)):
         raise AbortRefused(f"{plan.target} is being appended to, so the copy can't be aborted")
-    let_go(plan, ledger, store)
+    let_go(plan, copy_journal, store)
     scaling_lock.give(plan.copy_id, plan.target, store)
-    delete_journal(plan, ledger, store)
+    delete_journal(plan, copy_journal, store)
     return True
 
 
-def leave_beginning(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
+def leave_beginning(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> bool:
     """End an append of which a beginning is committed and the rest would have to be staged again.
 
     The journal stays, so that a later run of the copy appends the rest and nothing else. If the
@@ -263,33 +267,33 @@ def leave_beginning(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     Returns:
         Whether the append was ended so. False if the rest can still be committed, or nothing is.
     """
-    states = states_of(plan, roll_of(ledger), store)
+    states = states_of(plan, roll_of(copy_journal), store)
     if done := [number for number, one in states.items() if one is TransactionState.COMMITTED]:
-        note(ledger, done)
-    roll = roll_of(ledger)
+        note(copy_journal, done)
+    roll = roll_of(copy_journal)
     if not roll.committed or can_go_on(plan, roll, states):
         return False
-    let_go(plan, ledger, store)
+    let_go(plan, copy_journal, store)
     scaling_lock.give(plan.copy_id, plan.target, store)
     stream = store.describe(plan.target)
     if stream is None or stream.sealed:
-        delete_journal(plan, ledger, store)
+        delete_journal(plan, copy_journal, store)
     else:
-        restart(plan, ledger, store, keep=False)
+        restart(plan, copy_journal, store, keep=False)
     return True
 
 
-def let_go(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+def let_go(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> None:
     """Restore the target's key ranges and policy. A driver that goes on may change them again.
 
     The turn to scale is kept: a late driver of this copy may still scale the target.
     """
-    roll = roll_of(ledger)
+    roll = roll_of(copy_journal)
     stream = store.describe(plan.target)
     if stream is None or stream.sealed:
         return
     if is_reshaped(plan, roll, as_seen(stream)):
         if len(roll.layout or ()) < stream.config.scaling.min_segments:
-            loosen(plan, ledger, store)
-        give_back(plan, ledger, store, [segment.id for segment in stream.tail])
+            loosen(plan, copy_journal, store)
+        give_back(plan, copy_journal, store, [segment.id for segment in stream.tail])
     tighten(plan.copy_id, plan.target, store, settled=roll.layout is not None)

@@ -27,12 +27,12 @@ class ExistingTarget:
 
     def salt(self, index: int) -> str:  # noqa: ARG002 - the whole append is staged anew
         """Return the salt of staging names for the current attempt at the whole append."""
-        return placement.salt(self._stream.plan, self._stream.ledger)
+        return placement.salt(self._stream.plan, self._stream.journal)
 
     def observe(self) -> Observed:
         """Look at the stores."""
         stream = self._stream
-        return observing.observe(stream.plan, stream.ledger, stream.sources, stream.target)
+        return observing.observe(stream.plan, stream.journal, stream.sources, stream.target)
 
     def decide(self, seen: Observed) -> Step:
         """Decide the next step. Raises what `next_append_step.next_step` raises."""
@@ -40,8 +40,8 @@ class ExistingTarget:
 
     def let_go(self) -> None:
         """Restore the target's key ranges and policy while no driver works on the copy."""
-        if self._stream.ledger.load() is not None:
-            appends.let_go(self._stream.plan, self._stream.ledger, self._stream.target)
+        if self._stream.journal.load() is not None:
+            appends.let_go(self._stream.plan, self._stream.journal, self._stream.target)
 
     def perform(self, step: Step) -> None:
         """Carry out a step that moves no bytes."""
@@ -50,7 +50,7 @@ class ExistingTarget:
             stream.remember()
         appends.perform(
             stream.plan,
-            stream.ledger,
+            stream.journal,
             stream.target,
             step,
             digest=stream.digest() if isinstance(step, WriteReceipt) else UNVERIFIED,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.append_progress import Roll
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import StreamPlan
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Source, Store
     from sluice.stores.reading import Stream
 
@@ -36,13 +36,18 @@ _DECIDED: Final = frozenset({TransactionState.COMMITTING, TransactionState.COMMI
 
 
 def observe(
-    plan: StreamPlan, ledger: Ledger, stores: Sequence[Source], target: Store, *, tries: int = TRIES
+    plan: StreamPlan,
+    copy_journal: CopyJournal,
+    stores: Sequence[Source],
+    target: Store,
+    *,
+    tries: int = TRIES,
 ) -> Observed:
     """Observe an append once.
 
     Args:
         plan: the plan.
-        ledger: its journal.
+        copy_journal: its journal.
         stores: the stores of the sources.
         target: the target store.
         tries: how often to look again because another driver has gone on meanwhile.
@@ -50,7 +55,7 @@ def observe(
     # The order matters. The journal before the receipt: a copy leaves its receipt before it deletes
     # its journal. Staging before the states of transactions: if a transaction is open afterwards,
     # nothing of it was committed or dropped when staging was read.
-    loaded = ledger.load()
+    loaded = copy_journal.load()
     receipt = receipts.find(plan.copy_id, plan.target, target)
     described = target.describe(plan.target)
     seen_target = None if described is None else as_seen(described)
@@ -59,11 +64,11 @@ def observe(
         turn = scaling_lock.holder(plan.target, target)
         return Observed(journal=loaded, target=seen_target, roll=SeenRoll(digest=digest, turn=turn))
     roll = loaded.roll
-    segments = _segments(plan, ledger, loaded, target)
+    segments = _segments(plan, copy_journal, loaded, target)
     states = {} if roll.aborted else states_of(plan, roll, target)
     if tries and not roll.decided and any(state in _DECIDED for state in states.values()):
         # Another driver has decided since the journal was read.
-        return observe(plan, ledger, stores, target, tries=tries - 1)
+        return observe(plan, copy_journal, stores, target, tries=tries - 1)
     sources = None
     if any(
         state.published is None and state.verified is None and segment.length
@@ -126,7 +131,7 @@ def states_of(plan: StreamPlan, roll: Roll, store: Store) -> dict[int, Transacti
 
 
 def _segments(
-    plan: StreamPlan, ledger: Ledger, loaded: Journal, store: Store
+    plan: StreamPlan, copy_journal: CopyJournal, loaded: Journal, store: Store
 ) -> tuple[SeenStaging, ...]:
     """Return the staging of each segment, and the bytes merged into its transaction."""
     bound, roll = loaded.target or (), loaded.roll
@@ -135,7 +140,7 @@ def _segments(
         found = transaction_segment(plan, roll, index)
         if found is not None:
             into[index] = store.staging_name(plan.target, *found)
-    names = staging_names(plan, ledger, store, roll.attempt, bound)
+    names = staging_names(plan, copy_journal, store, roll.attempt, bound)
     seen = observe_staged(plan, names, into, store)
     return tuple(
         SeenStaging(
@@ -151,21 +156,21 @@ def _segments(
     )
 
 
-def progress(plan: StreamPlan, ledger: Ledger, store: Store) -> tuple[int, bool]:
+def progress(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> tuple[int, bool]:
     """Return the bytes in the target store, and whether all are appended.
 
     Args:
         plan: the plan of the append.
-        ledger: its journal. It is used as it was loaded last.
+        copy_journal: its journal. It is used as it was loaded last.
         store: the target store.
     """
-    loaded = ledger.loaded
+    loaded = copy_journal.loaded
     if loaded is None:
         done = receipts.find(plan.copy_id, plan.target, store) is not None
         return (plan.bytes if done else 0), done
     if loaded.target is None:
         return 0, False
-    seen = _segments(plan, ledger, loaded, store)
+    seen = _segments(plan, copy_journal, loaded, store)
     if loaded.roll.decided:
         return plan.bytes, loaded.roll.committed >= set(plan.filled)
     return sum(staged(*pair) for pair in zip(plan.segments, seen, strict=True)), False

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import Part, StreamPlan
     from sluice.core.values.model import KeyRange
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Store
     from sluice.stores.reading import Stream
 
 
-def salt(plan: StreamPlan, ledger: Ledger, attempt: int | None = None) -> str:
+def salt(plan: StreamPlan, copy_journal: CopyJournal, attempt: int | None = None) -> str:
     """Return the salt that makes an attempt's staging names differ from those of all others.
 
     Nothing else in the names does: after an abort, the target and its segments' ids are the same.
@@ -36,31 +36,33 @@ def salt(plan: StreamPlan, ledger: Ledger, attempt: int | None = None) -> str:
 
     Args:
         plan: the plan.
-        ledger: its journal.
+        copy_journal: its journal.
         attempt: number of the attempt; None for the present one.
     """
-    number = roll_of(ledger).attempt if attempt is None else attempt
-    return f"{number} {ledger.name} {plan.hash}"
+    number = roll_of(copy_journal).attempt if attempt is None else attempt
+    return f"{number} {copy_journal.name} {plan.hash}"
 
 
-def staging_name(plan: StreamPlan, ledger: Ledger, store: Store, *, index: int, part: int) -> str:
+def staging_name(
+    plan: StreamPlan, copy_journal: CopyJournal, store: Store, *, index: int, part: int
+) -> str:
     """Return the name of a part's staging segment in the present attempt.
 
     Raises:
         StoreUnavailable: no placement is recorded yet.
     """
-    loaded = ledger.loaded
+    loaded = copy_journal.loaded
     if loaded is None or loaded.target is None:
         raise StoreUnavailable(f"it is not foreseen yet where {plan.target} is appended to")
-    key = identity.staging_key(plan.copy_id, index, part, salt(plan, ledger))
+    key = identity.staging_key(plan.copy_id, index, part, salt(plan, copy_journal))
     return store.staging_name(plan.target, loaded.target[index], key)
 
 
 def staging_names(
-    plan: StreamPlan, ledger: Ledger, store: Store, attempt: int, bound: Sequence[int]
+    plan: StreamPlan, copy_journal: CopyJournal, store: Store, attempt: int, bound: Sequence[int]
 ) -> list[list[str]]:
     """Return the names of an attempt's staging segments: one list for each segment of the plan."""
-    with_salt = salt(plan, ledger, attempt)
+    with_salt = salt(plan, copy_journal, attempt)
     return [
         [
             store.staging_name(
@@ -74,10 +76,10 @@ def staging_names(
     ]
 
 
-def foresee(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+def foresee(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> None:
     """Record beside which segments to stage, as the store is going to number them."""
     stream = target_of(plan, store)
-    ledger.write([journal.target_record(foreseen(plan, stream, store))])
+    copy_journal.write([journal.target_record(foreseen(plan, stream, store))])
 
 
 def foreseen(plan: StreamPlan, stream: Stream, store: Store) -> tuple[int, ...]:
@@ -115,33 +117,36 @@ def is_misplaced(plan: StreamPlan, loaded: Journal, store: Store) -> bool:
 
 
 def stage(
-    plan: StreamPlan, ledger: Ledger, store: Store, parts: Sequence[tuple[int, Part]]
+    plan: StreamPlan, copy_journal: CopyJournal, store: Store, parts: Sequence[tuple[int, Part]]
 ) -> None:
     """Make staging segments, and delete them again if their attempt has ended meanwhile."""
-    attempt = roll_of(ledger).attempt
+    attempt = roll_of(copy_journal).attempt
     names = [
-        staging_name(plan, ledger, store, index=index, part=part.number) for index, part in parts
+        staging_name(plan, copy_journal, store, index=index, part=part.number)
+        for index, part in parts
     ]
     made = [name for name in names if store.create(name)]
-    loaded = ledger.load()
+    loaded = copy_journal.load()
     if loaded is None or loaded.roll.attempt != attempt or loaded.roll.aborted:
         for name in made:
             store.delete(name)
 
 
-def clear(plan: StreamPlan, ledger: Ledger, store: Store, *, former: bool = False) -> int:
+def clear(
+    plan: StreamPlan, copy_journal: CopyJournal, store: Store, *, former: bool = False
+) -> int:
     """Delete the staging of all attempts, or of former ones only.
 
     Returns:
         How many staging segments were deleted.
     """
-    loaded = ledger.loaded
+    loaded = copy_journal.loaded
     if loaded is None or loaded.target is None:
         return 0
     bounds = [*enumerate(loaded.roll.former)]
     if not former:
         bounds.append((loaded.roll.attempt, loaded.target))
     return sum(
-        clear_names(plan.copy_id, staging_names(plan, ledger, store, attempt, bound), store)
+        clear_names(plan.copy_id, staging_names(plan, copy_journal, store, attempt, bound), store)
         for attempt, bound in bounds
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.copy import journal
 from sluice.core.values import identity
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import JournalDamaged, NoSuchSegment
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def give(copy_id: str, target: StreamName, store: Store) -> None:
 
 
 def _holder(last: str, target: StreamName, store: Store) -> str | None:
-    return last if last != _NOBODY and Ledger(store, last, target).is_there() else None
+    return last if last != _NOBODY and CopyJournal(store, last, target).is_there() else None
 
 
 def _last(target: StreamName, store: Store) -> tuple[int, str]:

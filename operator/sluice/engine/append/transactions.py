@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.append_progress import Roll
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import KeyRange, StreamName
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Store
     from sluice.stores.reading import Stream
 
@@ -62,21 +62,21 @@ def target_of(plan: StreamPlan, store: Store) -> Stream:
     return stream
 
 
-def roll_of(ledger: Ledger) -> Roll:
+def roll_of(copy_journal: CopyJournal) -> Roll:
     """Return the append's progress in the journal as last loaded. NoSuchSegment if that is gone."""
-    loaded = ledger.loaded
+    loaded = copy_journal.loaded
     if loaded is None:
-        raise NoSuchSegment("the copy's journal is gone", segment=ledger.name)
+        raise NoSuchSegment("the copy's journal is gone", segment=copy_journal.name)
     return loaded.roll
 
 
-def loosen(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+def loosen(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> None:
     """Give the target a policy that allows a single segment, and note its own policy in a tag.
 
     A fixed number of segments is noted as the number that the target had, since a store would scale
     to the policy's number.
     """
-    config, layout = target_of(plan, store).config, roll_of(ledger).layout
+    config, layout = target_of(plan, store).config, roll_of(copy_journal).layout
     mine = f"{identity.TAG_APPENDING}{plan.copy_id}/"
     if config.scaling == marks.LOOSE and any(tag.startswith(mine) for tag in config.tags):
         return
@@ -119,22 +119,28 @@ def tighten(copy_id: str, name: StreamName, store: Store, *, settled: bool = Fal
 
 
 def reshape(
-    plan: StreamPlan, ledger: Ledger, store: Store, generation: int, segments: Sequence[int]
+    plan: StreamPlan,
+    copy_journal: CopyJournal,
+    store: Store,
+    generation: int,
+    segments: Sequence[int],
 ) -> None:
     """Scale the target to a generation's key ranges, and back if the copy was aborted meanwhile."""
-    roll = roll_of(ledger)
+    roll = roll_of(copy_journal)
     if not _scaled(plan, store, segments, layout_of(plan, generation)):
         return
-    now = ledger.load()
+    now = copy_journal.load()
     if now is None or now.roll.aborted:
         stream = store.describe(plan.target)
         if stream is not None and has_layout(stream.tail, layout_of(plan, generation)):
             _scaled(plan, store, [one.id for one in stream.tail], roll.layout or ())
 
 
-def give_back(plan: StreamPlan, ledger: Ledger, store: Store, segments: Sequence[int]) -> None:
+def give_back(
+    plan: StreamPlan, copy_journal: CopyJournal, store: Store, segments: Sequence[int]
+) -> None:
     """Scale the target back to the key ranges that it had before the append."""
-    _scaled(plan, store, segments, roll_of(ledger).layout or ())
+    _scaled(plan, store, segments, roll_of(copy_journal).layout or ())
 
 
 def _scaled(
@@ -155,20 +161,20 @@ def _scaled(
     return True
 
 
-def open_(plan: StreamPlan, ledger: Ledger, store: Store, generation: int) -> None:
+def open_(plan: StreamPlan, copy_journal: CopyJournal, store: Store, generation: int) -> None:
     """Open a generation's transaction, and record it, unless another driver has.
 
     A transaction that is not recorded is not used. It is aborted here, or by the store after its
     lease if this driver dies.
     """
-    roll = roll_of(ledger)
+    roll = roll_of(copy_journal)
     opened = store.open_transaction(plan.target, lease=LEASE)
     mine = Opened(opened.key, tuple(segment.id for segment in opened.segments))
     if has_layout(opened.segments, layout_of(plan, generation)):
         try:
-            ledger.write([append_progress.transaction_record(roll.attempt, generation, mine)])
+            copy_journal.write([append_progress.transaction_record(roll.attempt, generation, mine)])
         finally:
-            loaded = ledger.loaded
+            loaded = copy_journal.loaded
             used = None if loaded is None else loaded.roll.transactions.get(generation)
             if used is not None and used != mine:
                 store.abort_transaction(plan.target, opened.key)
@@ -176,9 +182,11 @@ def open_(plan: StreamPlan, ledger: Ledger, store: Store, generation: int) -> No
         store.abort_transaction(plan.target, opened.key)
 
 
-def commit(plan: StreamPlan, ledger: Ledger, store: Store, generations: Sequence[int]) -> None:
+def commit(
+    plan: StreamPlan, copy_journal: CopyJournal, store: Store, generations: Sequence[int]
+) -> None:
     """Commit transactions in order, stop at the first that cannot be, and wait for the others."""
-    roll = roll_of(ledger)
+    roll = roll_of(copy_journal)
     keys = [roll.transactions[number].key for number in generations]
     decided = []
     for key in keys:

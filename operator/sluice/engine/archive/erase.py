@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sluice.archive.objects.objects import ObjectInfo
     from sluice.archive.runs.archive import Archive
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.archive.head import Head
     from sluice.core.archive.request import ArchiveRequest
 
@@ -73,7 +73,7 @@ class Erased:
 
 
 def erase_archive(
-    request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERASE_SECONDS
+    request: ArchiveRequest, root: ArchiveRoot, *, seconds: float = ERASE_SECONDS
 ) -> Erased:
     """Delete an archive with all its runs, if the requesting resource has made all of them.
 
@@ -83,7 +83,7 @@ def erase_archive(
 
     Args:
         request: a run of the archive.
-        shelf: the place that holds it.
+        root: the place that holds it.
         seconds: limit for each folder, after which this call lists and deletes no more of it.
 
     Returns:
@@ -93,7 +93,7 @@ def erase_archive(
         StoreBusy: more is left to delete, or another client is at work in the archive.
         ArchiveDamaged: another client may be at work in it: a lease of the last day cannot be read.
     """
-    archive = shelf.archive(request.path, field=PATH_FIELD)
+    archive = root.archive(request.path, field=PATH_FIELD)
     try:
         head = archive.head()
         if not _is_ours(request, archive, head):

@@ -19,7 +19,7 @@ from sluice.errors import ArchiveNotFound
 if TYPE_CHECKING:
     from sluice.archive.objects.objects import Objects
     from sluice.archive.runs.archive import Archive
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.archive.head import RunEntry
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.request import ArchiveRequest
@@ -31,7 +31,7 @@ def ask_archive(
     request: ArchiveRequest,
     *,
     source: tuple[StoreAddress, Store],
-    target: tuple[StoreAddress, Shelf],
+    target: tuple[StoreAddress, ArchiveRoot],
 ) -> Recorded | Planned:
     """Tell whether a run is recorded, and otherwise its plan. Change nothing.
 
@@ -59,12 +59,12 @@ class ArchiveWatch:
 
     Args:
         plan: the run's plan.
-        shelf: the place that holds the archive, on connections of its own.
+        root: the place that holds the archive, on connections of its own.
     """
 
-    def __init__(self, plan: ArchivePlan, shelf: Shelf) -> None:
+    def __init__(self, plan: ArchivePlan, root: ArchiveRoot) -> None:
         self._plan = plan
-        self._archive = shelf.archive(plan.path, field=PATH_FIELD)
+        self._archive = root.archive(plan.path, field=PATH_FIELD)
         self._notes = Notes(self._archive.objects, plan.copy_id)
         self._reached: Reached | None = None
 
@@ -86,7 +86,7 @@ class ArchiveWatch:
         )
 
 
-def abandon_archive(request: ArchiveRequest, shelf: Shelf) -> str:
+def abandon_archive(request: ArchiveRequest, root: ArchiveRoot) -> str:
     """Abandon an unfinished run. None of its drivers may be at work any more.
 
     Its objects are swept after the grace time, unless another run puts the same objects.
@@ -94,7 +94,7 @@ def abandon_archive(request: ArchiveRequest, shelf: Shelf) -> str:
     Returns:
         The deleted objects, in words for people.
     """
-    there = delete_notes(_archive(request, shelf).objects, request.copy_id)
+    there = delete_notes(_archive(request, root).objects, request.copy_id)
     return f"the notes of a run of {request.path}" if there else "nothing"
 
 
@@ -105,8 +105,8 @@ def delete_notes(objects: Objects, copy_id: str) -> bool:
     return there
 
 
-def _archive(request: ArchiveRequest, shelf: Shelf) -> Archive:
-    return shelf.archive(request.path, field=PATH_FIELD)
+def _archive(request: ArchiveRequest, root: ArchiveRoot) -> Archive:
+    return root.archive(request.path, field=PATH_FIELD)
 
 
 def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) -> Recorded:

@@ -15,7 +15,7 @@ from sluice.engine.rounds.runner import Runner
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.work import Clock, Listener
     from sluice.stores.base import Source
@@ -27,7 +27,7 @@ class ArchiveRunner(Runner[ArchivePlan, ArchiveReport]):
     Args:
         plan: what to archive.
         sources: the stores to read from, as the plan numbers them.
-        shelf: the place that holds the archive.
+        root: the place that holds the archive.
         executor, limits, listener, clock, patience, slow: see Runner.
     """
 
@@ -36,7 +36,7 @@ class ArchiveRunner(Runner[ArchivePlan, ArchiveReport]):
         plan: ArchivePlan,
         *,
         sources: Sequence[Source],
-        shelf: Shelf,
+        root: ArchiveRoot,
         executor: Executor,
         limits: Callable[[], Limits] = Limits,
         listener: Listener | None = None,
@@ -45,7 +45,7 @@ class ArchiveRunner(Runner[ArchivePlan, ArchiveReport]):
         slow: Executor | None = None,
     ) -> None:
         super().__init__(
-            [ArchiveCopy(plan, sources, shelf.archive(plan.path))],
+            [ArchiveCopy(plan, sources, root.archive(plan.path))],
             executor=executor,
             limits=limits,
             listener=listener,

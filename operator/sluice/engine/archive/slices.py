@@ -20,7 +20,7 @@ from sluice.core.events.counting import first_event
 from sluice.core.events.digest import CHUNK, ChunkDigester, chunk_end
 from sluice.core.events.framing import HEADER
 from sluice.core.events.grouping import Following, Tallier, Tally
-from sluice.engine.access.source_runs import shelf
+from sluice.engine.access.source_runs import root
 from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated
 
@@ -85,7 +85,7 @@ class ArchiveSlice(Slice):
         """Put the bytes of the slice, and hash the chunks that end in them."""
         result = ArchiveResult(slice=self, archived=Archived(objects=[], following=self.following))
         with result.caught():
-            _put(self, source, shelf(target).archive(self.path).objects, result, task)
+            _put(self, source, root(target).archive(self.path).objects, result, task)
         return result
 
 
@@ -124,7 +124,7 @@ class CheckSlice(Slice):
         """
         result = ArchiveResult(slice=self, archived=Archived(objects=[]))
         with result.caught():
-            _check(self, shelf(target).archive(self.path).objects, result, task)
+            _check(self, root(target).archive(self.path).objects, result, task)
         return result
 
 

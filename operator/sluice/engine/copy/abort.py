@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sluice.core.copy.planner import MAX_PARTS
 from sluice.core.values import identity
 from sluice.engine.append import appends, transactions
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.staging.clearing import clear_names
 from sluice.engine.staging.observe import staging_names
 from sluice.errors import (
@@ -51,10 +51,10 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     Raises:
         AbortRefused: publishing has begun.
     """
-    ledger = Ledger(store, copy_id, target)
-    journal = ledger.load()
+    copy_journal = CopyJournal(store, copy_id, target)
+    journal = copy_journal.load()
     if journal is not None and journal.plan.append:
-        return appends.abort(journal.plan, ledger, store)
+        return appends.abort(journal.plan, copy_journal, store)
     stream = store.describe(target)
     ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
     segments = () if stream is None else _first(stream)
@@ -69,8 +69,8 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     if ours:
         _delete_target(store, copy_id, target, segments)
     tightened = not ours and transactions.tighten(copy_id, target, store)
-    if ledger.is_same():  # else another run has begun meanwhile
-        ledger.delete()
+    if copy_journal.is_same():  # else another run has begun meanwhile
+        copy_journal.delete()
     return ours or tightened or journal is not None
 
 
@@ -80,10 +80,10 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
     Returns:
         Whether there was such an abort.
     """
-    ledger = Ledger(store, copy_id, target)
-    journal = ledger.load()
+    copy_journal = CopyJournal(store, copy_id, target)
+    journal = copy_journal.load()
     if journal is not None and journal.plan.append:
-        return journal.roll.aborted and appends.abort(journal.plan, ledger, store)
+        return journal.roll.aborted and appends.abort(journal.plan, copy_journal, store)
     stream = store.describe(target)
     if stream is None or not identity.is_ours(stream.config.tags, copy_id):
         return False
@@ -111,11 +111,11 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     _, attempt = identity.gap_attributes(copy_id)
     found = store.attributes([(store.segment_name(target, one), attempt) for one in segments])
     left = clear(copy_id, target, segments, store, [number or 0 for number in found])
-    ledger = Ledger(store, copy_id, target)
-    journal = ledger.load()
+    copy_journal = CopyJournal(store, copy_id, target)
+    journal = copy_journal.load()
     if journal is not None and journal.target is not None:
         return left  # a driver is still finishing this target, and needs its journal
-    return left + ledger.delete()
+    return left + copy_journal.delete()
 
 
 def _first(stream: Stream) -> tuple[int, ...]:

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from sluice.core.copy.observed import SeenTarget
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import KeyRange, SegmentInfo
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Source, Store
 
 
 def drain(
-    plan: StreamPlan, bound: Sequence[int], ledger: Ledger, source: Store, target: Store
+    plan: StreamPlan, bound: Sequence[int], copy_journal: CopyJournal, source: Store, target: Store
 ) -> None:
     """Seal the source and record where it ends. Safe to repeat: the first record counts.
 
     Args:
         plan: the plan.
         bound: ids of the target's segments, in the plan's order.
-        ledger: the copy's journal.
+        copy_journal: the copy's journal.
         source: the store of its only source.
         target: the target store.
 
@@ -89,7 +89,7 @@ def drain(
     first = bound[: len(plan.generations[0])]
     ranges = [[drained.segments[i].keys for i in made] for made in drained.generations[1:]]
     ids = [*first, *itertools.chain(*target.following(first, ranges))]
-    ledger.write([journal.drain_record(ends, later, ids[len(plan.segments) :])])
+    copy_journal.write([journal.drain_record(ends, later, ids[len(plan.segments) :])])
 
 
 def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Store) -> None:

@@ -58,7 +58,7 @@ class NewTarget:
     def observe(self) -> Observed:
         """Look at the stores."""
         stream = self._stream
-        return observe(stream.plan, stream.ledger, stream.sources, stream.target)
+        return observe(stream.plan, stream.journal, stream.sources, stream.target)
 
     def decide(self, seen: Observed) -> Step:
         """Decide the next step. The stream's plan becomes the one that the journal has amended."""
@@ -75,14 +75,19 @@ class NewTarget:
         if not isinstance(step, CopyStep) or isinstance(step, Stitch):
             raise TypeError(f"{step} moves bytes or is no step to perform")
         stream = self._stream
-        plan, ledger, staged, target = stream.plan, stream.ledger, stream.staged, stream.target
+        plan, copy_journal, staged, target = (
+            stream.plan,
+            stream.journal,
+            stream.staged,
+            stream.target,
+        )
         match step:
             case MakeTarget():
                 self._made = targets.claim(plan, target)
             case Shape(segments):
                 targets.shape(plan, segments, target)
             case Bind(segments):
-                bind(plan, segments, ledger, target, made=self._made)
+                bind(plan, segments, copy_journal, target, made=self._made)
             case Stage(parts):
                 for index, part in parts:
                     target.create(staged.name(index, part.number))
@@ -90,7 +95,7 @@ class NewTarget:
                 for index, to in starts:
                     staged.amend(index, to)
             case DrainSource():
-                moving.drain(plan, staged.bound, ledger, self._source, target)
+                moving.drain(plan, staged.bound, copy_journal, self._source, target)
             case DeleteSource():
                 moving.leave(plan, staged.bound, self._source, target)
             case Publish(segments):
@@ -98,10 +103,10 @@ class NewTarget:
                     self._publish(index)
             case Scale(generation):
                 targets.scale(plan, staged.bound, generation, target)
-                targets.mend(plan, ledger, stream.digest(), target)
+                targets.mend(plan, copy_journal, stream.digest(), target)
             case FixSegmentCount():
                 targets.settle(plan, target)
-                targets.mend(plan, ledger, stream.digest(), target)
+                targets.mend(plan, copy_journal, stream.digest(), target)
             case ConfigureTarget():
                 targets.configure(plan, stream.digest(), target)
             case Seal():
@@ -113,7 +118,7 @@ class NewTarget:
                 if staged.journal.target is not None:  # else a late driver began it for nothing
                     stream.remember()
                     clear_attempts(plan, staged.bound, target)
-                ledger.delete()
+                copy_journal.delete()
             case _:
                 assert_never(step)
 

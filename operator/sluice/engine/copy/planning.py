@@ -9,7 +9,7 @@ from sluice.core.values import identity
 from sluice.engine.access.source_runs import choose, with_what_is_lost
 from sluice.engine.append import receipts
 from sluice.engine.copy.bounds import take_bounds
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import (
     InvalidSpec,
     SourceNotFound,
@@ -83,8 +83,8 @@ def begun(request: CopyRequest, target: Store) -> Resolved:
     """
     # Read the journal before the target: a copy marks its target complete, then deletes its
     # journal.
-    ledger = Ledger(target, request.copy_id, request.target)
-    journal = ledger.load()
+    copy_journal = CopyJournal(target, request.copy_id, request.target)
+    journal = copy_journal.load()
     if journal is not None and journal.plan.append:
         return Resolved(journal.plan, recorded=True)
     append, receipt = False, None
@@ -98,7 +98,7 @@ def begun(request: CopyRequest, target: Store) -> Resolved:
     if digest is not None:
         # Read the journal again: as long as there is one, steps are left to do after the mark. And
         # another driver may have begun one since.
-        journal = ledger.load()
+        journal = copy_journal.load()
         if journal is None or journal.target is None:
             return Resolved(None, digest=digest, receipt=receipt)
     if journal is not None:
@@ -137,7 +137,7 @@ def check_plan(plan: StreamPlan, target: Store) -> str | None:
     if receipt is not None:
         return receipt.digest
     there = target.describe(plan.target)
-    begun = Ledger(target, plan.copy_id, plan.target).is_there()
+    begun = CopyJournal(target, plan.copy_id, plan.target).is_there()
     if there is not None and there.sealed and not begun:
         raise TargetSealed(
             f"{plan.target} is sealed, so nothing is appended to it", field="spec.target.stream"

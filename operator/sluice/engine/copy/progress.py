@@ -8,7 +8,7 @@ from sluice.core.copy.next_step import staged
 from sluice.core.scope.progress import Progress
 from sluice.core.values import identity
 from sluice.engine.append import observing
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.staging.observe import observe_segments
 
 if TYPE_CHECKING:
@@ -28,42 +28,44 @@ class Watch:
     def __init__(self, plan: Plan, target: Store) -> None:
         self._total = plan.bytes
         self._target = target
-        self._ledgers = [
-            (stream, Ledger(target, stream.copy_id, stream.target)) for stream in plan.streams
+        self._journals = [
+            (stream, CopyJournal(target, stream.copy_id, stream.target)) for stream in plan.streams
         ]
 
     def measure(self) -> Progress:
         """Return the progress now."""
-        readings = [self._stream(stream, ledger) for stream, ledger in self._ledgers]
+        readings = [self._stream(stream, copy_journal) for stream, copy_journal in self._journals]
         return Progress(
             bytes=sum(done for done, _ in readings),
             total=self._total,
             published=all(published for _, published in readings),
         )
 
-    def _stream(self, plan: StreamPlan, ledger: Ledger) -> tuple[int, bool]:
+    def _stream(self, plan: StreamPlan, copy_journal: CopyJournal) -> tuple[int, bool]:
         """Return a stream's bytes in the target store, and whether all are published."""
-        found = staged_bytes(plan, ledger, self._target)
+        found = staged_bytes(plan, copy_journal, self._target)
         if found is not None:
             return found
         if plan.append:
-            return observing.progress(plan, ledger, self._target)
+            return observing.progress(plan, copy_journal, self._target)
         stream = self._target.describe(plan.target)
         tags = () if stream is None else stream.config.tags
         complete = identity.completed(tags, plan.copy_id) is not None
         return (plan.bytes if complete else 0), complete
 
 
-def staged_bytes(plan: StreamPlan, ledger: Ledger, target: Store) -> tuple[int, bool] | None:
+def staged_bytes(
+    plan: StreamPlan, copy_journal: CopyJournal, target: Store
+) -> tuple[int, bool] | None:
     """Return a stream's bytes that are staged or published, and whether all are published.
 
     None where it has no journal: the copy was not begun, or is done.
     """
-    journal = ledger.load()
+    journal = copy_journal.load()
     if journal is None:
         return None
     if plan.append:
-        return observing.progress(plan, ledger, target)
+        return observing.progress(plan, copy_journal, target)
     if journal.target is None:
         return 0, False
     # Bytes that the source has lost count as done, so the total stays the one shown at first.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.copy.plan import pinned
 from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress
@@ -24,7 +24,7 @@ from sluice.engine.copy.completion import whole
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.read_leases import release
 from sluice.engine.copy.runner import CopyRunner
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
 from sluice.errors import AbortRefused, InfrastructureError, InvalidSpec, StreamNotFound
 
@@ -151,7 +151,7 @@ def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store)
     """
     finish_abort(request.copy_id, request.target, target)
     remembered = request.move or any(source.archive for source in request.sources)
-    journal = Ledger(target, request.copy_id, request.target).load() if remembered else None
+    journal = CopyJournal(target, request.copy_id, request.target).load() if remembered else None
     try:
         if abort(request.copy_id, request.target, target):
             if journal is not None and sources is not None:
@@ -162,7 +162,7 @@ def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store)
         return _finish(request, sources=sources, target=target)
     if not (request.append or _ours(request, target)):
         return CopyEnded(How.NOTHING)
-    journal = Ledger(target, request.copy_id, request.target).load()
+    journal = CopyJournal(target, request.copy_id, request.target).load()
     if journal is not None and journal.target is not None:  # complete, but perhaps not sealed
         return _finish(request, sources=sources, target=target)
     swept = sweep(request.copy_id, request.target, target)
@@ -186,11 +186,11 @@ class _NoSlices:
 
 def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
     """Publish the remaining segments, and carry out the steps after that."""
-    ledger = Ledger(target, request.copy_id, request.target)
-    journal = ledger.load()
+    copy_journal = CopyJournal(target, request.copy_id, request.target)
+    journal = copy_journal.load()
     if journal is None:
         return CopyEnded(How.FINISHED)
-    if journal.plan.append and appends.leave_beginning(journal.plan, ledger, target):
+    if journal.plan.append and appends.leave_beginning(journal.plan, copy_journal, target):
         return CopyEnded(How.BEGINNING)
     nowhere = StoreAddress(uri="tcp://unused:0")
     count = 1 + max(source.store for source in journal.plan.sources)
@@ -198,7 +198,9 @@ def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
     runner = CopyRunner(
         plan,
         # All bytes are staged and verified, so no source is read. Any store can stand for one.
-        sources=[target if isinstance(one, Shelf) else one for one in sources or [target] * count],
+        sources=[
+            target if isinstance(one, ArchiveRoot) else one for one in sources or [target] * count
+        ],
         target=target,
         executor=_NoSlices(),
         patience=PUBLISH_PATIENCE,

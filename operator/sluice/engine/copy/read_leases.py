@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.archive.runs.leases import delete_leases, hold
-from sluice.archive.runs.shelf import Shelf
 from sluice.archive.runs.source import ArchivedStore
 from sluice.core.events.digest import CHUNK
 from sluice.core.values import identity
@@ -100,7 +100,7 @@ def release(plan: StreamPlan, places: Sequence[Place]) -> None:
     runs = [
         place.run(source.archive)
         for source in plan.sources
-        if source.archive is not None and isinstance(place := places[source.store], Shelf)
+        if source.archive is not None and isinstance(place := places[source.store], ArchiveRoot)
     ]
     Readings(plan.copy_id, runs).give_back()
 

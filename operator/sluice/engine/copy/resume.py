@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.engine.copy.abort import finish_abort, sweep
 from sluice.engine.copy.planning import check_plan
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 
 if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
@@ -38,7 +38,7 @@ def resume(plan: StreamPlan, target: Store) -> Resumed:
     digest = check_plan(plan, target)
     # Read the journal after the target. As long as there is one, steps are left to do after the
     # mark. Another driver may have begun it, and set the mark, since the check.
-    journal = Ledger(target, plan.copy_id, plan.target).load()
+    journal = CopyJournal(target, plan.copy_id, plan.target).load()
     if digest is None or (journal is not None and journal.target is not None):
         return Resumed(digest)
     sweep(plan.copy_id, plan.target, target)

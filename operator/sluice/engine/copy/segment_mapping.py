@@ -11,12 +11,12 @@ from sluice.errors import CopyAborted
 
 if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Store
 
 
 def bind(
-    plan: StreamPlan, first: tuple[int, ...], ledger: Ledger, store: Store, *, made: bool
+    plan: StreamPlan, first: tuple[int, ...], copy_journal: CopyJournal, store: Store, *, made: bool
 ) -> None:
     """Record which segments the target has and will have, if nothing is staged for them.
 
@@ -28,7 +28,7 @@ def bind(
     Args:
         plan: the copy.
         first: ids of the target's segments.
-        ledger: the copy's journal.
+        copy_journal: the copy's journal.
         store: the target store.
         made: whether the target was just made.
 
@@ -38,7 +38,7 @@ def bind(
     later = [[plan.segments[i].keys for i in later_ones] for later_ones in plan.generations[1:]]
     segments = (*first, *itertools.chain(*store.following(first, later)))
     remains = not made and has_staging(plan.copy_id, plan.target, segments, store)
-    loaded = ledger.load()
+    loaded = copy_journal.load()
     if loaded is None or loaded.target is not None:
         return
     if remains:
@@ -46,4 +46,4 @@ def bind(
         raise CopyAborted(
             f"{plan.target} was begun by a copy whose journal is lost; it was deleted"
         )
-    ledger.write([journal.target_record(segments)])
+    copy_journal.write([journal.target_record(segments)])

@@ -27,7 +27,7 @@ from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.copy.resume import resume
 from sluice.engine.copy.slices import CopySlice, VerifySlice
 from sluice.engine.copy.verify_progress import Checking
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.staging.staged import Staged
 from sluice.errors import StoreUnavailable
 
@@ -65,7 +65,7 @@ class StreamCopyWork:
         keep: bool = False,
     ) -> None:
         self.number = number
-        self.ledger = Ledger(target, plan.copy_id, plan.target)
+        self.journal = CopyJournal(target, plan.copy_id, plan.target)
         self._places = sources
         self.target = target
         # Both endings are made: another driver's plan may be recorded, and it says which to use.
@@ -92,7 +92,7 @@ class StreamCopyWork:
             return self.finished(resumed.digest) if resumed.settled else None
         if permit is not None:
             permit()
-        self._reading(self.ledger.begin(self.plan))  # another driver may have chosen another run
+        self._reading(self.journal.begin(self.plan))  # another driver may have chosen another run
         return None
 
     def _reading(self, plan: StreamPlan) -> None:
@@ -165,7 +165,7 @@ class StreamCopyWork:
                 if events is not None and index not in self._journal().events
             ]
         if records:
-            self.ledger.write(records)
+            self.journal.write(records)
         for index in ready:
             self.staged.mark_verified(index)
             del self._checked[self._evidence(index)]
@@ -243,7 +243,7 @@ class StreamCopyWork:
         Another attempt at the segment has another staging, and another run of the copy has another
         journal. Evidence counts for neither.
         """
-        return self.ledger.name, self.staged.name(index, 0)
+        return self.journal.name, self.staged.name(index, 0)
 
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan
@@ -312,7 +312,7 @@ class StreamCopyWork:
         if self.plan.verify and index not in self._journal().events:
             # Another driver may have recorded the count, and then set the mark, since this driver
             # read the journal. Read it again before the store's number is used.
-            self.ledger.load()
+            self.journal.load()
         events = self.segment_events(index)
         if events is None:
             raise StoreUnavailable(f"the events of segment {index} were not counted")
@@ -327,4 +327,4 @@ class StreamCopyWork:
     @property
     def staged(self) -> Staged:
         """The staging segments of this copy."""
-        return Staged(self.plan, self.ledger, self.target, self._ending.salt)
+        return Staged(self.plan, self.journal, self.target, self._ending.salt)

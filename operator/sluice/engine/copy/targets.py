@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sluice.core.copy.plan import StreamPlan
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Store
     from sluice.stores.reading import Stream
 
@@ -101,7 +101,7 @@ def settle(plan: StreamPlan, store: Store) -> None:
         _update(plan, _at_rest(plan, len(stream.tail)), store)
 
 
-def mend(plan: StreamPlan, ledger: Ledger, digest: str, store: Store) -> None:
+def mend(plan: StreamPlan, copy_journal: CopyJournal, digest: str, store: Store) -> None:
     """Restore the configuration of a target that was complete when this driver changed it.
 
     A store replaces a configuration unconditionally. A driver that is held up between looking and
@@ -110,16 +110,16 @@ def mend(plan: StreamPlan, ledger: Ledger, digest: str, store: Store) -> None:
 
     Args:
         plan: the plan.
-        ledger: the copy's journal. It is not loaded again.
+        copy_journal: the copy's journal. It is not loaded again.
         digest: the copy's digest.
         store: the target store.
     """
-    if ledger.is_there():
+    if copy_journal.is_there():
         return
     stream = store.describe(plan.target)
     if stream is None or set(stream.config.tags) != set(identity.owner_tags(plan.copy_id)):
         return  # the copy was aborted, or another driver has restored the configuration
-    if not ledger.is_there():  # else another run has begun after an abort
+    if not copy_journal.is_there():  # else another run has begun after an abort
         configure(plan, digest, store)
 
 

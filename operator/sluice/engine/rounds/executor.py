@@ -10,7 +10,7 @@ from sluice.engine.rounds.slices import run_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.engine.rounds.throttle import RateLimiter
@@ -87,7 +87,7 @@ class InlineExecutor:
     """
 
     sources: Sequence[Source]
-    target: Store | Shelf
+    target: Store | ArchiveRoot
     slots: int = 1
     pace: RateLimiter | None = None
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.archive.runs.archive import Archive
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.request import ArchiveRequest
@@ -38,9 +38,11 @@ class ArchivePlanner(LivePlanner):
         uri: the address of the source's store, for people.
     """
 
-    def __init__(self, request: ScopeRequest, source: Source, target: Shelf, uri: str) -> None:
+    def __init__(
+        self, request: ScopeRequest, source: Source, target: ArchiveRoot, uri: str
+    ) -> None:
         super().__init__(request, source)
-        self._shelf = target
+        self._root = target
         self._uri = uri
 
     def there(self) -> list[str]:
@@ -50,13 +52,13 @@ class ArchivePlanner(LivePlanner):
             InvalidSpec: the folder is an archive itself.
         """
         folder = self.request.target
-        if self._shelf.archive(folder, field=FOLDER_FIELD).head() is not None:
+        if self._root.archive(folder, field=FOLDER_FIELD).head() is not None:
             raise InvalidSpec(
                 f"{folder or 'the place'} is an archive, and no archive lies in another",
                 field=FOLDER_FIELD,
                 remedy="Name a folder of its own for the archives of the scope.",
             )
-        return self._shelf.names(folder)
+        return self._root.names(folder)
 
     def bind(self, fresh: Sequence[Fresh]) -> None:
         """Plan a run of each stream's archive."""
@@ -81,7 +83,7 @@ class ArchivePlanner(LivePlanner):
     def _stand(self, one: Chosen) -> Item | StreamResult | Fresh | None:
         wanted = self._wanted(one)
         try:
-            archive = archive_of(wanted, self._shelf)
+            archive = archive_of(wanted, self._root)
             # Read the notes before the head: a driver deletes them once the head lists the run.
             plan = noted_plan(Notes(archive.objects, wanted.copy_id).read_on())
             head = archive.head()
@@ -102,7 +104,7 @@ class ArchivePlanner(LivePlanner):
 
     def _has_made(self, target: str, stream: str) -> bool:
         wanted = self.request.run_of(stream, target)
-        archive = archive_of(wanted, self._shelf)
+        archive = archive_of(wanted, self._root)
         return last_of(archive, archive.head(), wanted.copy_id) is not None
 
     def _plan(self, one: Fresh) -> ArchivePlan | StreamResult:
@@ -110,7 +112,7 @@ class ArchivePlanner(LivePlanner):
         wanted = self._wanted(one.chosen)
         self._take()
         try:
-            return make_archive_plan(wanted, self.source, archive_of(wanted, self._shelf))
+            return make_archive_plan(wanted, self.source, archive_of(wanted, self._root))
         except SluiceError as error:
             if is_for_all(error):
                 raise
@@ -122,9 +124,9 @@ class ArchivePlanner(LivePlanner):
         return self.request.run_of(*one, store=self._uri)
 
 
-def archive_of(wanted: ArchiveRequest, shelf: Shelf) -> Archive:
+def archive_of(wanted: ArchiveRequest, root: ArchiveRoot) -> Archive:
     """Return the archive of one stream of a scope."""
-    return shelf.archive(wanted.path, field="spec.rename")
+    return root.archive(wanted.path, field="spec.rename")
 
 
 def entry_of(head: Head | None, work: str) -> RunEntry | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.documents import MOST_SHORT, decode, encode
 from sluice.core.archive.scope_note import (
     ScopeNote,
@@ -163,14 +163,14 @@ class ScopeNotes(ScopeRecords, NoteTrail):
     """The log of one scope's copy in a folder of archives.
 
     Args:
-        shelf: the place that holds the folder.
+        root: the place that holds the folder.
         scope_id: the identity of the whole copy.
         folder: the folder's path.
     """
 
-    def __init__(self, shelf: Shelf, scope_id: str, folder: str) -> None:
+    def __init__(self, root: ArchiveRoot, scope_id: str, folder: str) -> None:
         ScopeRecords.__init__(self)
-        objects = shelf.archive(folder, field="spec.target.archive.path").objects
+        objects = root.archive(folder, field="spec.target.archive.path").objects
         NoteTrail.__init__(self, objects, scope_id)
 
 
@@ -182,6 +182,6 @@ def log_of(target: Place, scope_id: str, goal: str) -> ScopeRecords:
         scope_id: the identity of the whole copy.
         goal: the target's scope, or the path of the folder of archives.
     """
-    if isinstance(target, Shelf):
+    if isinstance(target, ArchiveRoot):
         return ScopeNotes(target, scope_id, goal)
     return ScopeLog(target, scope_id, goal)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope import selection
@@ -218,12 +218,12 @@ def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanne
             or archives are to be moved.
     """
     (address, origin), (_, goal) = source, target
-    if isinstance(origin, Shelf) != (request.restore is not None):
+    if isinstance(origin, ArchiveRoot) != (request.restore is not None):
         raise wrong_kind(request.source, "spec.source", archives=request.restore is not None)
-    if isinstance(goal, Shelf) != (request.archive is not None):
+    if isinstance(goal, ArchiveRoot) != (request.archive is not None):
         raise wrong_kind(request.target, "spec.target", archives=request.archive is not None)
-    if isinstance(origin, Shelf):
-        if isinstance(goal, Shelf):
+    if isinstance(origin, ArchiveRoot):
+        if isinstance(goal, ArchiveRoot):
             raise InvalidSpec(
                 "archives are not copied to archives",
                 field="spec.target.archive",
@@ -238,7 +238,7 @@ def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanne
             )
         assert request.restore is not None  # noqa: S101 - for the type checker
         return RestorePlanner(request, request.restore, origin, goal)
-    if isinstance(goal, Shelf):
+    if isinstance(goal, ArchiveRoot):
         return ArchivePlanner(request, origin, goal, address.uri)
     return CopyPlanner(request, origin, goal)
 

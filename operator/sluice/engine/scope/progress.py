@@ -9,10 +9,10 @@ from sluice.core.scope.progress import Progress
 from sluice.core.scope.scope import StreamState
 from sluice.core.workloads.scope_log import ScopeState, run_of
 from sluice.engine.access import parallel
-from sluice.engine.access.source_runs import live, shelf
+from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.query import ArchiveWatch
 from sluice.engine.copy.progress import staged_bytes
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.scope.object_log import log_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ScopeWatch:
         self._plan = plan
         self._target = target
         self._log = log_of(target, plan.scope.scope_id, plan.scope.target)
-        self._readers: dict[str, Ledger | ArchiveWatch] = {}
+        self._readers: dict[str, CopyJournal | ArchiveWatch] = {}
         self._begun: set[str] = set()
 
     def measure(self) -> Progress:
@@ -89,10 +89,10 @@ class ScopeWatch:
             for plan in looked_at
         }
 
-    def _reader(self, plan: Item) -> Ledger | ArchiveWatch:
+    def _reader(self, plan: Item) -> CopyJournal | ArchiveWatch:
         if isinstance(plan, StreamPlan):
-            return Ledger(live(self._target), plan.copy_id, plan.target)
-        return ArchiveWatch(plan, shelf(self._target))
+            return CopyJournal(live(self._target), plan.copy_id, plan.target)
+        return ArchiveWatch(plan, root(self._target))
 
 
 class UnplannedScopeWatch:

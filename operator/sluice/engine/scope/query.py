@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.core.scope.selection import Chosen
@@ -23,7 +23,7 @@ from sluice.engine.archive.moving import rest_of
 from sluice.engine.archive.query import delete_notes
 from sluice.engine.copy.completion import whole
 from sluice.engine.copy.query import How, end
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.scope import moving
 from sluice.engine.scope.archive_planner import archive_of, done, entry_of
 from sluice.engine.scope.copy_planner import copied
@@ -130,7 +130,7 @@ def _checked(request: ScopeRequest, source: Place, target: Place, ended: ScopeEn
 
 def _there(request: ScopeRequest, target: Place) -> frozenset[str]:
     """Return the names of the streams in the target's scope, or of the archives in its folder."""
-    if isinstance(target, Shelf):
+    if isinstance(target, ArchiveRoot):
         return frozenset(target.names(request.target))
     try:
         return frozenset(target.list_streams(request.target, internal=True))
@@ -163,7 +163,7 @@ def _found(
     request: ScopeRequest, result: StreamResult, plan: Item | None, source: Place, target: Place
 ) -> StreamResult | None:
     """Return a stream's result as its target tells it; None if the target is not complete."""
-    if isinstance(target, Shelf):
+    if isinstance(target, ArchiveRoot):
         one = Chosen(result.stream, result.target)
         archive = archive_of(request.run_of(*one), target)
         return done(request, one, archive, archive.head(), live(source))
@@ -326,14 +326,14 @@ def _end(
 ) -> How | SluiceError:
     """End one stream's copy. Return an error of this stream, so that others are ended as well."""
     try:
-        if isinstance(target, Shelf):
+        if isinstance(target, ArchiveRoot):
             if result.target not in there:
                 return How.NOTHING
             return _end_archiving(request, source, target, result)
         wanted = request.of(result.stream, result.target)
         if (
             result.target not in there
-            and not Ledger(target, wanted.copy_id, wanted.target).is_there()
+            and not CopyJournal(target, wanted.copy_id, wanted.target).is_there()
         ):
             return How.NOTHING  # not begun, which may hold for thousands of streams
         return end(wanted, sources=None if source is None else [source], target=target).how
@@ -342,7 +342,7 @@ def _end(
 
 
 def _end_archiving(
-    request: ScopeRequest, source: Place | None, target: Shelf, result: StreamResult
+    request: ScopeRequest, source: Place | None, target: ArchiveRoot, result: StreamResult
 ) -> How:
     """End the unfinished runs of a stream's archive. Recorded runs stay."""
     wanted = request.run_of(result.stream, result.target)

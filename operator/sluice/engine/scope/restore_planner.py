@@ -20,7 +20,7 @@ from sluice.errors import ArchiveNotFound, InvalidSpec, SluiceError
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.scope.request import RestoreFrom, ScopeRequest
     from sluice.core.scope.selection import Choice
@@ -46,12 +46,12 @@ class RestorePlanner(ToScope):
     """
 
     def __init__(
-        self, request: ScopeRequest, wanted: RestoreFrom, source: Shelf, target: Store
+        self, request: ScopeRequest, wanted: RestoreFrom, source: ArchiveRoot, target: Store
     ) -> None:
         super().__init__(request)
         self.target = target
         self._wanted = wanted
-        self._shelf = source
+        self._root = source
         self._found: dict[str, _Found] = {}
 
     def choose(self, *, one_store: bool) -> Choice:
@@ -112,25 +112,25 @@ class RestorePlanner(ToScope):
             InvalidSpec: the folder is an archive itself.
         """
         folder = self.request.source
-        if self._shelf.archive(folder, field=FOLDER_FIELD).head() is not None:
+        if self._root.archive(folder, field=FOLDER_FIELD).head() is not None:
             raise InvalidSpec(
                 f"{folder or 'the place'} is an archive, and not a folder of archives",
                 field=FOLDER_FIELD,
                 remedy="Restore it with a StreamCopy, or name the folder that it lies in.",
             )
-        names = self._shelf.names(folder)
+        names = self._root.names(folder)
         found = dict(zip(names, parallel.each(self._look, names), strict=True))
         self._found = {name: one for name, one in found.items() if one is not None}
         if not self._found:
             raise ArchiveNotFound(
-                f"there are no archives in the folder {folder!r} of {self._shelf.uri}",
+                f"there are no archives in the folder {folder!r} of {self._root.uri}",
                 field=FOLDER_FIELD,
             )
         return list(self._found)
 
     def _look(self, name: str) -> _Found | None:
         """Find the run of an archive to read. Return None if there is no archive of the name."""
-        archive, until = self._shelf.archive(self._path(name)), self._wanted.until
+        archive, until = self._root.archive(self._path(name)), self._wanted.until
         try:
             head = archive.head()
             if head is None:
@@ -163,7 +163,7 @@ class RestorePlanner(ToScope):
         if not isinstance(entry, RunEntry):
             return None if isinstance(entry, SluiceError) else ()
         try:
-            return open_run(self._shelf, self._path(name), entry).manifest.config.tags
+            return open_run(self._root, self._path(name), entry).manifest.config.tags
         except SluiceError as error:
             if is_for_all(error):
                 raise
@@ -174,7 +174,7 @@ class RestorePlanner(ToScope):
         wanted = self.request.of(*one.chosen)
         (source,) = wanted.sources
         try:
-            run = open_run(self._shelf, self._path(one.chosen.stream), entry)
+            run = open_run(self._root, self._path(one.chosen.stream), entry)
             pinned = pin(source, run, wanted.on_truncation)
             changes = {"sources": (pinned,), "part_bytes": part_bytes, "tasks": 1}
             return make_plan(wanted.model_copy(update=changes), [run], append=one.append)

@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.archive.formats.piece import OBJECT
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.archive.runs.source import ArchivedStore
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.events.digest import CHUNK
 from sluice.engine.access import parallel
-from sluice.engine.access.source_runs import live, run_stores, shelf
+from sluice.engine.access.source_runs import live, root, run_stores
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.moving import ArchiveMove
 from sluice.engine.copy.read_leases import Readings
@@ -50,7 +50,7 @@ class ScopeStreams:
         self._sources = sources
         self._target = target
         self._clock = clock
-        self._restores = any(isinstance(one, Shelf) for one in sources)
+        self._restores = any(isinstance(one, ArchiveRoot) for one in sources)
         self._held_at = clock.monotonic()
         self._held: dict[int, tuple[str, ...]] = {}
 
@@ -68,14 +68,14 @@ class ScopeStreams:
         item = self._plan.items[place]
         if isinstance(item, StreamPlan):
             return StreamCopyWork(item, place, self._sources, live(self._target))
-        archive = shelf(self._target).archive(item.path)
+        archive = root(self._target).archive(item.path)
         run = ArchiveCopy(item, [live(one) for one in self._sources], archive, place)
         return ArchiveMove(run) if self._plan.scope.move else run
 
     @property
     def unit(self) -> int:
         """Bytes after which a task can end; see Rounds."""
-        return OBJECT if isinstance(self._target, Shelf) else CHUNK
+        return OBJECT if isinstance(self._target, ArchiveRoot) else CHUNK
 
     def inline(self, undertaking: Work[Any, Any], slots: int, pace: RateLimiter) -> InlineExecutor:
         """Return an executor that runs slices of one stream in the calling thread."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.observed import Observed
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.steps import Step
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.engine.staging.staged import Staged
     from sluice.stores.base import Source, Store
 
@@ -20,12 +20,12 @@ class StagedStream(Protocol):
 
     Attributes:
         plan: the copy's plan. An ending replaces it with the plan that the journal has amended.
-        ledger: its journal.
+        journal: its journal.
         sources: the stores to read from, as the plan numbers them.
     """
 
     plan: StreamPlan
-    ledger: Ledger
+    journal: CopyJournal
     sources: Sequence[Source]
 
     @property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import StreamName
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Source, Store
 
 
@@ -76,18 +76,23 @@ def part_names(store: Store, plan: StreamPlan, bound: Sequence[int]) -> list[lis
 
 
 def observe(
-    plan: StreamPlan, ledger: Ledger, stores: Sequence[Source], target: Store, *, tries: int = TRIES
+    plan: StreamPlan,
+    copy_journal: CopyJournal,
+    stores: Sequence[Source],
+    target: Store,
+    *,
+    tries: int = TRIES,
 ) -> Observed:
     """Observe a copy once, in the order that the module's docstring explains.
 
     Args:
         plan: the plan.
-        ledger: its journal.
+        copy_journal: its journal.
         stores: the stores of the sources.
         target: the target store.
         tries: how often to look again because another driver has gone on meanwhile.
     """
-    journal = ledger.load()
+    journal = copy_journal.load()
     if journal is not None:
         plan = journal.current
     segments: tuple[SeenStaging, ...] = ()
@@ -97,11 +102,11 @@ def observe(
     if described is None and journal is not None:
         # Read the journal again. An abort deletes the target first and the journal last. A target
         # that was made and completed since has no journal any more.
-        bound, journal = journal.target, ledger.load()
+        bound, journal = journal.target, copy_journal.load()
         if journal is not None and journal.target != bound:
             # Another driver has made and bound the target since. Old and new state together would
             # look as if the target had been deleted.
-            return observe(plan, ledger, stores, target, tries=tries)
+            return observe(plan, copy_journal, stores, target, tries=tries)
         if journal is None:
             described = target.describe(plan.target)
     seen_target = None
@@ -113,8 +118,12 @@ def observe(
             restless=described.config.scaling.type is not ScaleType.FIXED,
             sealed=described.sealed,
         )
-    if tries and journal is not None and _has_moved_on(journal, ledger, seen_target, segments):
-        return observe(plan, ledger, stores, target, tries=tries - 1)
+    if (
+        tries
+        and journal is not None
+        and _has_moved_on(journal, copy_journal, seen_target, segments)
+    ):
+        return observe(plan, copy_journal, stores, target, tries=tries - 1)
     sources = None
     if any(
         state.published is None and state.verified != segment.length and segment.length
@@ -134,7 +143,7 @@ def observe(
 
 def _has_moved_on(
     journal: Journal,
-    ledger: Ledger,
+    copy_journal: CopyJournal,
     target: SeenTarget | None,
     segments: Sequence[SeenStaging],
 ) -> bool:
@@ -150,7 +159,7 @@ def _has_moved_on(
             return True
     if plan.on_truncation == "Fail" and not plan.move:
         return False
-    now = ledger.load()
+    now = copy_journal.load()
     return now is None or (now.amended, now.drained) != (journal.amended, journal.drained)
 
 

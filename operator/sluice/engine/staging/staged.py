@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sluice.core.copy.plan import Part, StreamPlan
-    from sluice.engine.journal.ledger import Ledger
+    from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Store
 
 
@@ -23,25 +23,25 @@ class Staged:
 
     Args:
         plan: what is copied.
-        ledger: its journal, loaded.
+        copy_journal: its journal, loaded.
         target: the target store.
         salt: returns a segment's salt of staging names, which differs between attempts.
     """
 
     def __init__(
-        self, plan: StreamPlan, ledger: Ledger, target: Store, salt: Callable[[int], str]
+        self, plan: StreamPlan, copy_journal: CopyJournal, target: Store, salt: Callable[[int], str]
     ) -> None:
         self._plan = plan
-        self._ledger = ledger
+        self._journal = copy_journal
         self._target = target
         self._salt = salt
 
     @property
     def journal(self) -> journal.Journal:
         """The journal as it was read last. Raises NoSuchSegment if it is gone."""
-        loaded = self._ledger.loaded
+        loaded = self._journal.loaded
         if loaded is None:
-            raise NoSuchSegment("the copy's journal is gone", segment=self._ledger.name)
+            raise NoSuchSegment("the copy's journal is gone", segment=self._journal.name)
         return loaded
 
     @property
@@ -95,7 +95,7 @@ class Staged:
         target = self._target.segment_name(self._plan.target, self.bound[index])
         published = identity.publish_attribute(self._plan.copy_id)
         if self._target.attributes([(target, published)]) == [None]:
-            self._ledger.write(
+            self._journal.write(
                 [journal.amend_record(index, self._plan.segments[index].edition, to)]
             )
 

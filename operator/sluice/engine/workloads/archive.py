@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.plan import ArchiveRunPlan
 from sluice.core.workloads.unplanned import UnplannedArchiveRun
-from sluice.engine.access.source_runs import live, shelf
+from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.erase import erase_archive
 from sluice.engine.archive.planning import PATH_FIELD, begun, resolve_archive
 from sluice.engine.archive.query import ArchiveWatch, abandon_archive, ask_archive, told_of
@@ -57,7 +57,7 @@ class ArchiveWorkload:
             plan = UnplannedArchiveRun(sources=(source[0],), target=target[0], archiving=request)
             return told or Planned(plan=plan)
         return ask_archive(
-            request, source=located_live(source), target=(target[0], shelf(target[1]))
+            request, source=located_live(source), target=(target[0], root(target[1]))
         )
 
     def plan(
@@ -83,7 +83,7 @@ class ArchiveWorkload:
     def watch(self, plan: Plan, target: Place) -> Measures:
         """Return what measures the run's progress; it shows none if only the driver can plan."""
         if isinstance(plan, ArchiveRunPlan):
-            return ArchiveWatch(plan.archive, shelf(target))
+            return ArchiveWatch(plan.archive, root(target))
         return Unseen()
 
     def abandon(
@@ -97,11 +97,11 @@ class ArchiveWorkload:
 
         The operator cannot look into volumes. There, the sweep of a later run deletes the notes.
         """
-        return "nothing" if is_volume(target) else abandon_archive(self.request, shelf(target))
+        return "nothing" if is_volume(target) else abandon_archive(self.request, root(target))
 
     def erase(self, target: Place) -> Erased:
         """Delete the archive, as far as one call's time allows."""
-        return erase_archive(self.request, shelf(target))
+        return erase_archive(self.request, root(target))
 
     def _archive(self, place: Place) -> Archive:
-        return shelf(place).archive(self.request.path, field=PATH_FIELD)
+        return root(place).archive(self.request.path, field=PATH_FIELD)

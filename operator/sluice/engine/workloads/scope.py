@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.core.workloads.plan import ScopeCopyPlan, refusal
 from sluice.core.workloads.unplanned import UnplannedScopeCopy
-from sluice.engine.access.source_runs import live, shelf
+from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.erase import Erased
 from sluice.engine.scope.progress import ScopeWatch, UnplannedScopeWatch
 from sluice.engine.scope.query import abandon_scope, ask_scope, plan_run
@@ -91,10 +91,10 @@ class ScopeWorkload:
         return Erased()
 
     def _source(self, place: Place) -> Place:
-        return live(place) if self.request.restore is None else shelf(place)
+        return live(place) if self.request.restore is None else root(place)
 
     def _target(self, place: Place) -> Place:
-        return live(place) if self.request.archive is None else shelf(place)
+        return live(place) if self.request.archive is None else root(place)
 
 
 def made_by_driver(watch: Measures) -> Plan | None:

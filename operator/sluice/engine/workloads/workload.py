@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.scope.progress import Progress
 from sluice.core.values.model import VOLUME
 from sluice.engine.access.source_runs import live
@@ -122,7 +122,7 @@ def in_volumes(places: Sequence[Located]) -> bool:
 
 def is_volume(place: Place) -> bool:
     """Tell whether a place is a volume."""
-    return isinstance(place, Shelf) and place.uri.startswith(VOLUME)
+    return isinstance(place, ArchiveRoot) and place.uri.startswith(VOLUME)
 
 
 def located_live(located: Located) -> tuple[StoreAddress, Store]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import structlog
 
 from sluice.api.fields.backends import Holds, named
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.documents import MOST_SHORT
 from sluice.engine.access.connect import archives
 from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
@@ -45,7 +45,7 @@ class _Open:
 
     def close(self) -> None:
         """Close the connection. Places for archives keep nothing open."""
-        if not isinstance(self.place, Shelf):
+        if not isinstance(self.place, ArchiveRoot):
             self.place.close()
 
 
@@ -84,7 +84,7 @@ class Connections:
             InvalidSpec: the address is a place for archives.
         """
         found = await self.place(namespace, address, strict=strict)
-        if isinstance(found, Shelf):
+        if isinstance(found, ArchiveRoot):
             raise InvalidSpec(
                 f"{address.uri} is a store of archives, and holds no live streams",
                 remedy=f"Name a StreamStore of kind {' or '.join(named(Holds.LIVE))}.",
@@ -154,7 +154,7 @@ class Connections:
         if address.kind.holds is Holds.LIVE:
             return connect(address, self._settings, credentials=keys.credentials, told=self._told)
         if address.kind.mounted:
-            return Shelf(address.uri, unseen)
+            return ArchiveRoot(address.uri, unseen)
         if keys.s3 is None and not self._ambient:
             raise InvalidSpec(
                 f"{address.uri} names no Secret, and the operator opens no bucket as itself",

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sluice.api.kinds.streamstore import StreamStore
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.reconcile.store import AWAY, interval
 from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
@@ -109,7 +109,7 @@ class Probes:
 
 def _health(place: Place) -> StoreHealth:
     """Probe a live store, or measure how long a place for archives takes to answer."""
-    if not isinstance(place, Shelf):
+    if not isinstance(place, ArchiveRoot):
         return place.probe()
     begun = time.monotonic()
     place.probe()

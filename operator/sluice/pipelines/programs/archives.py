@@ -102,7 +102,7 @@ def plan_archive_job(job: ArchiveJob, stores: Stores) -> PlannedArchive:
 
 def archive_of(job: ArchiveJob, stores: Stores) -> Archive:
     """Return the archive that a job writes to."""
-    return stores.shelf(job.target).archive(job.request.path, field="spec.destination.path")
+    return stores.root(job.target).archive(job.request.path, field="spec.destination.path")
 
 
 def tidy(archive: Archive, retention: Retention, *, maker: Maker | None) -> None:

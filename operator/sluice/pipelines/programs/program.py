@@ -16,7 +16,7 @@ from sluice.engine.copy.abort import abort, finish_abort, sweep
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.read_leases import release
 from sluice.engine.copy.report import Outcome, StreamReport
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.rounds.limits import Limits
 from sluice.stores.connect import connect
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.api.kinds.streamcopy import StreamCopy
     from sluice.api.kinds.streamstore import StreamStore
     from sluice.api.load import Resources
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.config import Settings
     from sluice.core.copy.planner import CopyRequest
     from sluice.core.values.model import StoreAddress
@@ -56,7 +56,7 @@ class Stores:
         self._settings = settings
         self._open: dict[StoreAddress, Store] = {}
         self._runs: dict[StoreAddress, Source] = {}
-        self._shelves: dict[StoreAddress, Shelf] = {}
+        self._roots: dict[StoreAddress, ArchiveRoot] = {}
 
     def __enter__(self) -> Self:
         """Enter the block. Each store is opened when it is first used."""
@@ -81,15 +81,15 @@ class Stores:
             self._runs[address] = open_source(address, self._settings)
         return self._runs[address]
 
-    def shelf(self, address: StoreAddress) -> Shelf:
+    def root(self, address: StoreAddress) -> ArchiveRoot:
         """Return the place for archives at an address."""
-        if address not in self._shelves:
-            self._shelves[address] = archives(address, self._settings)
-        return self._shelves[address]
+        if address not in self._roots:
+            self._roots[address] = archives(address, self._settings)
+        return self._roots[address]
 
     def place(self, address: StoreAddress) -> Place:
         """Return the place at a StreamStore's address: a live store, or a place for archives."""
-        return self.shelf(address) if address.kind.holds is Holds.ARCHIVES else self[address]
+        return self.root(address) if address.kind.holds is Holds.ARCHIVES else self[address]
 
 
 def jobs(
@@ -254,7 +254,7 @@ def abort_job(job: Job, stores: Stores) -> bool:
         AbortRefused: publishing has begun.
     """
     request, target = job.request, stores[job.target]
-    journal = Ledger(target, request.copy_id, request.target).load()
+    journal = CopyJournal(target, request.copy_id, request.target).load()
     done = abort(request.copy_id, request.target, target)
     if done and journal is not None and any(one.archive for one in journal.plan.sources):
         release(journal.plan, [stores.place(address) for address in job.sources])

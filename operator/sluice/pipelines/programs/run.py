@@ -187,13 +187,13 @@ def run_archive(
         SparkLost, SluiceError: see `run_plan`.
     """
     archive = plan.archive
-    shelf, sources = stores.shelf(plan.target), [stores.source(one) for one in plan.sources]
-    here = InlineExecutor(sources, shelf, pace=RateLimiter(lambda: limits().bytes_per_second))
+    root, sources = stores.root(plan.target), [stores.source(one) for one in plan.sources]
+    here = InlineExecutor(sources, root, pace=RateLimiter(lambda: limits().bytes_per_second))
     with tasks.of(plan) as executor:
         runner = ArchiveRunner(
             archive,
             sources=sources,
-            shelf=shelf,
+            root=root,
             executor=here if _is_small(plan) else executor,
             limits=limits,
             listener=listener,
@@ -202,7 +202,7 @@ def run_archive(
         )
         (report,) = runner.run()
     if report.error is None:
-        tidy(shelf.archive(archive.path), retention(), maker=archive.maker)
+        tidy(root.archive(archive.path), retention(), maker=archive.maker)
     return report
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from sluice.archive.runs.shelf import Shelf
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
     from sluice.engine.rounds.slices import Ends, Slice, SliceResult
@@ -56,7 +56,7 @@ def _source(work: Slice, sources: Sequence[StoreAddress], settings: Settings) ->
 
 
 @cache
-def _target(address: StoreAddress, settings: Settings) -> Store | Shelf:
+def _target(address: StoreAddress, settings: Settings) -> Store | ArchiveRoot:
     """Return this worker process's target: a store, or a place for archives."""
     return archives(address, settings) if address.holds_archives else connect(address, settings)
 

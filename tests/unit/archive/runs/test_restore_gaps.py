@@ -74,7 +74,7 @@ def test_what_nobody_knows_of_a_segment_is_told() -> None:
     assert env.restored == env.then[1]
     end = len(env.then[1][0])
     assert [(one.source, one.end) for one in report.segments if one.torn] == [(0, end)]
-    found = ask(request, sources=[(ADDRESS, env.shelf)], target=(ADDRESS, store), known=plan)
+    found = ask(request, sources=[(ADDRESS, env.root)], target=(ADDRESS, store), known=plan)
     assert isinstance(found, Complete)
     assert found.gaps == (CopyGap(0, 0, end, None),)
 

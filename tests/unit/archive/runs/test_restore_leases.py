@@ -45,7 +45,7 @@ def test_the_lease_is_held_while_a_run_is_read_and_given_back() -> None:
 def begin_reading(env: Env, store: ModelStore, plan: StreamPlan) -> None:
     """Do what a driver does that is killed before it reads the first byte."""
     copy = env.runner(store, plan)._runs[0].copy
-    copy.plan = copy.ledger.begin(copy.plan)  # type: ignore[attr-defined]
+    copy.plan = copy.journal.begin(copy.plan)  # type: ignore[attr-defined]
     while not isinstance(step := copy.look(), Transfer):
         copy.perform(step)
 
@@ -79,7 +79,7 @@ def test_the_end_of_a_driver_keeps_the_lease_of_another_one() -> None:
     head = env.archive.head()
     assert head is not None
     last = head.runs[-1]
-    source = env.shelf.run(ArchivedRun(path=PATH, run=last.run, sha256=last.sha256))
+    source = env.root.run(ArchivedRun(path=PATH, run=last.run, sha256=last.sha256))
     leases = []
     drivers = [Readings("ab" * 16, [source]) for _ in range(3)]
     for driver in drivers:
@@ -100,7 +100,7 @@ def test_an_aborted_restore_gives_its_lease_back() -> None:
     plan = env.plan(store, env.request())
     begin_reading(env, store, plan)
     assert list(env.objects.list(LEASES))
-    assert end(env.request(), sources=[env.shelf], target=store).how is How.DROPPED
+    assert end(env.request(), sources=[env.root], target=store).how is How.DROPPED
     assert list(env.objects.list(LEASES)) == []
     env.assert_nothing_is_there()
 

@@ -74,7 +74,7 @@ def test_of_drivers_that_have_chosen_two_runs_both_read_the_recorded_one() -> No
     env.take()
     second = env.plan(store, env.request())
     assert second.sources != first.sources
-    env.runner(store, first)._runs[0].copy.ledger.begin(first)
+    env.runner(store, first)._runs[0].copy.journal.begin(first)
     runner = env.runner(store, second)
     (report,) = runner.run()
     assert report.outcome is Outcome.COPIED, report.error
@@ -91,13 +91,13 @@ def test_what_was_begun_stays_with_its_run() -> None:
     assert plan.sources[0].archive is not None
     assert plan.sources[0].archive.run == 1
     runner = env.runner(store, plan)
-    runner._runs[0].copy.ledger.begin(plan)
+    runner._runs[0].copy.journal.begin(plan)
     env.take()
     assert env.plan(store, env.request()) == plan
     assert env.restore().outcome is Outcome.COPIED
     assert env.restored == env.then[0]
     env.objects.held.clear()
-    assert resolve(env.request(), [env.shelf], store).digest is not None
+    assert resolve(env.request(), [env.root], store).digest is not None
 
 
 def test_a_store_of_archives_that_is_away_is_waited_for() -> None:
@@ -153,7 +153,7 @@ def test_a_driver_is_killed_at_every_call() -> None:
             env.runner(dying, env.plan(dying, env.request())).run()
         except Killed:
             env.take()
-            if resolve(env.request(), [env.shelf], ModelStore(env.world)).digest is None:
+            if resolve(env.request(), [env.root], ModelStore(env.world)).digest is None:
                 report = env.restore()
                 assert report.outcome is Outcome.COPIED, report.error
             assert env.restored in env.then

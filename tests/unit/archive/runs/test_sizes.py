@@ -10,8 +10,8 @@ import pytest
 from sluice.archive.runs import archive as archives
 from sluice.archive.runs import notes as noted
 from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.archive.runs.notes import Notes
-from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import Format, NoteName, head_name
 from sluice.core.archive.notes import Note, PutNote
@@ -19,7 +19,7 @@ from sluice.core.values.model import ArchivedRun
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.query import ArchiveWatch
 from sluice.errors import ArchiveDamaged, PlanTooLarge
-from support.engine.archive_runs import REQUEST, shelf_of
+from support.engine.archive_runs import REQUEST, root_of
 from support.engine.archives import Source, take
 from support.engine.sources import put_source
 from support.model import ModelStore, World
@@ -50,7 +50,7 @@ def test_a_manifest_is_read_up_to_the_length_that_there_is_memory_for(
     entry = head.runs[0]
     run = ArchivedRun(path="", run=entry.run, sha256=entry.sha256)
     for most in (entry.size - 1, entry.size):
-        small = Shelf("s3://it", lambda _: objects, most=most).archive()
+        small = ArchiveRoot("s3://it", lambda _: objects, most=most).archive()
         for read in (lambda: small.manifest(entry), lambda: small.pinned(run)):  # noqa: B023
             with pytest.raises(PlanTooLarge, match=entry.name) as caught:
                 read()
@@ -105,7 +105,7 @@ def test_whoever_watches_a_run_keeps_none_of_its_notes() -> None:
             update={"segments": (segment.model_copy(update={"end": count * 100}),)}
         )
         write_notes(objects, plan, count)
-        watch = ArchiveWatch(plan, shelf_of(objects))
+        watch = ArchiveWatch(plan, root_of(objects))
         tracemalloc.start()
         assert watch.measure().bytes == count * 100
         peaks.append(tracemalloc.get_traced_memory()[1])

@@ -27,11 +27,11 @@ def keys(folder: Path) -> Settings:
 
 def test_a_bucket_is_opened_with_the_keys_of_its_secret(tmp_path: Path) -> None:
     """The keys are read from the folder of credentials and shown by nothing."""
-    shelf = archives(BUCKET, keys(tmp_path))
-    objects = shelf.archive("team/orders").objects
+    root = archives(BUCKET, keys(tmp_path))
+    objects = root.archive("team/orders").objects
     assert isinstance(objects, S3Objects)
     assert repr(objects) == "S3Objects('s3://bucket/some/prefix/team/orders')"
-    assert "hidden" not in f"{shelf!r}{vars(objects)}"
+    assert "hidden" not in f"{root!r}{vars(objects)}"
 
 
 @pytest.mark.parametrize("missing", ["accessKeyId", "secretAccessKey"])

@@ -21,7 +21,7 @@ from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.progress import Watch
 from sluice.engine.copy.query import abandon, ask
 from sluice.engine.copy.report import Outcome
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
 from sluice.engine.verify.compare import Subject, match_copy
 from sluice.errors import InvalidSpec, StoreBusy
@@ -270,7 +270,7 @@ def test_a_driver_that_is_overtaken_while_it_looks_does_not_take_what_is_done_fo
     slow = driven(world, MergeIntoTransaction)
     store = ModelStore(world)
 
-    class Overtaken(Ledger):
+    class Overtaken(CopyJournal):
         def load(self) -> Journal | None:
             before = super().load()
             if TransactionState.COMMITTED not in _states(world):
@@ -279,8 +279,8 @@ def test_a_driver_that_is_overtaken_while_it_looks_does_not_take_what_is_done_fo
                 store.delete_stream(SOURCE)
             return before
 
-    ledger = Overtaken(store, APPEND.copy_id, TARGET)
-    seen = observing.observe(slow.plan, ledger, [store], store)
+    copy_journal = Overtaken(store, APPEND.copy_id, TARGET)
+    seen = observing.observe(slow.plan, copy_journal, [store], store)
     assert isinstance(next_step(slow.plan, seen), RecordCommitted)
     assert appended(world, contents) == [1 for content in contents if content]
 

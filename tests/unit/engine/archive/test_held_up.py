@@ -18,7 +18,7 @@ from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.retention import retain
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import CopyAborted, StoreBusy
-from support.engine.archive_runs import LIMITS, MAKER, PATH, REQUEST, archive_once, shelf_of
+from support.engine.archive_runs import LIMITS, MAKER, PATH, REQUEST, archive_once, root_of
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import Fate, ModelStore, World, segment_name
@@ -66,12 +66,12 @@ class Driver:
     """A driver of the run that is due, moved by hand."""
 
     def __init__(self, place: Place) -> None:
-        store, shelf = ModelStore(place.world), shelf_of(place.objects)
-        archive = shelf.archive(PATH)
+        store, root = ModelStore(place.world), root_of(place.objects)
+        archive = root.archive(PATH)
         plan = resolve_archive(REQUEST, store, archive, now=lambda: place.time).plan
         assert plan is not None
         self.copy = ArchiveCopy(plan, [store], archive)
-        self._executor = InlineExecutor([store], shelf)
+        self._executor = InlineExecutor([store], root)
 
     def begin(self) -> None:
         """Take up the run."""
@@ -167,9 +167,9 @@ def test_a_resource_that_is_deleted_waits_for_none_of_its_own_that_were_killed(
         until_killed(place, LeaseWork.READ if killed == "retention" else LeaseWork.SWEEP)
     assert len(place.leases()) == 1
     with Lease(place.objects, "ef" * 16, LeaseWork.READ), pytest.raises(StoreBusy, match="works "):
-        erase_archive(REQUEST, shelf_of(place.objects))
+        erase_archive(REQUEST, root_of(place.objects))
     assert place.runs() == (1,)
-    assert erase_archive(REQUEST, shelf_of(place.objects)) == Erased()
+    assert erase_archive(REQUEST, root_of(place.objects)) == Erased()
     assert list(place.objects.list()) == []
 
 
@@ -193,7 +193,7 @@ class _KilledError(BaseException):
 def test_a_driver_that_lives_on_gives_way_to_whoever_deletes(place: Place, driver: Driver) -> None:
     """It takes its lease again, and finds that what it was about to record is gone."""
     step = driver.reach(RecordRun)
-    assert erase_archive(REQUEST, shelf_of(place.objects)) == Erased()
+    assert erase_archive(REQUEST, root_of(place.objects)) == Erased()
     driver.copy.perform(step)
     with pytest.raises(CopyAborted):
         driver.copy.look()

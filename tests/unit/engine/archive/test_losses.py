@@ -19,7 +19,7 @@ from sluice.errors import (
     SourceTruncated,
     TooManyEvents,
 )
-from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
+from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, root_of
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import CREATION_TIME, ModelStore, World, segment_name
@@ -107,7 +107,7 @@ class Changing:
     def __init__(
         self, world: World, objects: MemoryObjects, at: int, change: Callable[[], object]
     ) -> None:
-        self._inner = InlineExecutor([ModelStore(world)], shelf_of(objects))
+        self._inner = InlineExecutor([ModelStore(world)], root_of(objects))
         self._at = at
         self._change = change
 

@@ -15,7 +15,7 @@ from sluice.core.archive.names import Format
 from sluice.engine.archive.slices import ArchiveSlice
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
-from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
+from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, root_of
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import ModelStore, World, segment_name
@@ -58,7 +58,7 @@ class Tasks:
         lost: float = 0.0,
         seed: int = 0,
     ) -> None:
-        self._inner = InlineExecutor([ModelStore(world)], shelf_of(objects))
+        self._inner = InlineExecutor([ModelStore(world)], root_of(objects))
         self._chance = random.Random(seed)  # noqa: S311 - no secrets
         self._lost = lost
         self.slots = slots

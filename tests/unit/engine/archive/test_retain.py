@@ -20,7 +20,7 @@ from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.retention import retain
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import StoreBusy, StoreUnavailable
-from support.engine.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, shelf_of
+from support.engine.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, root_of
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import Fate, ModelStore, World, segment_name
@@ -95,12 +95,12 @@ def test_the_age_of_runs_goes_by_the_clock_of_the_store(place: Place) -> None:
 
 def test_letting_runs_go_keeps_what_a_run_has_got(place: Place) -> None:
     """A run at work goes on with all that it has put, and is recorded under the next number."""
-    store, shelf = ModelStore(place.world), shelf_of(place.objects)
+    store, root = ModelStore(place.world), root_of(place.objects)
     place.world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 20, seed=5)
     plan = resolve_archive(REQUEST, store, place.archive).plan
     assert plan is not None
     steps: list[type[Step]] = []
-    copy, executor = ArchiveCopy(plan, [store], place.archive), InlineExecutor([store], shelf)
+    copy, executor = ArchiveCopy(plan, [store], place.archive), InlineExecutor([store], root)
     copy.begin(permit=None)
     while not isinstance(step := copy.look(), Done):
         steps.append(type(step))
@@ -154,7 +154,7 @@ def test_whoever_writes_once_an_archive_is_deleted_keeps_the_lease(place: Place)
                 taken.append(lease.__enter__())
         return Fate.DONE
 
-    erase_archive(REQUEST, shelf_of(GatedObjects(place.objects, gate)))
+    erase_archive(REQUEST, root_of(GatedObjects(place.objects, gate)))
     assert refused
     assert list(place.objects.held) == [lease.name for lease in taken]
 
@@ -192,10 +192,10 @@ def test_an_archive_that_is_deleted_is_whole_or_not_seen(place: Place) -> None:
         there = copied(place.objects)
         there._clock = place.objects._clock
         with pytest.raises(StoreUnavailable):
-            erase_archive(REQUEST, shelf_of(Crashing(there, at)))
+            erase_archive(REQUEST, root_of(Crashing(there, at)))
         if Archive(there).head() is not None:
             assert verify_archive(Archive(there)).problems == []
-    erase_archive(REQUEST, shelf_of(place.objects))
+    erase_archive(REQUEST, root_of(place.objects))
     assert not place.objects.held
 
 

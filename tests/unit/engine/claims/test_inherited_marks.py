@@ -20,7 +20,7 @@ from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import SourceUnsupported, StreamExists
 from support.engine.appends import APPEND, appended, put_target, run_append
 from support.engine.archive_runs import REQUEST as ARCHIVE
-from support.engine.archive_runs import last_run, shelf_of
+from support.engine.archive_runs import last_run, root_of
 from support.engine.archives import take
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.restore_env import Env
@@ -217,13 +217,13 @@ def test_a_source_whose_tags_leave_no_place_for_ours_is_refused(
 def test_an_archive_has_its_streams_tags_and_no_mark_of_sluice(world: World, *, old: bool) -> None:
     """What is restored months later has another owner; so has a run that was planned before."""
     store, objects = owned_source(world), MemoryObjects()
-    shelf = shelf_of(objects)
-    plan = resolve_archive(ARCHIVE, store, shelf.archive(ARCHIVE.path)).plan
+    root = root_of(objects)
+    plan = resolve_archive(ARCHIVE, store, root.archive(ARCHIVE.path)).plan
     assert plan is not None
     if old:
         plan = plan.model_copy(update={"config": world.streams[SOURCE].config})
     (report,) = ArchiveRunner(
-        plan, sources=[store], shelf=shelf, executor=InlineExecutor([store], shelf)
+        plan, sources=[store], root=root, executor=InlineExecutor([store], root)
     ).run()
     assert report.error is None
     assert last_run(objects).config.tags == ("team=a",)

@@ -29,7 +29,7 @@ def test_an_abort_leaves_nothing(world: World, steps: int) -> None:
     assert TARGET not in world.streams
     assert world.staging() == []
     assert abort(COPY, TARGET, ModelStore(world)) is False
-    assert copy.ledger.load() is None
+    assert copy.journal.load() is None
 
 
 @pytest.mark.parametrize("steps", range(BEFORE_PUBLISHING + 1))

@@ -33,7 +33,7 @@ def test_what_a_late_change_takes_from_a_whole_target_is_given_back(kind: type[S
 
     store = ModelStore(world, gate)
     late = StreamCopyWork(split(planned(store)), 0, [store], store)
-    late.plan = late.ledger.begin(late.plan)
+    late.plan = late.journal.begin(late.plan)
     step = go(late, world, kind)
     is_late = True
     late.perform(step)

@@ -7,7 +7,7 @@ import pytest
 from sluice.core.copy.steps import Open, WriteReceipt
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.planning import resolve
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import JournalDamaged
 from support.engine.appends import APPEND, appended, driven, put_target, run_append
 from support.engine.plans import COPY, SOURCE, TARGET
@@ -30,7 +30,7 @@ def test_a_journal_that_is_made_late_hides_none(what: str, place: str) -> None:
     contents = world.bytes_of(SOURCE)
     old = resolve(APPEND, [store], store).plan
     assert old is not None
-    late = Ledger(store, COPY, TARGET)
+    late = CopyJournal(store, COPY, TARGET)
     assert late.load() is None
     if place == "before":  # the name of the run that is aborted is not given back to the next one
         driven(world, Open)
@@ -39,7 +39,7 @@ def test_a_journal_that_is_made_late_hides_none(what: str, place: str) -> None:
     assert appended(world, contents) == [1]
     world.kept.clear()
     late.name = late._names[0 if place == "before" else 5]
-    assert late.name != run.ledger.name
+    assert late.name != run.journal.name
     assert store.create(late.name)
     if what == "the plan as well":
         late.begin(old)
@@ -56,16 +56,16 @@ def test_of_two_journals_that_were_begun_at_once_all_go_by_one() -> None:
     put_target(world, 2)
     plan = resolve(APPEND, [store], store).plan
     assert plan is not None
-    second = Ledger(store, COPY, TARGET)
+    second = CopyJournal(store, COPY, TARGET)
     second.name = second._names[1]
     assert store.create(second.name)
     second.begin(plan)
     first = second._names[0]
     assert store.create(first)
     assert store.append_at(first, 0, world_bytes(world, second.name))
-    assert Ledger(store, COPY, TARGET).load() is not None
+    assert CopyJournal(store, COPY, TARGET).load() is not None
     assert {first, second.name} <= set(world.segments), "who only looks deletes nothing"
-    third = Ledger(store, COPY, TARGET)
+    third = CopyJournal(store, COPY, TARGET)
     assert third.begin(plan) == plan
     assert third.is_there()
     assert [name for name in third._names if name in world.segments] == [third.name]
@@ -78,12 +78,12 @@ def test_two_journals_that_have_led_to_something_are_damage() -> None:
     put_source(world, [40, 40])
     put_target(world, 2)
     run = driven(world, Open)
-    data = world_bytes(world, run.ledger.name)
-    other = run.ledger._names[3]
+    data = world_bytes(world, run.journal.name)
+    other = run.journal._names[3]
     assert store.create(other)
     assert store.append_at(other, 0, data)
     with pytest.raises(JournalDamaged, match="are journals of one copy"):
-        Ledger(store, COPY, TARGET).load()
+        CopyJournal(store, COPY, TARGET).load()
 
 
 def world_bytes(world: World, name: str) -> bytes:

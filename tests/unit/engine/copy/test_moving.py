@@ -137,7 +137,7 @@ def test_a_source_that_is_gone_is_said(world: World) -> None:
 def leave(copy: StreamCopyWork, world: World) -> None:
     """Delete the source, as the step does."""
     store = ModelStore(world)
-    journal = copy.ledger.load()
+    journal = copy.journal.load()
     assert journal is not None
     assert journal.target is not None
     moving.leave(journal.current, journal.target, store, store)

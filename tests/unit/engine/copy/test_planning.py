@@ -5,7 +5,7 @@ from sluice.core.values import identity
 from sluice.core.values.model import StreamConfig, StreamName
 from sluice.engine.copy.bounds import COUNT_TRIES
 from sluice.engine.copy.planning import Resolved, make_plan, resolve
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import SluiceError
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, copy_all, planned, put_source, split
@@ -81,7 +81,7 @@ def test_a_recorded_plan_holds(world: World) -> None:
     """Once a plan is recorded, later looks give it, whatever the source has become."""
     store = ModelStore(world)
     plan = planned(store)
-    Ledger(store, COPY, TARGET).begin(plan)
+    CopyJournal(store, COPY, TARGET).begin(plan)
     world.segments[FIRST].data += b"more"
     assert resolve(REQUEST, [store], store) == Resolved(plan, recorded=True)
     del world.streams[SOURCE]
@@ -93,7 +93,7 @@ def test_a_recorded_plan_keeps_its_parts(world: World) -> None:
     store = ModelStore(world)
     plan = split(planned(store))
     assert plan.segments[0].cuts
-    Ledger(store, COPY, TARGET).begin(plan)
+    CopyJournal(store, COPY, TARGET).begin(plan)
     other = REQUEST.model_copy(update={"tasks": 64, "part_bytes": 1 << 30})
     found = resolve(other, [store], store)
     assert found == Resolved(plan, recorded=True)

@@ -394,7 +394,7 @@ def test_publishing_that_would_have_to_move_bytes_is_no_matter_of_the_operator(
     driver = drive(world, BEFORE_PUBLISHING)
     driver.perform(Publish((0,)))
     for name in world.staging():
-        if name != driver.ledger.name:
+        if name != driver.journal.name:
             del world.segments[name]
     with pytest.raises(InfrastructureError, match="publishing could not be finished"):
         dropped(world)

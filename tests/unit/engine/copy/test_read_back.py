@@ -154,7 +154,7 @@ def test_another_attempt_at_an_append_is_verified_anew(world: World) -> None:
     """
     put_target(world, 2)
     copy = driven(world, Verify)
-    restart(copy.plan, copy.ledger, ModelStore(world), keep=False)
+    restart(copy.plan, copy.journal, ModelStore(world), keep=False)
     driven(world, Verify)
     step = copy.look()
     assert isinstance(step, Verify)

@@ -144,7 +144,7 @@ def test_events_that_another_driver_counts_meanwhile_are_published(world: World)
     world.segments[segment_name(SOURCE, 0)].attributes[EVENT_COUNT] = 0
     store = ModelStore(world)
     other = StreamCopyWork(planned(store), 0, [store], store)
-    other.plan = other.ledger.begin(other.plan)
+    other.plan = other.journal.begin(other.plan)
     step: Step
     while not isinstance(step := other.look(), Verify):
         _do(other, step, store)

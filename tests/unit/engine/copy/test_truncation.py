@@ -144,7 +144,7 @@ def test_whoever_dies_while_it_gives_a_segment_up_is_followed(world: World, perf
     step = one.look()
     assert step == Amend(((0, FIRST),))
     if performed == "mark":
-        one.ledger.write = lambda _: None  # type: ignore[method-assign]
+        one.journal.write = lambda _: None  # type: ignore[method-assign]
     if performed != "nothing":
         one.perform(step)
     go(driver(world), world)
@@ -188,6 +188,6 @@ def test_an_abort_finds_all_attempts_also_without_the_journal(world: World) -> N
         lose(world, to)
     go(one, world, Transfer)
     assert len(world.staging()) > 3
-    del world.segments[one.ledger.name]
+    del world.segments[one.journal.name]
     abort(COPY, TARGET, ModelStore(world))
     assert world.staging() == []

@@ -12,7 +12,7 @@ from sluice.core.values.model import SegmentInfo
 from sluice.core.values.trouble import Trouble
 from sluice.engine.append import receipts
 from sluice.engine.journal import record_log
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import JournalDamaged, PlanTooLarge, StoreBusy
 from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
 from support.model import ModelStore, World
@@ -44,15 +44,15 @@ class Boastful(ModelStore):
 def test_a_journal_that_is_no_journal_by_its_length_is_not_read() -> None:
     """A store that says 10 GB costs nobody the memory."""
     world = World()
-    Ledger(ModelStore(world), COPY, TARGET).begin(stream_plan(segment_plan(100)))
+    CopyJournal(ModelStore(world), COPY, TARGET).begin(stream_plan(segment_plan(100)))
     with pytest.raises(JournalDamaged, match=r"10 GB long"):
-        Ledger(cast("Store", Boastful(world)), COPY, TARGET).load()
+        CopyJournal(cast("Store", Boastful(world)), COPY, TARGET).load()
 
 
 def test_nor_is_one_of_several() -> None:
     """A store that has journals under all names a copy may give them is asked for none."""
     world = World()
-    mine = Ledger(cast("Store", Boastful(world)), COPY, TARGET)
+    mine = CopyJournal(cast("Store", Boastful(world)), COPY, TARGET)
     for name in mine._names:
         ModelStore(world).create(name)
     with pytest.raises(JournalDamaged, match=r"10 GB long"):
@@ -70,7 +70,7 @@ def test_a_receipt_that_is_none_by_its_length_is_not_read() -> None:
 
 def test_a_journal_is_written_no_longer_than_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would make it unreadable is refused, and says what can be done."""
-    mine = Ledger(ModelStore(World()), COPY, TARGET)
+    mine = CopyJournal(ModelStore(World()), COPY, TARGET)
     mine.begin(stream_plan(segment_plan(100)))
     monkeypatch.setattr(record_log, "MOST_LOG", 2_000)
     many = [journal.digest_record(0, n, [b"d" * 32]) for n in range(100)]

@@ -134,7 +134,7 @@ def test_one_that_cannot_be_ended_keeps_the_log_and_no_other(
     two.perform(Publish((0,)))
     begin(world, plan, "c", Verify)
     damaged = begin(world, plan, "b", Publish)
-    world.segments[damaged.ledger.name].data[9:12] = b"xxx"
+    world.segments[damaged.journal.name].data[9:12] = b"xxx"
     with pytest.raises(JournalDamaged):
         abandoned(world)
     assert log_of(world).load() is not None

@@ -42,7 +42,7 @@ def begin(world: World, plan: Plan, place: int) -> StreamCopyWork:
     """A driver that has begun with a stream of the plan."""
     store = ModelStore(world)
     driver = StreamCopyWork(plan.streams[place], place, [store], store)
-    driver.plan = driver.ledger.begin(driver.plan)
+    driver.plan = driver.journal.begin(driver.plan)
     return driver
 
 

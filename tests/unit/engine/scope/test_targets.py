@@ -114,7 +114,7 @@ def test_a_target_that_this_copy_has_begun_keeps_its_plan(world: World) -> None:
     begun = resolve(one_of("b"), [store], store).plan
     assert begun is not None
     driver = StreamCopyWork(begun, 0, [store], store)
-    driver.ledger.begin(begun)
+    driver.journal.begin(begun)
     driver.look()
     driver.perform(driver.look())
     world.segments[segment_name(in_source("b"), 0)].data += b"more"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.core.copy.next_step import next_step
 from sluice.core.copy.steps import Bind, MakeTarget
-from sluice.engine.journal.ledger import Ledger
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.staging.observe import observe
 from support.engine.plans import COPY, TARGET
 from support.engine.sources import drive, planned, put_source
@@ -50,7 +50,7 @@ def test_a_target_made_meanwhile_is_not_taken_for_one_that_was_deleted() -> None
     faster = drive(world, 0)
     plan = planned(ModelStore(world))
     store = Overtaken(world, faster)
-    seen = observe(plan, Ledger(store, COPY, TARGET), [store], store)
+    seen = observe(plan, CopyJournal(store, COPY, TARGET), [store], store)
     assert seen.target is not None
     assert seen.journal is not None
     assert seen.journal.target == seen.target.segments

@@ -57,7 +57,7 @@ def test_a_run_that_is_abandoned_leaves_no_notes(bench: ArchiveBench) -> None:
     workload = bench.look().workload
     lease = Lease(bench.objects, plan.copy_id, LeaseWork.WRITE)
     lease.__enter__()
-    workload.abandon(None, bench.shelf, known=None)
+    workload.abandon(None, bench.root, known=None)
     assert [one.name for one in bench.objects.list(LEASES)] == []
 
 
@@ -69,9 +69,9 @@ def test_nothing_is_deleted_while_somebody_reads(bench: ArchiveBench) -> None:
     request = bench.request
     with Lease(bench.objects, "ab" * 16, LeaseWork.READ, run=head.runs[-1]):
         with pytest.raises(StoreBusy, match="works "):
-            erase_archive(request, bench.shelf)
+            erase_archive(request, bench.root)
         assert list(bench.objects.list(HEADS))
-    erase_archive(request, bench.shelf)
+    erase_archive(request, bench.root)
     assert list(bench.objects.list()) == []
 
 
@@ -92,9 +92,9 @@ def test_a_deletion_that_was_killed_is_gone_on_with_at_once(
     with monkeypatch.context() as patch:
         patch.setattr(bench.objects, "delete", until_killed)
         with pytest.raises(_KilledError):
-            erase_archive(request, bench.shelf)
+            erase_archive(request, bench.root)
     assert len(list(bench.objects.list(LEASES))) == 1
-    erase_archive(request, bench.shelf)
+    erase_archive(request, bench.root)
     assert list(bench.objects.list()) == []
 
 
@@ -134,7 +134,7 @@ def test_an_archive_whose_maker_is_not_known_is_kept(threads: ThreadPoolExecutor
     bench = ArchiveBench(threads, onDelete="Delete")
     archive_once(bench.store, bench.objects, bench.request.model_copy(update={"maker": None}))
     before = [one.name for one in bench.objects.list()]
-    assert erase_archive(bench.request, bench.shelf).kept
+    assert erase_archive(bench.request, bench.root).kept
     assert [one.name for one in bench.objects.list()] == before
 
 
@@ -162,11 +162,11 @@ def test_a_first_run_that_is_not_recorded_is_deleted_in_any_number_of_calls(
     calls = 0
     while any(not one.name.startswith(LEASES) for one in bench.objects.list()):
         with suppress(StoreBusy):
-            erase_archive(bench.request, bench.shelf, seconds=-1)
+            erase_archive(bench.request, bench.root, seconds=-1)
         calls += 1
         assert not Notes(bench.objects, plan.copy_id).read()
     assert calls > 3
-    erase_archive(bench.request, bench.shelf)
+    erase_archive(bench.request, bench.root)
     assert list(bench.objects.list()) == []
 
 
@@ -192,7 +192,7 @@ def test_what_an_abandoned_first_run_has_put_goes(bench: ArchiveBench) -> None:
     bench.objects.put(str(DataName(0, 0, 0, 1, "ab" * 32, Format.SEGMENTS)), b"x")
     for name, data in STRANGERS.items():
         bench.objects.put(name, data)
-    erased = erase_archive(bench.request, bench.shelf)
+    erased = erase_archive(bench.request, bench.root)
     assert bench.objects.held == STRANGERS
     assert (erased.kept, erased.strangers, erased.more) == ("", 6, False)
 
@@ -212,7 +212,7 @@ def test_an_archive_without_a_head_is_kept_where_another_one_made_it(
         (name,) = (one.name for one in bench.objects.list(RUNS))
         bench.objects.put(name, b"garbage")
     before = dict(bench.objects.held)
-    assert erase_archive(bench.request, bench.shelf).kept
+    assert erase_archive(bench.request, bench.root).kept
     assert bench.objects.held == before
 
 
@@ -225,7 +225,7 @@ def test_strangers_without_end_are_not_waited_for(threads: ThreadPoolExecutor) -
     tries = 0
     while True:
         try:
-            erased = erase_archive(bench.request, bench.shelf, seconds=-1)
+            erased = erase_archive(bench.request, bench.root, seconds=-1)
         except StoreBusy:
             tries += 1
             # Until all is gone nobody writes, and whoever goes on knows whose it is.
@@ -280,7 +280,7 @@ def test_the_first_run_of_somebody_else_is_kept(
         plan = plan.model_copy(update={"maker": Maker(id="0b" * 16, name="StreamArchive other")})
     Notes(bench.objects, "0b" * 16).begin(Note(of=plan.hash, plan=plan))
     bench.objects.put(str(DataName(0, 0, 0, 1, "ab" * 32, Format.SEGMENTS)), b"x")
-    assert (not erase_archive(bench.request, bench.shelf).said) is known
+    assert (not erase_archive(bench.request, bench.root).said) is known
     assert len(list(bench.objects.list())) == (0 if known else 2)
 
 

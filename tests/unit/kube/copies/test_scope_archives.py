@@ -45,12 +45,12 @@ def archiving(threads: ThreadPoolExecutor, tmp_path: Path) -> ScopeBench:
 
 def archive(bench: ScopeBench, stream: str) -> Archive:
     """The archive of a stream."""
-    return bench.shelf.archive(f"backup/in/{stream}")
+    return bench.root.archive(f"backup/in/{stream}")
 
 
 def runs(bench: ScopeBench) -> dict[str, int]:
     """How many runs the archive of each stream has."""
-    heads = {name: archive(bench, name).head() for name in bench.shelf.names("backup/in")}
+    heads = {name: archive(bench, name).head() for name in bench.root.names("backup/in")}
     return {name: len(head.runs) for name, head in heads.items() if head is not None}
 
 
@@ -101,7 +101,7 @@ def test_a_scope_is_followed_into_its_archives(archiving: ScopeBench) -> None:
     assert (said(decision), reason(decision)) == (DONE, "Succeeded")
     assert message(decision).startswith("3 streams are archived in backup/in: ")
     assert archiving.body["metadata"]["finalizers"] == []
-    assert archiving.shelf.names("backup/in") == ["s000", "s001", "s002"]
+    assert archiving.root.names("backup/in") == ["s000", "s001", "s002"]
     assert archiving.step().actions == ()
 
 
@@ -121,7 +121,7 @@ def test_progress_is_read_in_the_archives(archiving: ScopeBench) -> None:
     """A driver that runs need not report it."""
     archiving.step()
     plan = archiving.plan()
-    watch = archiving.look().workload.watch(plan, archiving.shelf)
+    watch = archiving.look().workload.watch(plan, archiving.root)
     assert watch.measure().bytes == 0
     archiving.drive()
     progress = watch.measure()
@@ -135,7 +135,7 @@ def test_a_copy_to_archives_that_is_deleted_leaves_no_notes(archiving: ScopeBenc
     archiving.drive()
     situation = archiving.look()
     archiving.perform(situation, Abandon())
-    assert [one.name for one in archiving.shelf.archive("backup/in").objects.list("work/")] == []
+    assert [one.name for one in archiving.root.archive("backup/in").objects.list("work/")] == []
     assert runs(archiving) == {"s000": 1, "s001": 1, "s002": 1}
     for name in runs(archiving):
         assert [one.name for one in archive(archiving, name).objects.list("work/")] == []
@@ -145,7 +145,7 @@ def test_a_copy_to_archives_that_was_not_begun_leaves_nothing(archiving: ScopeBe
     """There was a plan, and no more."""
     archiving.step()
     archiving.perform(archiving.look(), Abandon())
-    assert [one.name for one in archiving.shelf.archive("backup").objects.list()] == []
+    assert [one.name for one in archiving.root.archive("backup").objects.list()] == []
 
 
 def test_a_copy_to_archives_that_is_applied_anew_finds_its_runs(archiving: ScopeBench) -> None:

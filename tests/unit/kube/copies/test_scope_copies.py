@@ -164,7 +164,7 @@ def test_a_copy_that_is_deleted_leaves_nothing(bench: ScopeBench) -> None:
     log.begin(plan)
     copy_all(bench.store, plan.streams[0])
     driver = StreamCopyWork(plan.streams[1], 0, [bench.store], bench.store)
-    driver.plan = driver.ledger.begin(driver.plan)
+    driver.plan = driver.journal.begin(driver.plan)
     go(driver, bench.world, Verify)
     assert [name for name in bench.world.segments if "#" in name]
     bench.perform(situation, Abandon())

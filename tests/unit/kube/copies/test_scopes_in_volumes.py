@@ -66,7 +66,7 @@ def written(bench: ScopeBench) -> Plan | None:
 
 def damaged(bench: ScopeBench, name: str) -> Callable[[], None]:
     """Damage an archive; gives what mends it."""
-    objects = bench.shelf.archive(f"backup/in/{name}").objects
+    objects = bench.root.archive(f"backup/in/{name}").objects
     (data,) = [one.name for one in objects.list("data/")]
     whole = objects.get(data)
     assert whole is not None
@@ -250,8 +250,8 @@ def test_a_restore_from_a_volume_that_is_deleted_leaves_whole_streams_only(
     plan = bench.planned()
     situation = bench.look()
     ScopeLog(bench.store, situation.seen.copy_id, "out").begin(plan)
-    driver = StreamCopyWork(plan.streams[0], 0, [bench.shelf], bench.store)
-    driver.plan = driver.ledger.begin(driver.plan)
+    driver = StreamCopyWork(plan.streams[0], 0, [bench.root], bench.store)
+    driver.plan = driver.journal.begin(driver.plan)
     assert [name for name in bench.world.segments if "#" in name]
     bench.perform(situation, Abandon())
     assert not [name for name in bench.world.segments if "#" in name]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.config import Settings
 from sluice.core.values.model import StoreAddress
 from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
@@ -198,13 +198,13 @@ def test_what_is_at_an_address_is_of_its_kind(monkeypatch: pytest.MonkeyPatch) -
 
     async def story() -> None:
         connections = Connections(ApiServer().api, Settings(), ambient=True)
-        shelf = await connections.place("team", bucket)
-        assert isinstance(shelf, Shelf)
-        assert await connections.place("team", bucket) is shelf
+        root = await connections.place("team", bucket)
+        assert isinstance(root, ArchiveRoot)
+        assert await connections.place("team", bucket) is root
         with pytest.raises(InvalidSpec, match="holds no live streams"):
             await connections.get("team", bucket)
         hidden = await connections.place("team", volume)
-        assert isinstance(hidden, Shelf)
+        assert isinstance(hidden, ArchiveRoot)
         with pytest.raises(InvalidSpec, match="only pods that mount"):
             hidden.archive("orders")
         connections.close()
@@ -223,7 +223,7 @@ def test_the_operator_opens_no_bucket_as_itself_unless_it_is_to() -> None:
         asyncio.run(opened(ambient=False))
     assert caught.value.field == "spec.s3.credentialsSecretRef"
     assert "accessKeyId" in caught.value.remedy
-    assert isinstance(asyncio.run(opened(ambient=True)), Shelf)
+    assert isinstance(asyncio.run(opened(ambient=True)), ArchiveRoot)
 
 
 def test_archives_use_stores_as_copies_do() -> None:

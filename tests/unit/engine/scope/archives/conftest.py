@@ -7,7 +7,7 @@ import pytest
 
 from support.engine.archive_runs import make_objects_small
 from support.engine.scope_drivers import put_scope
-from support.engine.scope_shelves import Env
+from support.engine.scope_roots import Env
 from support.model import World
 
 

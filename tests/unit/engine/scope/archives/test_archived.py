@@ -17,7 +17,7 @@ from sluice.engine.scope.progress import ScopeWatch
 from sluice.errors import InvalidSpec, SourceNotFound, TargetExists
 from support.engine.scope_drivers import damage, put_scope, source_name
 from support.engine.scope_requests import states_of
-from support.engine.scope_shelves import BACK, FOLDER, TO, At, Env
+from support.engine.scope_roots import BACK, FOLDER, TO, At, Env
 from support.engine.sources import events_of, put_source
 
 NAMES = ["s000", "s001", "s002", "s003"]
@@ -185,7 +185,7 @@ def test_archives_can_have_other_names(env: Env) -> None:
         "events",
         *(f"stream-00{number}" for number in range(4)),
     ]
-    assert sorted(env.shelf.paths(FOLDER)) == [
+    assert sorted(env.root.paths(FOLDER)) == [
         f"{FOLDER}/{name}" for name in ("events=", *(f"stream-00{n}" for n in range(4)))
     ]
     back = BACK.model_copy(update={"rename": (Rename(from_prefix="stream-", to_prefix="s"),)})
@@ -242,12 +242,12 @@ def test_progress_is_read_from_the_folder(env: Env) -> None:
         def step(self, copy: Work[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
             """See Listener."""
             if isinstance(step, Transfer) or not measured:
-                measured.append(ScopeWatch(plan, env.shelf).measure())
+                measured.append(ScopeWatch(plan, env.root).measure())
 
     env.run(TO, listener=Measuring(), limits=Limits(parallelism=1))
     assert measured[0].bytes == 0
     assert 0 < measured[-1].bytes < plan.bytes
-    done = ScopeWatch(plan, env.shelf).measure()
+    done = ScopeWatch(plan, env.root).measure()
     assert (done.bytes, done.total, done.published) == (plan.bytes, plan.bytes, True)
 
 

@@ -12,7 +12,7 @@ from sluice.engine.rounds.limits import Limits
 from sluice.errors import SluiceError
 from support.engine.scope_drivers import SharedStore, put_scope
 from support.engine.scope_requests import states_of
-from support.engine.scope_shelves import BACK, TO, Env, run_plan, shelf_in
+from support.engine.scope_roots import BACK, TO, Env, root_in, run_plan
 from support.model import Fate, World
 from support.model.gated_objects import GatedObjects
 
@@ -62,8 +62,8 @@ def small_env(*, archived: bool = False) -> Env:
 
 def killed_run(env: Env, request: ScopeRequest, gate: Callable[[str], Fate]) -> None:
     """Plan and run with a driver that is killed."""
-    store, shelf = SharedStore(env.world, gate), shelf_in(GatedObjects(env.objects, gate))
-    env.run(request, store=store, shelf=shelf, limits=ONE)
+    store, root = SharedStore(env.world, gate), root_in(GatedObjects(env.objects, gate))
+    env.run(request, store=store, root=root, limits=ONE)
 
 
 @EVERYWHERE
@@ -74,9 +74,9 @@ def test_archiving_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
         env, gate = small_env(), Killing(at)
         with suppress(Killed):
             killed_run(env, TO, gate)
-        for path in env.shelf.paths():
-            assert verify_archive(env.shelf.archive(path)).problems == []
-        ends.add(len([*env.shelf.paths()]))
+        for path in env.root.paths():
+            assert verify_archive(env.root.archive(path)).problems == []
+        ends.add(len([*env.root.paths()]))
         if gate.left >= 0:
             break
         found = env.resolved(TO)
@@ -147,9 +147,9 @@ def test_drivers_at_once_do_no_harm(seed: int, request_: ScopeRequest) -> None:
     plan = env.plan(request_)
 
     def drive(_: int) -> None:
-        store, shelf = SharedStore(env.world, gate), shelf_in(GatedObjects(env.objects, gate))
+        store, root = SharedStore(env.world, gate), root_in(GatedObjects(env.objects, gate))
         with suppress(SluiceError):
-            run_plan(request_, plan, store, shelf, patience=1)
+            run_plan(request_, plan, store, root, patience=1)
 
     with ThreadPoolExecutor(2) as pool:
         [*pool.map(drive, range(2))]
@@ -172,9 +172,9 @@ def test_an_abort_stops_a_driver_that_is_at_work() -> None:
             env.abandon(TO)
         return Fate.DONE
 
-    store, shelf = SharedStore(env.world), shelf_in(GatedObjects(env.objects, gate))
-    report = run_plan(TO, plan, store, shelf, limits=ONE)
+    store, root = SharedStore(env.world), root_in(GatedObjects(env.objects, gate))
+    report = run_plan(TO, plan, store, root, limits=ONE)
     assert sorted(states_of(report).values()) == ["Copied", "CopyAborted"]
-    assert len([*env.shelf.paths()]) == 1
+    assert len([*env.root.paths()]) == 1
     assert states_of(env.run(TO)) == COPIED
     assert [len(env.manifests(name)) for name in NAMES] == [1, 1]

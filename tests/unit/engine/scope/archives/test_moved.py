@@ -16,7 +16,7 @@ from sluice.engine.rounds.work import Work
 from sluice.errors import InvalidSpec
 from support.engine.scope_drivers import SharedStore, put_scope, source_name
 from support.engine.scope_requests import states_of
-from support.engine.scope_shelves import BACK, TO, At, Env, shelf_in
+from support.engine.scope_roots import BACK, TO, At, Env, root_in
 from support.engine.sources import events_of
 from support.model import CREATION_TIME, Fate, World, segment_name
 from support.model.gated_objects import GatedObjects
@@ -126,9 +126,9 @@ def test_a_move_that_is_killed_anywhere_is_gone_on_with(step: int, *, sealed: bo
                 raise KeyboardInterrupt
             return Fate.DONE
 
-        store, shelf = SharedStore(env.world, gate), shelf_in(GatedObjects(env.objects, gate))
+        store, root = SharedStore(env.world, gate), root_in(GatedObjects(env.objects, gate))
         with suppress(KeyboardInterrupt):
-            env.run(MOVE, store=store, shelf=shelf, limits=ONE)
+            env.run(MOVE, store=store, root=root, limits=ONE)
         for name in set(NAMES) - set(env.content("in")):
             last = env.manifests(name)[-1]
             assert last.sealed
@@ -220,7 +220,7 @@ def test_a_move_that_is_abandoned_says_what_is_sealed() -> None:
         return Fate.DONE
 
     with pytest.raises(Stopped):
-        env.run(MOVE, shelf=shelf_in(GatedObjects(env.objects, gate)), limits=ONE)
+        env.run(MOVE, root=root_in(GatedObjects(env.objects, gate)), limits=ONE)
     assert How.SEALED in env.abandon(MOVE)
     assert not [name for name in env.objects.held if "/work/" in name]
     assert states_of(env.run(MOVE)) == COPIED

@@ -14,7 +14,7 @@ from sluice.engine.scope.streams import HOLD_AGAIN, ScopeStreams
 from sluice.errors import ArchiveNotFound, InvalidSpec, TargetExists
 from support.engine.scope_drivers import source_name
 from support.engine.scope_requests import states_of
-from support.engine.scope_shelves import BACK, FOLDER, TO, Env
+from support.engine.scope_roots import BACK, FOLDER, TO, Env
 from support.engine.sources import ManualClock, events_of, put_source
 from support.model import segment_name
 
@@ -189,7 +189,7 @@ def test_all_runs_are_kept_from_being_swept_before_the_first_stream_is_begun(env
 def test_runs_of_streams_that_wait_for_long_are_kept_on(env: Env) -> None:
     """The leases are taken again in time, and the old ones given back."""
     clock = ManualClock()
-    streams = ScopeStreams(env.plan(BACK), [env.shelf], env.store, clock)
+    streams = ScopeStreams(env.plan(BACK), [env.root], env.store, clock)
 
     def held() -> set[str]:
         return {name for name in env.objects.held if "/leases/" in name}

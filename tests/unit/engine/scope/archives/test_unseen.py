@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned, ScopeEnded
@@ -18,14 +18,14 @@ from sluice.kube.stores.connections import unseen
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SharedStore, put_scope
 from support.engine.scope_requests import states_of
-from support.engine.scope_shelves import BACK, TO, Env, run_plan, shelf_in
+from support.engine.scope_roots import BACK, TO, Env, root_in, run_plan
 from support.model import Fate, World
 from support.model.gated_objects import GatedObjects
 
 NAMES = ["s000", "s001"]
 COPIED = dict.fromkeys(NAMES, "Copied")
 VOLUME = StoreAddress(backend="volume", uri="volume://archives")
-HIDDEN = (VOLUME, Shelf(VOLUME.uri, unseen))
+HIDDEN = (VOLUME, ArchiveRoot(VOLUME.uri, unseen))
 
 EVERYWHERE = pytest.mark.parametrize(
     "step", [11, pytest.param(1, marks=pytest.mark.exhaustive)], ids=["some calls", "every call"]
@@ -68,22 +68,22 @@ def wanted(env: Env, known: Plan | None, *, again: bool = False) -> Unplanned:
     return found.plan
 
 
-def planned(env: Env, plan: Plan, store: SharedStore, shelf: Shelf) -> Plan:
+def planned(env: Env, plan: Plan, store: SharedStore, root: ArchiveRoot) -> Plan:
     """The plan that a driver works on, which can look into the volume."""
     if not isinstance(plan, Unplanned):
         return plan
     assert plan.scoping is not None
     site = (ADDRESS, store)
-    return plan_run(plan.scoping, plan.run, source=(VOLUME, shelf), target=site)
+    return plan_run(plan.scoping, plan.run, source=(VOLUME, root), target=site)
 
 
 def drive(
-    env: Env, plan: Plan, store: SharedStore | None = None, shelf: Shelf | None = None
+    env: Env, plan: Plan, store: SharedStore | None = None, root: ArchiveRoot | None = None
 ) -> dict[str, str]:
     """A driver does its work; what it says of each stream."""
-    store, shelf = store or env.store, shelf or env.shelf
-    found = planned(env, plan, store, shelf)
-    return states_of(run_plan(BACK, found, store, shelf, limits=Limits(parallelism=1)))
+    store, root = store or env.store, root or env.root
+    found = planned(env, plan, store, root)
+    return states_of(run_plan(BACK, found, store, root, limits=Limits(parallelism=1)))
 
 
 def killed(env: Env, plan: Plan, at: int) -> bool:
@@ -96,9 +96,9 @@ def killed(env: Env, plan: Plan, at: int) -> bool:
             raise Killed
         return Fate.DONE
 
-    store, shelf = SharedStore(env.world, gate), shelf_in(GatedObjects(env.objects, gate))
+    store, root = SharedStore(env.world, gate), root_in(GatedObjects(env.objects, gate))
     with suppress(Killed):
-        drive(env, plan, store, shelf)
+        drive(env, plan, store, root)
     return left[0] < 0
 
 
@@ -158,7 +158,7 @@ def test_what_is_over_is_left_to_a_driver_only_if_somebody_asks(volume: Env) -> 
     second = wanted(volume, first, again=True)
     assert second.run == 2
     assert asked(volume, second) == Planned(plan=second)
-    plan = planned(volume, second, volume.store, volume.shelf)
+    plan = planned(volume, second, volume.store, volume.root)
     assert [one.name for one in plan.items] == ["s001"]
     assert drive(volume, second) == COPIED
     assert states_of(asked(volume, second)) == COPIED
@@ -190,7 +190,7 @@ def test_progress_is_read_once_a_driver_has_planned(volume: Env) -> None:
     assert (watch.measure().total, watch.plan) == (0, None)
     drive(volume, first)
     progress = watch.measure()
-    plan = planned(volume, first, volume.store, volume.shelf)
+    plan = planned(volume, first, volume.store, volume.root)
     assert watch.plan == plan
     assert (progress.bytes, progress.total, progress.published) == (plan.bytes, plan.bytes, True)
     second = first.model_copy(update={"run": 2})
@@ -209,12 +209,12 @@ def test_a_scope_that_is_not_there_is_told_before_a_driver_comes(volume: Env) ->
 def test_drivers_at_once_plan_one_run(volume: Env) -> None:
     """The first plan in the log holds, whatever archives have got since it was made."""
     first = wanted(volume, None)
-    plans = [planned(volume, first, volume.store, volume.shelf)]
+    plans = [planned(volume, first, volume.store, volume.root)]
     volume.run(TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Append"}))
-    plans.append(planned(volume, first, volume.store, volume.shelf))
+    plans.append(planned(volume, first, volume.store, volume.root))
     assert plans[0].hash != plans[1].hash
     for plan in reversed(plans):
-        run_plan(BACK, plan, volume.store, volume.shelf)
+        run_plan(BACK, plan, volume.store, volume.root)
     found = asked(volume, first)
     assert found.plan == plans[1]
     assert states_of(found) == COPIED

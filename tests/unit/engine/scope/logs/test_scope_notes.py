@@ -12,7 +12,7 @@ from support.engine.scope_drivers import (
     scope_plan,
     write_at_once,
 )
-from support.engine.scope_shelves import shelf_in
+from support.engine.scope_roots import root_in
 from support.model import Fate
 from support.model.gated_objects import GatedObjects
 from support.model.memory_objects import MemoryObjects
@@ -26,7 +26,7 @@ def objects() -> MemoryObjects:
 
 def log(objects: MemoryObjects) -> ScopeNotes:
     """Another driver's log of the same copy."""
-    found = log_of(shelf_in(objects), SCOPE_ID, "shop")
+    found = log_of(root_in(objects), SCOPE_ID, "shop")
     assert isinstance(found, ScopeNotes)
     return found
 

@@ -236,7 +236,7 @@ def test_a_source_is_deleted_though_its_target_became_whole_while_somebody_looke
         if looks == 2:  # the journal was looked for
             looks += 1
             other = StreamCopyWork(plan.streams[0], 0, [store], store)
-            other.plan = other.ledger.begin(other.plan)
+            other.plan = other.journal.begin(other.plan)
             go(other, world, DeleteSource)
         return Fate.DONE
 

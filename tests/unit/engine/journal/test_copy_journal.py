@@ -1,7 +1,7 @@
 import pytest
 
 from sluice.core.copy import journal
-from sluice.engine.journal.ledger import MAX_RECORD, Ledger
+from sluice.engine.journal.copy_journal import MAX_RECORD, CopyJournal
 from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, PlanTooLarge
 from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
 from support.model import Fate, ModelStore, World
@@ -17,19 +17,19 @@ def store() -> ModelStore:
     return ModelStore(World())
 
 
-def ledger(store: ModelStore) -> Ledger:
-    """Another driver's ledger of the same copy."""
-    return Ledger(store, COPY, TARGET)
+def copy_journal(store: ModelStore) -> CopyJournal:
+    """Another driver's journal of the same copy."""
+    return CopyJournal(store, COPY, TARGET)
 
 
 def test_nothing_written_is_none(store: ModelStore) -> None:
     """A copy that was never begun has no journal."""
-    assert ledger(store).load() is None
+    assert copy_journal(store).load() is None
 
 
 def test_a_segment_without_a_plan_is_none(store: ModelStore) -> None:
     """A driver that died between making the journal and writing it began nothing."""
-    mine = ledger(store)
+    mine = copy_journal(store)
     store.create(mine.name)
     assert mine.load() is None
     assert mine.begin(PLAN) == PLAN
@@ -37,14 +37,14 @@ def test_a_segment_without_a_plan_is_none(store: ModelStore) -> None:
 
 def test_the_first_plan_holds(store: ModelStore) -> None:
     """Of two drivers with different bounds, the second gets the plan of the first."""
-    assert ledger(store).begin(PLAN) == PLAN
-    assert ledger(store).begin(OTHER) == PLAN
-    assert ledger(store).begin(PLAN) == PLAN
+    assert copy_journal(store).begin(PLAN) == PLAN
+    assert copy_journal(store).begin(OTHER) == PLAN
+    assert copy_journal(store).begin(PLAN) == PLAN
 
 
 def test_two_writers_go_on_behind_each_other(store: ModelStore) -> None:
     """Records of two drivers that write in turn are all there, for both and for a third."""
-    one, two = ledger(store), ledger(store)
+    one, two = copy_journal(store), copy_journal(store)
     one.begin(PLAN)
     two.begin(PLAN)
     one.write([journal.target_record([1])])
@@ -53,12 +53,12 @@ def test_two_writers_go_on_behind_each_other(store: ModelStore) -> None:
     expected = journal.Journal(PLAN, (1,), {0: ((0, DIGEST), (1, DIGEST))}, {0: 5})
     assert one.loaded == expected
     assert two.load() == expected
-    assert ledger(store).load() == expected
+    assert copy_journal(store).load() == expected
 
 
 def test_what_was_written_is_known_without_asking(store: ModelStore) -> None:
     """A driver's own records are known to it at once."""
-    mine = ledger(store)
+    mine = copy_journal(store)
     mine.begin(PLAN)
     mine.write([journal.target_record([3])])
     assert mine.loaded == journal.Journal(PLAN, (3,))
@@ -66,7 +66,7 @@ def test_what_was_written_is_known_without_asking(store: ModelStore) -> None:
 
 def test_a_deleted_journal_is_forgotten(store: ModelStore) -> None:
     """After an abort the journal is none, also for a driver that had read it."""
-    mine, other = ledger(store), ledger(store)
+    mine, other = copy_journal(store), copy_journal(store)
     mine.begin(PLAN)
     other.load()
     mine.delete()
@@ -78,7 +78,7 @@ def test_a_deleted_journal_is_forgotten(store: ModelStore) -> None:
 
 def test_a_copy_that_was_begun_anew_is_another(store: ModelStore) -> None:
     """A driver whose copy was aborted and begun anew meanwhile writes nothing into the new one."""
-    late, other = ledger(store), ledger(store)
+    late, other = copy_journal(store), copy_journal(store)
     late.begin(PLAN)
     late.write([journal.target_record([1]), journal.digest_record(0, 0, [DIGEST] * 9)])
     other.load()
@@ -86,13 +86,13 @@ def test_a_copy_that_was_begun_anew_is_another(store: ModelStore) -> None:
     other.begin(PLAN)
     with pytest.raises(NoSuchSegment):
         late.write([journal.events_record(0, 1)])
-    assert ledger(store).load() == journal.Journal(PLAN)
+    assert copy_journal(store).load() == journal.Journal(PLAN)
     assert late.load() == journal.Journal(PLAN)
 
 
 def test_a_journal_under_its_old_name_is_another(store: ModelStore) -> None:
     """Nor does it where the store has given the name back."""
-    late, other = ledger(store), ledger(store)
+    late, other = copy_journal(store), copy_journal(store)
     late.begin(PLAN)
     late.write([journal.target_record([1]), journal.digest_record(0, 0, [DIGEST] * 9)])
     other.load()
@@ -101,12 +101,12 @@ def test_a_journal_under_its_old_name_is_another(store: ModelStore) -> None:
     other.begin(PLAN)
     with pytest.raises(CopyAborted):
         late.write([journal.events_record(0, 1)])
-    assert ledger(store).load() == journal.Journal(PLAN)
+    assert copy_journal(store).load() == journal.Journal(PLAN)
 
 
 def test_a_journal_deleted_while_it_is_read_is_gone_and_not_aborted(store: ModelStore) -> None:
     """A driver whose copy was finished by another while it read says nothing of an abort."""
-    other = ledger(store)
+    other = copy_journal(store)
     reads: list[str] = []
 
     def gate(what: str) -> Fate:
@@ -116,7 +116,7 @@ def test_a_journal_deleted_while_it_is_read_is_gone_and_not_aborted(store: Model
                 other.delete()
         return Fate.DONE
 
-    late = ledger(ModelStore(store._world, gate))
+    late = copy_journal(ModelStore(store._world, gate))
     other.begin(PLAN)
     late.begin(PLAN)
     reads.clear()
@@ -129,7 +129,7 @@ def test_a_journal_deleted_while_it_is_read_is_gone_and_not_aborted(store: Model
 
 def test_a_damaged_journal_is_refused(store: ModelStore) -> None:
     """Bytes that are no records are JournalDamaged."""
-    mine = ledger(store)
+    mine = copy_journal(store)
     mine.begin(PLAN)
     length = store.infos([mine.name])[0]
     assert length is not None
@@ -140,7 +140,7 @@ def test_a_damaged_journal_is_refused(store: ModelStore) -> None:
 
 def test_a_plan_too_large_for_one_append_is_refused(store: ModelStore) -> None:
     """A plan longer than a store takes in one append is refused before it is written."""
-    mine = ledger(store)
+    mine = copy_journal(store)
     huge = PLAN.model_copy(
         update={"config": PLAN.config.model_copy(update={"tags": ("x" * MAX_RECORD,)})}
     )

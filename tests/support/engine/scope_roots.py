@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.scope.request import ArchiveTo, RestoreFrom, ScopeRequest
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned, ScopeEnded
@@ -93,9 +93,9 @@ class Below:
         self._there.delete([self._prefix + name for name in names])
 
 
-def shelf_in(objects: MemoryObjects) -> Shelf:
+def root_in(objects: MemoryObjects) -> ArchiveRoot:
     """A place for archives whose objects these are."""
-    return Shelf(BUCKET.uri, partial(_below, objects))
+    return ArchiveRoot(BUCKET.uri, partial(_below, objects))
 
 
 def _below(objects: MemoryObjects, path: str) -> Objects:
@@ -141,13 +141,13 @@ class Env:
         return SharedStore(self.world)
 
     @property
-    def shelf(self) -> Shelf:
+    def root(self) -> ArchiveRoot:
         """The place for archives."""
-        return shelf_in(self.objects)
+        return root_in(self.objects)
 
     def archive(self, name: str) -> Archive:
         """The archive of a stream."""
-        return self.shelf.archive(f"{FOLDER}/{name}")
+        return self.root.archive(f"{FOLDER}/{name}")
 
     def manifests(self, name: str) -> list[Manifest]:
         """Of all runs of a stream's archive."""
@@ -159,12 +159,12 @@ class Env:
         request: ScopeRequest,
         *,
         store: SharedStore | None = None,
-        shelf: Shelf | None = None,
+        root: ArchiveRoot | None = None,
         ask: bool = False,
         **given: Any,
     ) -> Planned | ScopeEnded:
         """What there is to do."""
-        sites: dict[str, Any] = sites_of(request, store or self.store, shelf or self.shelf)
+        sites: dict[str, Any] = sites_of(request, store or self.store, root or self.root)
         return (ask_scope if ask or "known" in given else resolve_scope)(request, **sites, **given)
 
     def plan(self, request: ScopeRequest, **given: Any) -> Plan:
@@ -178,20 +178,20 @@ class Env:
         request: ScopeRequest,
         *,
         store: SharedStore | None = None,
-        shelf: Shelf | None = None,
+        root: ArchiveRoot | None = None,
         listener: ScopeListener | None = None,
         limits: Limits | None = None,
         patience: float | None = 0.2,
         **given: Any,
     ) -> ScopeReport:
         """Plan and run a copy as drivers do; what was done before is told as well."""
-        store, shelf = store or self.store, shelf or self.shelf
-        plan = self.plan(request, store=store, shelf=shelf, **given)
-        return run_plan(request, plan, store, shelf, listener, limits, patience)
+        store, root = store or self.store, root or self.root
+        plan = self.plan(request, store=store, root=root, **given)
+        return run_plan(request, plan, store, root, listener, limits, patience)
 
     def abandon(self, request: ScopeRequest, known: Plan | None = None) -> str:
         """What abandoning the copy comes to."""
-        places = sites_of(request, self.store, self.shelf)
+        places = sites_of(request, self.store, self.root)
         source, target = places["source"][1], places["target"][1]
         return abandon_scope(request, source=source, target=target, known=known)
 
@@ -208,13 +208,13 @@ def run_plan(
     request: ScopeRequest,
     plan: Plan,
     store: SharedStore,
-    shelf: Shelf,
+    root: ArchiveRoot,
     listener: ScopeListener | None = None,
     limits: Limits | None = None,
     patience: float | None = 0.2,
 ) -> ScopeReport:
     """Run a plan in this process."""
-    places = sites_of(request, store, shelf)
+    places = sites_of(request, store, root)
     target = places["target"][1]
     runner = ScopeRunner(
         plan,
@@ -229,10 +229,10 @@ def run_plan(
 
 
 def sites_of(
-    request: ScopeRequest, store: SharedStore, shelf: Shelf
+    request: ScopeRequest, store: SharedStore, root: ArchiveRoot
 ) -> dict[str, tuple[StoreAddress, Place]]:
     """Where a request reads and writes."""
-    live, bucket = (ADDRESS, store), (BUCKET, shelf)
+    live, bucket = (ADDRESS, store), (BUCKET, root)
     return {
         "source": live if request.restore is None else bucket,
         "target": live if request.archive is None else bucket,

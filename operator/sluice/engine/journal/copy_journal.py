@@ -25,7 +25,7 @@ _RUN: Final = 200
 """Bytes of memory that a record of digests takes besides the digests."""
 
 
-class Ledger(Log):
+class CopyJournal(Log):
     """The journal of one copy, for reading and writing. It remembers what it has read.
 
     Args:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import ArchivedRun
 
 
-class Shelf:
+class ArchiveRoot:
     """A store of archives. Nothing is opened or made before it is needed.
 
     Args:

@@ -1,6 +1,6 @@
 import pytest
 
-from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.archive.runs.source import CREATION_TIME, EVENT_COUNT
 from sluice.core.archive.names import Format
 from sluice.core.values.model import ArchivedRun, StreamConfig, StreamName
@@ -19,16 +19,16 @@ from support.engine.archives import START, STREAM, Source, take
 from support.model.memory_objects import MemoryObjects
 
 
-def place(names: list[str]) -> Shelf:
+def place(names: list[str]) -> ArchiveRoot:
     """A place with objects of these names."""
     objects = MemoryObjects()
     objects.put_many((name, b"") for name in names)
-    return Shelf("s3://bucket", lambda _: objects)
+    return ArchiveRoot("s3://bucket", lambda _: objects)
 
 
 def test_archives_are_found_by_their_heads() -> None:
     """In any folder but an archive's own; what has no head is none."""
-    shelf = place(
+    root = place(
         [
             "b/heads/1",
             "b/data/0/heads/1",
@@ -39,10 +39,10 @@ def test_archives_are_found_by_their_heads() -> None:
             "loose",
         ]
     )
-    assert list(shelf.paths()) == ["a.b", "a/x", "b"]
-    assert list(shelf.paths("a")) == ["a/x"]
-    assert list(shelf.paths("a/x")) == ["a/x"]
-    assert list(shelf.paths("none")) == []
+    assert list(root.paths()) == ["a.b", "a/x", "b"]
+    assert list(root.paths("a")) == ["a/x"]
+    assert list(root.paths("a/x")) == ["a/x"]
+    assert list(root.paths("none")) == []
     assert list(place(["heads/1", "data/2", "x/heads/1"]).paths()) == ["", "x"]
 
 
@@ -53,12 +53,12 @@ def test_a_path_that_no_archive_can_have_is_refused() -> None:
     assert caught.value.field == "spec.source.archive.path"
 
 
-def run_of(source: Source) -> tuple[Shelf, ArchivedRun]:
+def run_of(source: Source) -> tuple[ArchiveRoot, ArchivedRun]:
     """A place with an archive of a stream, and its run."""
     objects = MemoryObjects()
-    shelf = Shelf("s3://bucket", lambda _: objects)
-    head = take(shelf.archive("a"), Format.SEGMENTS, source, config=StreamConfig(tags=("it=1",)))
-    return shelf, ArchivedRun(path="a", run=1, sha256=head.runs[0].sha256)
+    root = ArchiveRoot("s3://bucket", lambda _: objects)
+    head = take(root.archive("a"), Format.SEGMENTS, source, config=StreamConfig(tags=("it=1",)))
+    return root, ArchivedRun(path="a", run=1, sha256=head.runs[0].sha256)
 
 
 def test_a_run_is_read_as_a_store_with_one_stream() -> None:
@@ -67,8 +67,8 @@ def test_a_run_is_read_as_a_store_with_one_stream() -> None:
     source.write([10, 20])
     source.split()
     source.write([30])
-    shelf, pinned = run_of(source)
-    store = shelf.run(pinned)
+    root, pinned = run_of(source)
+    store = root.run(pinned)
     stream = store.describe(STREAM)
     assert stream is not None
     first, *made = source.segments
@@ -105,8 +105,8 @@ def test_a_run_is_read_as_a_store_with_one_stream() -> None:
 
 def test_what_a_run_has_not_is_told_apart() -> None:
     """Other streams, scopes and segments are not there."""
-    shelf, pinned = run_of(Source())
-    store = shelf.run(pinned)
+    root, pinned = run_of(Source())
+    store = root.run(pinned)
     other = StreamName(scope="x", stream="y")
     assert store.describe(other) is None
     assert store.configuration(other) is None
@@ -123,8 +123,8 @@ def test_what_a_run_has_not_is_told_apart() -> None:
 
 def test_a_run_is_only_read() -> None:
     """It has nothing that could change a stream; nor has it cuts, or another beginning."""
-    shelf, pinned = run_of(Source())
-    store = shelf.run(pinned)
+    root, pinned = run_of(Source())
+    store = root.run(pinned)
     for protocol in (SegmentSink, Admin, Transactions, ReaderGroups):
         assert not [name for name in vars(protocol) if name[0] != "_" and hasattr(store, name)]
     with pytest.raises(InvalidSpec, match="only read"):
@@ -140,19 +140,17 @@ def test_a_run_is_only_read() -> None:
 
 def test_a_run_is_that_of_its_sha256_and_no_other() -> None:
     """A plan that names a manifest that is not there, or is another one, reads nothing."""
-    shelf, pinned = run_of(Source())
+    root, pinned = run_of(Source())
     for wrong in (
         pinned.model_copy(update={"sha256": "0" * 64}),
         pinned.model_copy(update={"run": 2}),
     ):
         with pytest.raises(ArchiveNotFound, match="was let go"):
-            shelf.run(wrong).describe(STREAM)
+            root.run(wrong).describe(STREAM)
 
 
 def test_streams_are_told_by_what_lies_in_a_folder() -> None:
     """Whether it is an archive or not; a folder that an archive has is none of these."""
-    shelf = place(
-        ["in/b/heads/1", "in/a/x", "in/events=/heads/1", "in/work/scope-1/0", "c/heads/1"]
-    )
-    assert shelf.names("in") == ["a", "b", "events"]
-    assert shelf.names("") == ["c", "in"]
+    root = place(["in/b/heads/1", "in/a/x", "in/events=/heads/1", "in/work/scope-1/0", "c/heads/1"])
+    assert root.names("in") == ["a", "b", "events"]
+    assert root.names("") == ["c", "in"]
