@@ -369,11 +369,8 @@ def _left_in(cluster: Cluster, name: str) -> str:
         held = meta.get("finalizers", [])
         said.append(f"{one['kind']}/{meta['name']} {[*filter(None, why), *held]}")
     spaces = json.loads(cluster.kubectl("get", "namespace", name, "--output=json"))
-    reasons = [
-        c["message"]
-        for c in spaces.get("status", {}).get("conditions", [])
-        if c["status"] == "True"
-    ]
+    conditions = spaces.get("status", {}).get("conditions", [])
+    reasons = [one["message"] for one in conditions if one["status"] == "True"]
     return f"{name}: {said} {reasons}"
 
 
