@@ -364,13 +364,14 @@ def _left_in(cluster: Cluster, name: str) -> str:
     said = []
     for one in found:
         status, meta = one.get("status", {}), one["metadata"]
-        ready = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
+        conditions: list[Object] = status.get("conditions", [])
+        ready = next((c for c in conditions if c["type"] == "Ready"), {})
         why = [status.get("phase"), ready.get("reason"), ready.get("message")]
         held = meta.get("finalizers", [])
         said.append(f"{one['kind']}/{meta['name']} {[*filter(None, why), *held]}")
     spaces = json.loads(cluster.kubectl("get", "namespace", name, "--output=json"))
-    conditions = spaces.get("status", {}).get("conditions", [])
-    reasons = [one["message"] for one in conditions if one["status"] == "True"]
+    found = spaces.get("status", {}).get("conditions", [])
+    reasons = [one["message"] for one in found if one["status"] == "True"]
     return f"{name}: {said} {reasons}"
 
 
