@@ -114,6 +114,18 @@ def test_a_damaged_plan_is_named(options: DriverOptions, text: str | None) -> No
     assert trouble.reason == said(options)["reason"] == "InvalidSpec"
 
 
+@pytest.mark.parametrize("streams", [0, 2])
+def test_a_plan_of_a_stream_copy_has_one_stream(
+    options: DriverOptions, world: World, started: list[str], streams: int
+) -> None:
+    """A plan with another number is refused before anything is made."""
+    options.plan.write_text(whole_plan(*[planned(ModelStore(world))] * streams).model_dump_json())
+    trouble = drive(options, Settings())
+    assert trouble is not None
+    assert said(options)["reason"] == "InvalidSpec"
+    assert TARGET not in world.streams
+
+
 @pytest.mark.parametrize("changed", ["plan", "template"])
 def test_a_driver_runs_from_nothing_but_what_its_job_names(
     options: DriverOptions, started: list[str], tmp_path: Path, changed: str

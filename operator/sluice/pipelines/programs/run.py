@@ -101,7 +101,7 @@ def run_plan(
 ) -> Report:
     """Run a plan to its end, or until nothing more can be done now.
 
-    A run needs no request: a driver has only the plan. So this is no part of a workload.
+    A driver has a plan and no request. So the work follows from the plan, not from a workload.
 
     Args:
         plan: the plan, of any kind.
