@@ -64,7 +64,7 @@ class ScopeRunner:
             seconds.
         listener: hears of every step and of every stream that ends.
         clock: time.
-        patience: see CopyRunner; it counts for each stream.
+        patience: see Runner; it counts for each stream.
     """
 
     def __init__(
