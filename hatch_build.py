@@ -2,7 +2,7 @@
 
 import runpy
 from pathlib import Path
-from subprocess import CalledProcessError
+from subprocess import SubprocessError
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -16,7 +16,7 @@ class Extension(BuildHookInterface):
         compiler = runpy.run_path(str(Path(self.root, "docker/compile.py")))
         try:
             compiler["compile_extension"](Path(self.root, "operator/sluice"))
-        except (compiler["NoCompiler"], CalledProcessError) as error:
+        except (compiler["NoCompiler"], SubprocessError, OSError) as error:
             self.app.display_warning(f"events are counted in Python, which is slower: {error}")
             return
         build_data["artifacts"].append("*.abi3.so")
