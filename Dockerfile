@@ -60,9 +60,22 @@ COPY operator/sluice/pipelines/spark/__init__.py operator/sluice/pipelines/spark
      operator/sluice/pipelines/spark/log4j2.properties /opt/sluice/app/sluice/pipelines/spark/
 RUN /opt/sluice/bin/python train.py /opt/sluice/lib/spark.jsa
 
+# What is written in C. The compiler stays here.
+FROM runtime AS compiled
+RUN apt-get update -qq \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+      gcc libc6-dev libpython3-dev >/dev/null
+WORKDIR /src
+COPY docker/compile.py ./
+COPY operator/sluice/core/events/_framing.c sluice/core/events/
+RUN python3 compile.py sluice
+
 FROM packages AS app
 COPY operator/sluice /opt/sluice/app/sluice
-RUN python3 -m compileall -q --invalidation-mode unchecked-hash /opt/sluice/app
+COPY --from=compiled /src/sluice/core/events/_framing.abi3.so /opt/sluice/app/sluice/core/events/
+# The build fails where the extension cannot be loaded; Python would quietly take its place.
+RUN python3 -m compileall -q --invalidation-mode unchecked-hash /opt/sluice/app \
+ && /opt/sluice/bin/python -c 'import sluice.core.events._framing'
 
 FROM runtime
 ARG VERSION=dev

@@ -88,3 +88,4 @@ clean: ## Remove what tools left in this directory; downloads stay in the user's
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .testmondata* .import_linter_cache \
 	  artifacts build dist spark-warehouse
 	@find operator hack tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@rm -f operator/sluice/core/events/*.abi3.so

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Provides what the make targets need, as far as it is missing; says nothing when all is there.
 #
-#   hack/bootstrap.sh          Python's packages, a JDK, Maven, the store's jars
-#   hack/bootstrap.sh python   Python's packages only
+#   hack/bootstrap.sh          Python's packages, our C extension, a JDK, Maven, the store's jars
+#   hack/bootstrap.sh python   Python's packages and our C extension only
 #
-# Everything lands in .venv and in the user's cache (XDG_CACHE_HOME, UV_CACHE_DIR); only a missing
-# JDK or Maven is installed into the system, and only by root on a machine with apt.
+# Everything lands in .venv and in the user's cache (XDG_CACHE_HOME, UV_CACHE_DIR), the extension
+# beside its source; only a missing JDK or Maven is installed into the system, and only by root on a
+# machine with apt. Without a C compiler the extension is left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -92,6 +93,7 @@ provide_java() {
 }
 
 provide_python
+.venv/bin/python docker/compile.py operator/sluice
 if [[ ${1:-} != python ]]; then
   provide_java
   # Shows its own progress, for it downloads 160 MB the first time.

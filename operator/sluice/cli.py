@@ -14,12 +14,17 @@ import click
 from sluice import __version__, console, logs
 from sluice.commands import archives, copying, pods, positions, status, streams, uninstall, verify
 from sluice.commands.shared import EXIT_CODES
+from sluice.core.events import framing
 from sluice.errors import SluiceError
 from sluice.pipelines.driver.stopping import Terminated
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=__doc__)
-@click.version_option(__version__, prog_name="sluice")
+@click.version_option(
+    __version__,
+    prog_name="sluice",
+    message=f"%(prog)s, version %(version)s, counts events in {framing.LANGUAGE}",
+)
 @click.option(
     "--log-level",
     type=click.Choice(logs.LEVELS),

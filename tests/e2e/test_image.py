@@ -143,8 +143,10 @@ def test_the_image_is_lean_and_needs_only_tmp(run: Callable[..., str]) -> None:
 
 
 def test_the_image_is_sluice(run: Callable[..., str]) -> None:
-    """Its words are Sluice's commands."""
-    assert run("sluice", "--version").startswith("sluice, version")
+    """Its words are Sluice's commands, and it counts events in C."""
+    version = run("sluice", "--version")
+    assert version.startswith("sluice, version")
+    assert "counts events in C" in version
 
 
 def test_the_image_can_archive(run: Callable[..., str]) -> None:

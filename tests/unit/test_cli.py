@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from sluice import cli
 from sluice.commands.shared import EXIT_CODES, exit_code
+from sluice.core.events import framing
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     Category,
@@ -211,7 +212,8 @@ def test_a_secret_without_a_folder_exits_with_3(
 
 
 def test_the_version_is_shown() -> None:
-    """--version names the program and its version."""
+    """--version names the program, its version, and the language in which it counts events."""
     assert re.fullmatch(
-        r"sluice, version \d+\.\d+\.\d+\n", CliRunner().invoke(cli.cli, ["--version"]).output
+        rf"sluice, version \d+\.\d+\.\d+, counts events in {framing.LANGUAGE}\n",
+        CliRunner().invoke(cli.cli, ["--version"]).output,
     )

@@ -1,11 +1,15 @@
 """Walk through the frames of events without decoding them.
 
 An event lies in a segment as int32 0, int32 length, then that many bytes. A segment of a stream
-holds nothing but events. Blocks may be cut anywhere; the walk remembers only its position.
+holds nothing but events. Blocks may be cut anywhere; a counter remembers only its position.
+
+The walk runs in C, without the GIL, if `_framing.c` was compiled (`docker/compile.py`). Otherwise
+it runs in Python, with the same results.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
@@ -23,11 +27,90 @@ _RUN: Final = (16, 1 << 12)
 _APART: Final = (1 << 8, 1 << 16)
 """Fewest and most bytes to walk event by event before the next search for equally long events."""
 
+Walk = Callable[[memoryview, int], tuple[int, int, int]]
+"""See `walk_in_python`."""
+
+
+def walk_in_python(block: memoryview, at: int, /) -> tuple[int, int, int]:
+    """Walk from the event that begins at index `at`, as far as whole headers are in the block.
+
+    Returns:
+        The number of events whose header was read; the index of the last of them, or -1; the index
+        at which the walk ended. If a whole header would fit there, no event begins there: the bytes
+        are damaged. Otherwise the next event begins there, which may be far behind the block.
+
+    Raises:
+        ValueError: `at` is negative.
+    """
+    if at < 0:
+        raise ValueError("the walk begins before the block")
+    unpack = FRAME.unpack_from
+    last = len(block) - HEADER
+    events, begun, apart = 0, -1, _APART[0]
+    while True:
+        near = min(last, at + apart)
+        while at <= near:
+            (length,) = unpack(block, at)
+            if length >> 31:
+                return events, begun, at
+            begun = at
+            at += HEADER + length
+            events += 1
+        if at > last:
+            return events, begun, at
+        row, step = _row(block, at, last)
+        if row:
+            events += row
+            at += row * step
+            begun = at - step
+        # If such rows are short, the next search comes later.
+        apart = _APART[0] if row >= _RUN[0] else min(apart * 16, _APART[1])
+
+
+def _row(block: memoryview, at: int, last: int) -> tuple[int, int]:
+    """Count a row of equally long events from `at` on, by comparing their headers.
+
+    The first bytes of all headers are compared together, then all second bytes, and so on: a few
+    calls count thousands of events.
+
+    Returns:
+        The number of events, 0 if none begins at `at`; and the bytes from one to the next.
+    """
+    header = bytes(block[at : at + HEADER])
+    (length,) = FRAME.unpack(header)
+    if length >> 31:
+        return 0, 0
+    step = HEADER + length
+    row, wanted = 0, _RUN[0]
+    while compared := min((last - at) // step + 1, wanted):
+        equal = compared
+        for i in reversed(range(HEADER)):
+            column = bytes(block[at + i : at + (equal - 1) * step + i + 1 : step])
+            equal -= len(column.lstrip(header[i : i + 1]))
+        row += equal
+        at += equal * step
+        if equal < compared:
+            break
+        wanted = min(wanted * 8, _RUN[1])
+    return row, step
+
+
+try:
+    from sluice.core.events._framing import walk
+except ImportError:
+    walk = walk_in_python
+
+LANGUAGE: Final = "Python" if walk is walk_in_python else "C"
+"""The language in which the walk runs, for logs."""
+
 
 class EventCounter:
     """Counts the events in consecutive blocks of a segment, from an event's beginning on.
 
     Positions are in bytes after the first event's beginning.
+
+    Args:
+        walk: the walk through the headers of a block.
 
     Attributes:
         events: the number of events whose whole header was fed.
@@ -35,13 +118,13 @@ class EventCounter:
             event.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, walk: Walk = walk) -> None:
         self.events = 0
         self.last = 0
+        self._walk = walk
         self._fed = 0
         self._skip = 0
         self._header = b""
-        self._apart = _APART[0]
 
     @property
     def between_events(self) -> bool:
@@ -81,70 +164,23 @@ class EventCounter:
                 return
             (length,) = FRAME.unpack(self._header)
             self.last = before + take - HEADER
-            self._skip = take + _checked(length, self.last)
+            if length >> 31:
+                raise self._damaged()
+            self._skip = take + length
             self._header = b""
             self.events += 1
-        at = self._skip
-        last = size - HEADER
-        while at <= last:
-            at = self._walk(block, at, min(last, at + self._apart), before)
-            if at <= last:
-                at = self._run(block, at, last, before)
+        events, last, at = self._walk(block, self._skip)
+        self.events += events
+        if events:
+            self.last = before + last
+        if at <= size - HEADER:
+            self.last = before + at
+            raise self._damaged()
         if at < size:
             self._header = bytes(block[at:])
             self._skip = 0
         else:
             self._skip = at - size
 
-    def _walk(self, block: memoryview, at: int, last: int, before: int) -> int:
-        """Go from event to event up to index `last`; return the index of the next event."""
-        unpack = FRAME.unpack_from
-        events = 0
-        length = 0
-        while at <= last:
-            (length,) = unpack(block, at)
-            if length >> 31:
-                self.last = before + at
-                _checked(length, self.last)
-            at += HEADER + length
-            events += 1
-        self.events += events
-        if events:
-            self.last = before + at - HEADER - length
-        return at
-
-    def _run(self, block: memoryview, at: int, last: int, before: int) -> int:
-        """Count a row of equally long events at once, by comparing their headers.
-
-        The first bytes of all headers are compared together, then all second bytes, and so on: a
-        few calls count thousands of events. If such rows are short, the next search comes later.
-
-        Returns:
-            The index of the event after the row.
-        """
-        header = bytes(block[at : at + HEADER])
-        (length,) = FRAME.unpack(header)
-        self.last = before + at
-        step = HEADER + _checked(length, self.last)
-        there = (last - at) // step + 1
-        wanted = count = min(there, _RUN[0])
-        while count == wanted and wanted:
-            for i in reversed(range(HEADER)):
-                column = bytes(block[at + i : at + (count - 1) * step + i + 1 : step])
-                count -= len(column.lstrip(header[i : i + 1]))
-            self.events += count
-            at += count * step
-            self.last = before + at - step
-            there -= count
-            if count == wanted:
-                wanted = count = min(there, wanted * 8, _RUN[1])
-                self._apart = _APART[0]
-        self._apart = min(self._apart * 2, _APART[1])
-        return at
-
-
-def _checked(length: int, at: int) -> int:
-    """Return an event's length, or raise EventsDamaged if the number cannot be one."""
-    if length >> 31:
-        raise EventsDamaged(f"no event begins {at} bytes after the first one")
-    return length
+    def _damaged(self) -> EventsDamaged:
+        return EventsDamaged(f"no event begins {self.last} bytes after the first one")

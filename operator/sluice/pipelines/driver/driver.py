@@ -17,6 +17,7 @@ import structlog
 from pydantic import ValidationError
 
 from sluice.core.archive.retention import Retention
+from sluice.core.events import framing
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import unplanned
 from sluice.core.workloads.plan import ScopeCopyPlan, expanded
@@ -112,7 +113,7 @@ def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
         Terminated: SIGTERM came; Spark is stopped.
         Exception: a bug in Sluice.
     """
-    _log.info("driver started")
+    _log.info("driver started", counting=framing.LANGUAGE)
     try:
         trouble, told = _drive(options, settings)
     except Terminated:
