@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sluice.archive.formats.piece import OBJECT
 from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan
 from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.copy.runner import CopyRunner
-from sluice.engine.rounds.dispatch import is_slow
-from sluice.engine.rounds.executor import InlineExecutor, is_small, is_small_plan, is_small_run
-from sluice.engine.rounds.throttle import RateLimiter
+from sluice.engine.rounds.executor import ThreadExecutor, is_small, is_small_plan, is_small_run
+from sluice.engine.rounds.scheduler import is_slow
 from sluice.engine.scope.runner import ScopeRunner
 from sluice.pipelines.programs.archives import tidy
-from sluice.pipelines.spark.rounds import LazyExecutor, SparkExecutor
+from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     from pyspark import SparkContext
 
@@ -43,13 +41,17 @@ class Tasks:
         spark: starts the application and returns its context. It is called once, in the calling
             thread, and only if there is more to move than one process moves by itself.
         settings: settings of this process and of the workers.
-        slots, around: see SparkExecutor; not called before `spark`.
+        threads: tasks at once in this process, for bytes that it moves by itself.
+        elsewhere: whether tasks run in executors. These then move the bytes of small copies, too.
+        slots, check: see SparkExecutor; not called before `spark`.
     """
 
     spark: Callable[[], SparkContext]
     settings: Settings
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    elsewhere: bool = False
     slots: Callable[[], int] | None = None
-    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    check: Callable[[], None] = lambda: None
 
     def of(self, plan: Plan) -> LazyExecutor:
         """Return an executor for a plan, to be used as a context manager."""
@@ -61,19 +63,25 @@ class Tasks:
                 target=plan.target,
                 settings=self.settings,
                 slots=self.slots,
-                around=self.around,
+                check=self.check,
             )
 
         return LazyExecutor(executor)
 
 
-def needs_tasks(plan: Plan, limits: Limits) -> bool:
-    """Tell whether a plan will need tasks at these limits, so that Spark can be started early."""
+def needs_spark(plan: Plan, limits: Limits, *, elsewhere: bool = False) -> bool:
+    """Tell whether a plan will need Spark at these limits, so that it can be started early.
+
+    Args:
+        plan: the plan.
+        limits: the present limits.
+        elsewhere: see Tasks.
+    """
     if isinstance(plan, ArchiveRunPlan):
         return not (_is_small(plan) or is_slow(limits, OBJECT))
     if isinstance(plan, ScopeCopyPlan):
         return not (is_slow(limits) or all(is_small(one.bytes, limits) for one in plan.items))
-    return not (is_small_plan(plan.bytes) or is_slow(limits))
+    return elsewhere or not (is_small_plan(plan.bytes) or is_slow(limits))
 
 
 def run_plan(
@@ -91,8 +99,7 @@ def run_plan(
         plan: the plan.
         stores: the stores, which stay open.
         tasks: where tasks run.
-        limits: returns the current limits. It is called before every round, and before every block
-            that this process moves itself.
+        limits: returns the current limits. It is called several times a second.
         listener: is told of every step.
         patience: see CopyRunner.
 
@@ -105,13 +112,12 @@ def run_plan(
         SluiceError: Spark did not start.
     """
     sources, target = [stores.source(one) for one in plan.sources], stores[plan.target]
-    here = InlineExecutor(sources, target, pace=RateLimiter(lambda: limits().bytes_per_second))
-    with tasks.of(plan) as executor:
+    with tasks.of(plan) as executor, ThreadExecutor(sources, target, slots=tasks.threads) as here:
         runner = CopyRunner(
             plan,
             sources=sources,
             target=target,
-            executor=here if is_small_plan(plan.bytes) else executor,
+            executor=here if is_small_plan(plan.bytes) and not tasks.elsewhere else executor,
             limits=limits,
             listener=listener,
             patience=patience,
@@ -188,8 +194,7 @@ def run_archive(
     """
     archive = plan.archive
     root, sources = stores.root(plan.target), [stores.source(one) for one in plan.sources]
-    here = InlineExecutor(sources, root, pace=RateLimiter(lambda: limits().bytes_per_second))
-    with tasks.of(plan) as executor:
+    with tasks.of(plan) as executor, ThreadExecutor(sources, root, slots=tasks.threads) as here:
         runner = ArchiveRunner(
             archive,
             sources=sources,
