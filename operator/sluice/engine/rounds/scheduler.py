@@ -189,7 +189,7 @@ class Scheduler:
         most = each * self._tasks(limits) * limits.slice_bytes
         fitting = take(slices, most, lambda work: work.size)
         self._batches[slices[0].stream] = _Batch(
-            sorted(fitting, key=_size), self._clock.monotonic()
+            sorted(reversed(fitting), key=_size), self._clock.monotonic()
         )
 
     def turn(self, limits: Limits, wait: float = TICK) -> list[Landed]:
