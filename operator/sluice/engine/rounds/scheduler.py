@@ -189,7 +189,7 @@ class Scheduler:
         most = each * self._tasks(limits) * limits.slice_bytes
         fitting = take(slices, most, lambda work: work.size)
         self._batches[slices[0].stream] = _Batch(
-            sorted(reversed(fitting), key=_size), self._clock.monotonic()
+            sorted(fitting, key=_size, reverse=True), self._clock.monotonic()
         )
 
     def turn(self, limits: Limits, wait: float = TICK) -> list[Landed]:
@@ -275,7 +275,7 @@ class Scheduler:
             batch = max(self._batches.values(), key=_next_size, default=None)
             if batch is None or not batch.waiting:
                 return
-            self._submit(batch, batch.waiting.pop(), limits)
+            self._submit(batch, batch.waiting.pop(0), limits)
 
     def _submit(self, batch: _Batch, work: Slice, limits: Limits) -> None:
         work = replace(work, rate=self._each, seconds=limits.slice_seconds)
@@ -320,7 +320,8 @@ class Scheduler:
             self._account.moved(result.moved)
             if self._each is None and self._limits is not None and not batch.is_failed:
                 rest = result.slice.rest(self._limits.slice_bytes)
-                batch.waiting += [] if rest is None else [rest]
+                if rest is not None:
+                    batch.waiting.insert(0, rest)
         if batch.is_failed:
             batch.waiting.clear()
 
@@ -352,4 +353,4 @@ def _size(work: Slice) -> int:
 
 def _next_size(batch: _Batch) -> int:
     """Return the size of the batch's largest waiting slice; -1 if none waits."""
-    return batch.waiting[-1].size if batch.waiting else -1
+    return batch.waiting[0].size if batch.waiting else -1
