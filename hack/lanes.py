@@ -130,7 +130,9 @@ def _run_on_kubernetes(lanes: list[Lane], arguments: list[str]) -> None:
     # Beside all lanes it takes four times as long, and most of these tests want it.
     _cluster("image", "localhost/sluice", str(_ROOT), take=lanes[0].take)
     _run_all(lanes, arguments)
-    if not there:
+    if there:
+        _cluster("tidy", take=lanes[0].take)
+    else:
         _cluster("down", take=lanes[0].take)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from localcluster.choose import choose
 from localcluster.cluster import Cluster
 from localcluster.commands import Say
+from localcluster.release import TEST_DEFINITIONS
 from localcluster.store import ClusterStore
 from localstore.errors import LocalStoreError
 
@@ -34,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     down = commands.add_parser("down", help="stop it, if it is ours")
     down.add_argument("--wipe", action="store_true", help="remove its objects and images as well")
     commands.add_parser("status", help="tell whether it runs")
+    commands.add_parser("tidy", help="delete the definitions of kinds that tests have made")
     commands.add_parser("kubeconfig", help="print the path of the administrator's kubeconfig")
     image = commands.add_parser("image", help="build an image and bring it to the cluster")
     image.add_argument("name", metavar="NAME")
@@ -61,6 +63,8 @@ def _run(options: argparse.Namespace, cluster: Cluster, say: Say) -> None:
         cluster.down(say, wipe=options.wipe)
     elif options.command == "status":
         print("\n".join(cluster.status()))
+    elif options.command == "tidy":
+        cluster.kubectl("delete", "crd", f"--selector={TEST_DEFINITIONS}", "--wait=false")
     elif options.command == "kubeconfig":
         print(cluster.kubeconfig)
     elif options.command == "image":

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "sluice"
 NAMESPACE = "sluice-system"
 NAME = "sluice"
+TEST_DEFINITIONS = "sluice.dev/made-by=tests"
+"""The label of definitions that tests have made for themselves."""
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
 _READY_SECONDS = 120

@@ -15,16 +15,16 @@ from bench.usage import own_cpu_seconds
 from sluice.config import Settings
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
-from sluice.core.archive.retention import Retention
 from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.values.archive_layout import EVENTS
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.access.connect import archives
-from sluice.engine.copy.report import Outcome
+from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.copy.report import Outcome, StreamReport
 from sluice.engine.rounds.limits import Limits
-from sluice.pipelines.programs.archives import ArchiveJob, plan_archive_job
-from sluice.pipelines.programs.program import Job, Stores, plan_job
-from sluice.pipelines.programs.run import Tasks, run_archive, run_plan
+from sluice.pipelines.programs.jobs import Job
+from sluice.pipelines.programs.run import Tasks, run_plan
+from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
     from bench.lab import Lab
@@ -92,27 +92,27 @@ class Archiving:
             path=path,
             format=self.form,
         )
-        job = ArchiveJob(
+        job = Job(
             name=path,
             request=request,
-            source=address,
+            sources=(address,),
             target=_address(lab, self.where),
             limits=Limits(),
-            retention=Retention(),
         )
         with Stores(_settings(lab)) as stores:
-            plan = plan_archive_job(job, stores).plan
+            plan = job.plan(stores).plan
             if plan is None:
                 raise BenchError(f"{path} was archived before")
-            report = run_archive(
+            report = run_plan(
                 plan,
                 stores,
                 Tasks(spark=lambda: self.spark.current, settings=_settings(lab)),
                 limits=lambda: job.limits,
-                retention=lambda: job.retention,
                 listener=watch,
                 patience=PATIENCE,
             )
+        if not isinstance(report, ArchiveReport):
+            raise BenchError(f"a run of an archive has a {type(report).__name__}")
         if report.outcome is not Outcome.ARCHIVED or report.bytes != self.source.bytes:
             raise BenchError(f"no archive of {self.source}: {report.error or report.outcome}")
         if report.events != self.source.events:
@@ -166,10 +166,10 @@ class Restoring:
             limits=Limits(),
         )
         with Stores(_settings(lab)) as stores:
-            plan = plan_job(job, stores).plan
+            plan = job.plan(stores).plan
             if plan is None:
                 raise BenchError(f"{target} was there before")
-            (report,) = run_plan(
+            report = run_plan(
                 plan,
                 stores,
                 Tasks(spark=lambda: self.archive.spark.current, settings=_settings(lab)),
@@ -177,6 +177,8 @@ class Restoring:
                 listener=watch,
                 patience=PATIENCE,
             )
+        if not isinstance(report, StreamReport):
+            raise BenchError(f"a restore has a {type(report).__name__}")
         if report.outcome is not Outcome.COPIED or report.bytes != self.source.bytes:
             raise BenchError(f"no restore of {self.source}: {report.error or report.outcome}")
         return report.bytes

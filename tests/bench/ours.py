@@ -15,10 +15,11 @@ from bench.model import BenchError, Run, Source
 from sluice.config import Settings
 from sluice.core.copy.planner import PART_BYTES, CopyRequest, SourceRequest
 from sluice.core.values.model import StoreAddress, StreamName
-from sluice.engine.copy.report import Outcome
+from sluice.engine.copy.report import Outcome, StreamReport
 from sluice.engine.rounds.limits import Limits
-from sluice.pipelines.programs.program import Job, Stores, plan_job
+from sluice.pipelines.programs.jobs import Job
 from sluice.pipelines.programs.run import Tasks, run_plan
+from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark.application import local_spark
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from bench.lab import Lab
     from sluice.core.copy.steps import Step
-    from sluice.engine.copy.report import StreamReport
+    from sluice.core.scope.scope import StreamResult
     from sluice.engine.rounds.work import Work
     from sluice.errors import SluiceError
 
@@ -95,6 +96,9 @@ class Stopwatch:
         """See Listener."""
         del copy, error, delay
         self.retries += 1
+
+    def ended(self, result: StreamResult) -> None:
+        """See ScopeListener."""
 
     def durations(self, end: float) -> dict[str, float]:
         """Seconds from each step's beginning to the next one's, the look that led there included.
@@ -177,10 +181,10 @@ class Sluice:
         )
         job = Job(name=target, request=request, sources=(address,), target=address, limits=Limits())
         with Stores(_SETTINGS) as stores:
-            plan = plan_job(job, stores).plan
+            plan = job.plan(stores).plan
             if plan is None:
                 raise BenchError(f"{target} was there before")
-            (report,) = run_plan(
+            report = run_plan(
                 plan,
                 stores,
                 Tasks(spark=lambda: self.spark.current, settings=_SETTINGS),
@@ -188,6 +192,8 @@ class Sluice:
                 listener=watch,
                 patience=PATIENCE,
             )
+        if not isinstance(report, StreamReport):
+            raise BenchError(f"a copy has a {type(report).__name__}")
         if report.outcome is not Outcome.COPIED or report.bytes != source.bytes:
             raise BenchError(f"a copy of {source} failed: {report.error or report.outcome}")
         return report

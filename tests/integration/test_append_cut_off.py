@@ -11,7 +11,7 @@ from sluice.core.values.model import StreamName
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Copy
 from support.crash.cut_driver import drive
 from support.engine.append_points import APPENDING, Cut

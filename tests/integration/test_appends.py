@@ -23,7 +23,7 @@ from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, begin, job_of, run_inline
 from support.store.live import assert_nothing_failed

@@ -32,7 +32,7 @@ from sluice.engine.claims import claims
 from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
 from sluice.engine.scope.query import ask_scope
-from sluice.pipelines.programs.program import Stores, plan_job
+from sluice.pipelines.programs.stores import Stores
 from support.command.scope_command import ScopeCopy
 from support.command.sluice_command import Copy
 from support.crash import cut_driver
@@ -161,7 +161,7 @@ class Maker:
         made = self.copy(f"whole-{what}", seal=what == "sealed")
         job = job_of(made)
         with Stores(SETTINGS) as stores:
-            planned = plan_job(job, stores)
+            planned = job.plan(stores)
         assert planned.plan is not None
         report = run_inline(made)
         assert report.outcome is Outcome.COPIED, report.error
@@ -196,7 +196,7 @@ def judged(copy: ScopeCopy, known: Plan | None) -> Planned | ScopeEnded:
     """
     job = copy.job
     with Stores(SETTINGS) as stores:
-        source, target = ((one, stores[one]) for one in (job.source, job.target))
+        source, target = ((one, stores[one]) for one in (*job.sources, job.target))
         return ask_scope(job.request, source=source, target=target, known=known)
 
 

@@ -12,7 +12,7 @@ from sluice.core.values.model import StoreAddress, StreamConfig, StreamName
 from sluice.engine.claims import claims
 from sluice.engine.claims.stale import drop, stale
 from sluice.engine.copy.report import Outcome
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, run_inline
 

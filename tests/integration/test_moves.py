@@ -17,7 +17,7 @@ from sluice.core.copy.steps import (
 )
 from sluice.engine.copy.query import abandon, ask
 from sluice.engine.copy.report import Outcome
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, drive, job_of, leftovers, run_inline, staging_of
 

@@ -12,7 +12,7 @@ from localstore.accounts import ADMIN
 from sluice.core.values.groups import AT_END, GroupName
 from sluice.core.values.model import ScaleType, Scaling, StreamConfig, StreamName
 from sluice.engine.copy.report import Outcome
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Copy, Finished
 from support.store.inline import SETTINGS, job_of, run_inline
 

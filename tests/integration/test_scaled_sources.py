@@ -8,7 +8,7 @@ import pytest
 
 from sluice.core.values.model import ScaleType, Scaling, StreamConfig, StreamName
 from sluice.engine.copy.report import Outcome
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from sluice.stores.pravega.groups import cuts
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, assert_equal_segments, job_of, run_inline, staging_of

@@ -12,7 +12,7 @@ import pytest
 from localstore import Standalone, User
 from sluice.core.claims.claim import Claim, Claimant
 from sluice.engine.claims import claims
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.command.scope_command import ScopeCopy, selectors
 from support.store.inline import SETTINGS
 from support.store.scopes import STREAMS, assert_equal, fill, seen
@@ -91,7 +91,7 @@ def ephemeral(copy: ScopeCopy, keeper: ForeignClient) -> Iterator[None]:
     folder = copy.folder / "credentials"
     assert copy.login == ["--credentials-dir", str(folder)]
     with Stores(replace(SETTINGS, credentials_dir=folder)) as stores:
-        store = stores[copy.job.source]
+        store = stores[copy.job.sources[0]]
         for claim in (one, under):
             claims.make(claim, store, round(time.time() * 1000))
         keeper.create(copy.source, f"{PREFIX}1")

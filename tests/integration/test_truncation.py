@@ -10,7 +10,7 @@ from segment_hash import segment_report
 from sluice.core.copy.steps import Amend, Publish, Transfer
 from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
-from sluice.pipelines.programs.program import Stores, plan_job
+from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import (
     SETTINGS,
@@ -201,7 +201,7 @@ def test_the_operator_finds_the_gap_in_the_target(copy: Copy, foreign: ForeignCl
     job = job_of(copy)
     foreign.truncate(*copy.source, offsets={0: 10 * EVENT, 1: 0})
     with Stores(SETTINGS) as stores:
-        planned = plan_job(job, stores)
+        planned = job.plan(stores)
         assert planned.plan is not None
         assert run_inline(copy).outcome is Outcome.COPIED
         (address,) = job.sources

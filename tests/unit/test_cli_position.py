@@ -15,14 +15,14 @@ from sluice.core.values.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, 
 from sluice.core.values.model import StreamName
 from sluice.engine.positions.position_map import position_map
 from sluice.errors import InvalidSpec
-from sluice.pipelines.programs.program import jobs
+from sluice.pipelines.programs.jobs import jobs
 from support.command.spelling import parsed
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import copy_all, planned, put_source
 from support.model import ModelGroup, ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.pipelines.programs.program import Stores
+    from sluice.pipelines.programs.stores import Stores
 
 
 @pytest.mark.parametrize("options", [["--apply"], ["--as", "b"], ["--only-this-stream"]])

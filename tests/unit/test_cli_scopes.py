@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from sluice import cli
-from sluice.commands import copying, scopes
-from sluice.console import progress
+from sluice.commands import copying
 from sluice.core.values.model import StreamName
-from sluice.pipelines.programs import program
+from sluice.pipelines.programs import stores
+from sluice.pipelines.programs.jobs import Job
 from support.command.spelling import parsed
 from support.engine.sources import put_source
 from support.model import ModelStore, World, segment_name
@@ -56,8 +56,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     for name in ("SLUICE_CLUSTER_ID", "SLUICE_CREDENTIALS_DIR", "SLUICE_STORE_TIMEOUT"):
         monkeypatch.delenv(name, raising=False)
     made = World()
-    for module in (program, progress):
-        monkeypatch.setattr(module, "connect", lambda *_: ModelStore(made))
+    monkeypatch.setattr(stores, "connect", lambda *_: ModelStore(made))
 
     def spark(*_: object) -> NoReturn:
         raise AssertionError("small streams need no Spark")
@@ -103,7 +102,7 @@ def made(world: World) -> list[str]:
 @pytest.fixture
 def lose(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], None]:
     """Gives the function that lets a stream lose bytes right after each plan is made."""
-    plan = scopes.plan_scope_job
+    plan = Job.plan
 
     def call(stream: str, to: int) -> None:
         def planned(*arguments: Any) -> object:
@@ -111,7 +110,7 @@ def lose(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], 
             world.segments[segment_name(name_of(stream), 0)].start = to
             return answer
 
-        monkeypatch.setattr(scopes, "plan_scope_job", planned)
+        monkeypatch.setattr(Job, "plan", planned)
 
     return call
 

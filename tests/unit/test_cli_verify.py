@@ -17,7 +17,8 @@ from sluice.api.load import load
 from sluice.config import Settings
 from sluice.core.values.model import StreamName
 from sluice.core.verify.verification import ReportFile
-from sluice.pipelines.programs import program
+from sluice.pipelines.programs import stores
+from sluice.pipelines.programs.jobs import jobs
 from support.command.spelling import parsed
 from support.engine.sources import copy_all, planned, put_source
 from support.model import EVENT_COUNT, ModelSegment, ModelStore, World, segment_name
@@ -50,7 +51,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     for name in ("SLUICE_CLUSTER_ID", "SLUICE_CREDENTIALS_DIR", "SLUICE_STORE_TIMEOUT"):
         monkeypatch.delenv(name, raising=False)
     made = World()
-    monkeypatch.setattr(program, "connect", lambda *_: ModelStore(made, block=BLOCK))
+    monkeypatch.setattr(stores, "connect", lambda *_: ModelStore(made, block=BLOCK))
     put_source(made, [5, 9, 30], [8], name=ORDERS)
     return made
 
@@ -65,7 +66,7 @@ def file(tmp_path: Path) -> Path:
 
 def copy(world: World, file: Path) -> None:
     """Carry the file's first copy out."""
-    job = program.jobs(load(file.read_text()), Settings())[0]
+    job = jobs(load(file.read_text()), Settings())[0]
     store = ModelStore(world, block=BLOCK)
     copy_all(store, planned(store, job.request))
 

@@ -14,6 +14,7 @@ from sluice.core.values.model import StreamName
 from sluice.core.values.trouble import Trouble
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.report import ScopeReport
+from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.errors import SourceUnsupported, StoreUnavailable
 from support.engine.plans import COPY, segment_plan, stream_plan, whole_scope
 from support.engine.scope_roots import TO, Env
@@ -272,7 +273,7 @@ def test_a_reason_of_many_streams_is_said_once(
 ) -> None:
     """And again after a while, with a count; a final failure is always said."""
     plan = scope_plan(stream("a", 1), stream("b", 1))
-    live = console.LiveProgress(plan, Settings())
+    live = console.LiveProgress(plan, ScopeWorkload(request()), Settings())
     store = ModelStore(World())
     copies = [
         StreamCopyWork(one, number, [store], store) for number, one in enumerate(plan.streams)

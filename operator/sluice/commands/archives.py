@@ -36,7 +36,8 @@ from sluice.core.values.model import StreamName
 from sluice.engine.archive.retention import retain as run_retention
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import ArchiveNotFound, Category, SluiceError
-from sluice.pipelines.programs.program import Job, Stores
+from sluice.pipelines.programs.jobs import Job
+from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
     from datetime import datetime

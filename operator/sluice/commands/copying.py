@@ -9,14 +9,13 @@ from collections import Counter
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from sluice import console
 from sluice.api.load import load
-from sluice.commands import archiving, scopes
-from sluice.commands.scopes import PlannedScope
+from sluice.commands.scopes import ScopeView
 from sluice.commands.shared import (
     CREDENTIALS,
     FILE,
@@ -28,19 +27,15 @@ from sluice.commands.shared import (
     print_json,
     settings_of,
 )
-from sluice.engine.archive.query import abandon_archive
-from sluice.engine.copy.report import StreamReport
+from sluice.commands.views import ArchiveView, CopyView
+from sluice.core.archive.request import ArchiveRequest
+from sluice.core.copy.planner import CopyRequest
+from sluice.core.scope.request import ScopeRequest
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.errors import InfrastructureError, InvalidSpec, SluiceError
-from sluice.pipelines.programs.archives import ArchiveJob, PlannedArchive, plan_archive_job
-from sluice.pipelines.programs.program import (
-    Stores,
-    abort_job,
-    finish_abort_job,
-    plan_job,
-    sweep_job,
-)
+from sluice.pipelines.programs.jobs import all_jobs
 from sluice.pipelines.programs.run import Tasks, run_plan
-from sluice.pipelines.programs.scope_program import ScopeJob, abandon_scope_job, all_jobs
+from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark.application import SparkLost, local_spark
 
 if TYPE_CHECKING:
@@ -49,8 +44,17 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from sluice.api.load import Resources
+    from sluice.commands.views import View
     from sluice.config import Settings
-    from sluice.pipelines.programs.program import Job, PlannedCopy
+    from sluice.core.workloads.request import Request
+    from sluice.pipelines.programs.jobs import Job
+
+_VIEWS: Final[dict[type[Request], type[View[Any, Any, Any]]]] = {
+    CopyRequest: CopyView,
+    ScopeRequest: ScopeView,
+    ArchiveRequest: ArchiveView,
+}
+"""The output of each kind."""
 
 TASKS = click.option(
     "--tasks",
@@ -78,12 +82,12 @@ def plan(
     settings = settings_of(credentials_dir, volumes_dir)
     with Stores(settings) as stores:
         wanted = all_jobs(read(file), settings, tasks=tasks or os.cpu_count() or 1)
-        planned = [_plan(job, stores) for job in wanted]
+        planned = [(_VIEWS[type(job.request)](job), job.plan(stores)) for job in wanted]
     if output == "json":
-        print_json([_plan_json(entry) for entry in planned])
+        print_json([view.plan_json(found) for view, found in planned])
         return
-    for entry in planned:
-        _show_plan(entry)
+    for view, found in planned:
+        view.show_plan(found)
 
 
 @click.command()
@@ -117,7 +121,7 @@ def run(
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
         for job in all_jobs(read(file), settings, verify=verify, tasks=slots):
-            result = _run(job, stores, spark, settings, patience)
+            result = run_job(job, stores, spark, settings, patience)
             if result is None:
                 console.err.print(f"{job.name} is suspended: it is planned and not run")
             else:
@@ -138,109 +142,58 @@ def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> 
     settings = settings_of(credentials_dir, volumes_dir)
     with Stores(settings) as stores:
         for job in all_jobs(read(file), settings):
-            if isinstance(job, ScopeJob):
-                done = abandon_scope_job(job, stores)
-            elif isinstance(job, ArchiveJob):
-                done = f"deleted {abandon_archive(job.request, stores.root(job.target))}"
-            else:
-                done = "aborted" if abort_job(job, stores) else "nothing to abort"
-            console.err.print(f"{job.name}: {done}", markup=False)
-
-
-def _plan(
-    job: Job | ScopeJob | ArchiveJob, stores: Stores
-) -> PlannedCopy | PlannedScope | PlannedArchive:
-    """Plan the work for one resource."""
-    if isinstance(job, ScopeJob):
-        return scopes.plan(job, stores)
-    return plan_archive_job(job, stores) if isinstance(job, ArchiveJob) else plan_job(job, stores)
-
-
-def _run(
-    job: Job | ScopeJob | ArchiveJob,
-    stores: Stores,
-    spark: Callable[[], SparkContext],
-    settings: Settings,
-    patience: float | None,
-) -> CommandResult | None:
-    """Plan and do the work for one resource; return None if it is suspended."""
-    if isinstance(job, ScopeJob):
-        return scopes.run(job, stores, spark, settings, patience)
-    if isinstance(job, ArchiveJob):
-        return archiving.run(job, stores, spark, settings, patience)
-    return run_job(job, stores, spark, settings, patience)
+            console.err.print(f"{job.name}: {job.abort(stores)}", markup=False)
 
 
 def run_job(
-    job: Job,
+    job: Job[Any],
     stores: Stores,
     spark: Callable[[], SparkContext],
     settings: Settings,
     patience: float | None,
 ) -> CommandResult | None:
-    """Plan and run one copy, and show its result; return None if it is suspended."""
-    result = _report(job, stores, spark, settings, patience)
-    if result is None:
-        return None
-    report, seconds = result
-    console.show_report(report, seconds)
-    return CommandResult(
-        json=_report_json(job.name, report, seconds),
-        words=Counter([console.outcome_word(report.outcome)]),
-        failures=[] if report.error is None else [report.error],
-    )
+    """Plan and do the work for one resource, and show its result; return None if it is suspended.
 
-
-def _report(
-    job: Job,
-    stores: Stores,
-    spark: Callable[[], SparkContext],
-    settings: Settings,
-    patience: float | None,
-) -> tuple[StreamReport, float] | None:
-    """Plan and run one copy.
-
-    Returns:
-        The report, and the seconds that the copy took without Spark's start; None if the copy is
-        suspended.
+    The seconds of a single stream are reported without Spark's start. During that start, small
+    streams of a scope are copied.
     """
-    began = time.monotonic()
+    view, began = _VIEWS[type(job.request)](job), time.monotonic()
 
     def start() -> SparkContext:
         nonlocal began
         with live.waiting("starting Spark"):
             context = spark()
-        began = time.monotonic()
+        if not isinstance(found.plan, ScopeCopyPlan):
+            began = time.monotonic()
         return context
 
     try:
-        # Before planning: a copy that was aborted takes new bounds.
-        if not job.suspend and finish_abort_job(job, stores):
-            console.err.print(f"{job.name}: finished an abort that was cut off")
-        planned = plan_job(job, stores)
-        if planned.report is not None:
-            left = sweep_job(job, stores)
-            if left:
-                console.err.print(f"{job.name}: deleted {left} leftover staging segments")
-            return planned.report, time.monotonic() - began
-        if planned.plan is None or job.suspend:
-            return None
-        console.err.print(console.plan_table(planned.plan, recorded=planned.recorded))
-        live = console.LiveProgress(planned.plan, settings)
-        with live.shown():
-            (report,) = run_plan(
-                planned.plan,
-                stores,
-                Tasks(spark=start, settings=settings),
-                limits=lambda: job.limits,
-                listener=live,
-                patience=patience,
-            )
+        if not job.suspend:
+            view.before(stores)
+        found = job.plan(stores)
+        report = found.report
+        if found.plan is not None:
+            if job.suspend:
+                return None
+            console.err.print(view.table(found.plan, recorded=found.recorded))
+            live = console.LiveProgress(found.plan, job.workload, settings)
+            with live.shown():
+                report = run_plan(
+                    found.plan,
+                    stores,
+                    Tasks(spark=start, settings=settings),
+                    limits=lambda: job.limits,
+                    retention=lambda: job.retention,
+                    listener=live,
+                    patience=patience,
+                )
+        view.after(stores, report)
     except SluiceError as error:
-        report = StreamReport.failed(job.request, error)
+        return view.failed(error, time.monotonic() - began)
     except SparkLost as error:
-        report = StreamReport.failed(job.request, InfrastructureError(f"Spark was lost: {error}"))
-    return report, time.monotonic() - began
+        lost = InfrastructureError(f"Spark was lost: {error}")
+        return view.failed(lost, time.monotonic() - began)
+    return view.ended(report, time.monotonic() - began)
 
 
 def start_spark(stack: ExitStack, slots: int) -> SparkContext:
@@ -265,44 +218,3 @@ def read(file: str, *, copies: bool = True) -> Resources:
             f"{file} cannot be read: {error}", remedy="Name a YAML file that exists."
         ) from error
     return load(text, copies=copies)
-
-
-def _show_plan(planned: PlannedCopy | PlannedScope | PlannedArchive) -> None:
-    """Print a planned copy, or a planned run of an archive, as a table."""
-    if isinstance(planned, PlannedScope):
-        scopes.show_plan(planned)
-    elif isinstance(planned, PlannedArchive):
-        archiving.show_plan(planned)
-    elif planned.plan is not None:
-        console.out.print(console.plan_table(planned.plan, recorded=planned.recorded))
-    elif planned.report is not None:
-        console.show_report(planned.report, 0)
-
-
-def _plan_json(planned: PlannedCopy | PlannedScope | PlannedArchive) -> dict[str, Any]:
-    """Convert a planned copy, or a planned run of an archive, to JSON values."""
-    if isinstance(planned, PlannedScope):
-        return scopes.plan_json(planned)
-    if isinstance(planned, PlannedArchive):
-        return archiving.plan_json(planned)
-    return {
-        "kind": "StreamCopy",
-        "name": planned.job.name,
-        "copyId": planned.job.request.copy_id,
-        "recorded": planned.recorded,
-        "complete": planned.report is not None,
-        "planHash": None if planned.plan is None else planned.plan.hash,
-        "plan": None if planned.plan is None else planned.plan.model_dump(mode="json"),
-    }
-
-
-def _report_json(name: str, report: StreamReport, seconds: float) -> dict[str, Any]:
-    """Convert a report to JSON values: camelCase, bytes and seconds."""
-    return {
-        "kind": "StreamCopy",
-        "name": name,
-        **report.model_dump(mode="json"),
-        "bytes": report.bytes,
-        "events": report.events,
-        "seconds": round(seconds, 3),
-    }

@@ -14,8 +14,10 @@ from sluice.errors import InvalidSpec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from sluice.core.copy.planner import CopyRequest
     from sluice.engine.positions.position_map import Mapped
-    from sluice.pipelines.programs.program import Job, Stores
+    from sluice.pipelines.programs.jobs import Job
+    from sluice.pipelines.programs.stores import Stores
 
 
 class Wish(NamedTuple):
@@ -52,7 +54,7 @@ def parse(text: str, field: str) -> tuple[str, str]:
 
 
 def move_group(
-    job: Job,
+    job: Job[CopyRequest],
     wish: Wish,
     mapped: Sequence[Mapped],
     *,
@@ -106,7 +108,7 @@ def move_group(
         _print(told)
 
 
-def _place(job: Job, wish: Wish, stores: Stores) -> int:
+def _place(job: Job[CopyRequest], wish: Wish, stores: Stores) -> int:
     """Return the index of the source that the group reads.
 
     Raises:

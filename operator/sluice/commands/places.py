@@ -12,7 +12,7 @@ from sluice.errors import InvalidSpec
 if TYPE_CHECKING:
     from sluice.api.load import Resources
     from sluice.archive.runs.archive import Archive
-    from sluice.pipelines.programs.program import Stores
+    from sluice.pipelines.programs.stores import Stores
 
 
 class ArchivePlace(NamedTuple):

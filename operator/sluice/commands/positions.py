@@ -14,13 +14,15 @@ from sluice.commands.groups import Wish, move_group, parse
 from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, VOLUMES, print_json, settings_of
 from sluice.engine.positions.position_map import position_map, translate
 from sluice.errors import InvalidSpec, SluiceError
-from sluice.pipelines.programs.program import Stores, jobs, with_runs
+from sluice.pipelines.programs.jobs import jobs, with_runs
+from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sluice.core.copy.planner import CopyRequest
     from sluice.engine.positions.position_map import Mapped
-    from sluice.pipelines.programs.program import Job
+    from sluice.pipelines.programs.jobs import Job
     from sluice.stores.base import Store
 
 
@@ -100,7 +102,7 @@ def position(
             _print_cut(job, translated, store, output)
 
 
-def _given(job: Job, text: str, store: Store) -> tuple[int, dict[int, int]]:
+def _given(job: Job[CopyRequest], text: str, store: Store) -> tuple[int, dict[int, int]]:
     """Read a cut, and find the index of its stream among the sources.
 
     Raises:
@@ -122,7 +124,7 @@ def _given(job: Job, text: str, store: Store) -> tuple[int, dict[int, int]]:
     return places[0], cut
 
 
-def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:
+def _print_map(job: Job[CopyRequest], mapped: list[Mapped], output: str) -> None:
     if output == "json":
         entries = [
             {
@@ -160,7 +162,7 @@ def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:
             )
 
 
-def _print_cut(job: Job, cut: dict[int, int], store: Store, output: str) -> None:
+def _print_cut(job: Job[CopyRequest], cut: dict[int, int], store: Store, output: str) -> None:
     text = store.write_cut(job.request.target, cut)
     if output == "json":
         offsets = [{"segmentID": segment, "offset": at} for segment, at in sorted(cut.items())]

@@ -22,23 +22,25 @@ from sluice.commands.shared import (
     print_json,
     settings_of,
 )
+from sluice.core.archive.request import ArchiveRequest
 from sluice.core.copy.planner import Position, Range
+from sluice.core.scope.request import ScopeRequest
 from sluice.core.verify.pairing import Alignment
 from sluice.core.verify.verification import ReportFile, Result
 from sluice.engine.verify.compare import Subject, compare, match_copy, match_streams
 from sluice.errors import Category, InvalidSpec, SluiceError
-from sluice.pipelines.programs.archives import ArchiveJob
-from sluice.pipelines.programs.program import Stores, with_runs
-from sluice.pipelines.programs.scope_program import ScopeJob, all_jobs, jobs_of_streams
+from sluice.pipelines.programs.jobs import all_jobs, jobs_of_streams, with_runs
+from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from sluice.api.load import Resources
     from sluice.config import Settings
+    from sluice.core.copy.planner import CopyRequest
     from sluice.core.verify.verification import Verification
     from sluice.engine.verify.compare import Matched
-    from sluice.pipelines.programs.program import Job
+    from sluice.pipelines.programs.jobs import Job
 
 
 class _Ask(NamedTuple):
@@ -187,11 +189,12 @@ def _matched(
         yield match_streams(source, target, ask.alignment)
         return
     for job in all_jobs(resources, settings):
-        if isinstance(job, ArchiveJob) or job.target.holds_archives:
+        if isinstance(job.request, ArchiveRequest) or job.target.holds_archives:
             continue  # `sluice archive verify` is for archives
-        kind = "ScopeCopy" if isinstance(job, ScopeJob) else "StreamCopy"
+        of_scope = isinstance(job.request, ScopeRequest)
+        kind = "ScopeCopy" if of_scope else "StreamCopy"
         try:
-            streams = jobs_of_streams(job, stores) if isinstance(job, ScopeJob) else [job]
+            streams = jobs_of_streams(job, stores) if of_scope else [job]
         except SluiceError as error:
             yield _of(f"{kind} {job.name}", error)
             continue
@@ -208,7 +211,7 @@ def _of(copy: str, error: SluiceError) -> SluiceError:
     return error
 
 
-def _of_copy(job: Job, stores: Stores) -> Matched:
+def _of_copy(job: Job[CopyRequest], stores: Stores) -> Matched:
     """Pair the segments of a copy's target with those of its sources."""
     job = with_runs(job, stores)
     request = job.request

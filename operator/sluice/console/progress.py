@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import structlog
@@ -16,15 +16,11 @@ from sluice.core.copy.steps import Publish, RecordRun, Stitch, Transfer, Verify
 from sluice.core.scope.progress import Meter
 from sluice.core.values.text import size
 from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan
-from sluice.engine.access.connect import archives
-from sluice.engine.archive.query import ArchiveWatch
-from sluice.engine.copy.progress import Watch
-from sluice.engine.scope.progress import ScopeWatch
 from sluice.errors import SluiceError
-from sluice.stores.connect import connect
+from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from sluice.config import Settings
     from sluice.core.copy.steps import Step
@@ -33,6 +29,7 @@ if TYPE_CHECKING:
     from sluice.core.scope.scope import Counts, StreamResult
     from sluice.core.workloads.plan import Plan
     from sluice.engine.rounds.work import Work
+    from sluice.engine.workloads.workload import Workload
 
 _log = structlog.get_logger()
 
@@ -112,13 +109,15 @@ class LiveProgress:
 
     Args:
         plan: the plan of one stream, or of a scope.
+        workload: measures the progress of the plan.
         settings: for the connection to the store.
     """
 
     QUIET_SECONDS = 10.0
 
-    def __init__(self, plan: Plan, settings: Settings) -> None:
+    def __init__(self, plan: Plan, workload: Workload, settings: Settings) -> None:
         self._plan = plan
+        self._workload = workload
         self._settings = settings
         self._phase = "starting"
         self._waiting: str | None = None
@@ -202,11 +201,11 @@ class LiveProgress:
         count = self._plan.events
         task = self._bar.add_task("starting", total=total or 1, text="")
         meter = Meter()
-        with ExitStack() as stack:
-            measure = self._measure(stack)
+        with Stores(self._settings) as stores:  # on connections of its own
+            watch = self._workload.watch(self._plan, stores.place(self._plan.target))
             while not self._stop.is_set():
                 try:
-                    progress = measure()
+                    progress = watch.measure()
                 except SluiceError:
                     self._bar.update(task, description="waiting for the store")
                 else:
@@ -224,19 +223,6 @@ class LiveProgress:
                         ),
                     )
                 self._stop.wait(_POLL_SECONDS)
-
-    def _measure(self, stack: ExitStack) -> Callable[[], Reading]:
-        """Return what measures the progress, on connections that are closed with the stack."""
-        plan = self._plan
-        if isinstance(plan, ArchiveRunPlan):
-            return ArchiveWatch(plan.archive, archives(plan.target, self._settings)).measure
-        if isinstance(plan, ScopeCopyPlan) and plan.target.holds_archives:
-            return ScopeWatch(plan, archives(plan.target, self._settings)).measure
-        store = connect(plan.target, self._settings)
-        stack.callback(store.close)
-        if isinstance(plan, ScopeCopyPlan):
-            return ScopeWatch(plan, store).measure
-        return Watch(plan, store).measure
 
 
 def _extent(progress: Reading) -> tuple[int, int]:

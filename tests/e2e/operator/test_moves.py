@@ -50,7 +50,7 @@ def test_stream_is_moved_once_its_store_allows_to_delete(
     read = java.read(scope, "moved")
     assert (read.events, read.digest, read.clean) == (3 * EVENTS, original.digest, True)
     assert status["verification"]["events"] == 3 * EVENTS
-    tenant.until_tidied("moved")
+    tenant.until_tidied("move")
     assert tenant.left_over(f"{scope}/moved", status["copyID"]) == []
 
     tenant.run("delete", "scopy", "move", "--timeout=30s")

@@ -12,7 +12,7 @@ from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.runs.archive import Archive
 from sluice.core.archive.names import Format
 from sluice.core.values.model import StoreAddress, StreamName
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.command.archive_files import ArchiveFile, call
 from support.engine.archive_runs import held_by, last_run
 from support.store.inline import SETTINGS

@@ -19,7 +19,7 @@ from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.engine.archive_runs import archive_once, held_by, last_run, root_of
 from support.engine.executors import Relay
 from support.store.archiving import EVENTS

@@ -16,7 +16,7 @@ from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.kube.stores.connections import unseen
 from sluice.pipelines.driver.driver import DriverOptions, drive
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.command.restores import bucket_store, volume
 from support.command.scope_command import until
 from support.command.scope_files import PATH, ScopeFile, states

@@ -12,6 +12,7 @@ from sluice.api.fields.common import GROUP
 from sluice.api.registry import KINDS
 from sluice.api.schema.schema import definition
 from support.kube.apply import Applier
+from support.kube.definitions import left
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +25,10 @@ def applier(kube: localcluster.Cluster, definitions: list[str]) -> Iterator[Appl
 
 
 @pytest.fixture(scope="module")
-def unwatched(kube: localcluster.Cluster, applier: Applier) -> Iterator[Applier]:
+def unwatched(kube: localcluster.Cluster, applier: Applier) -> Applier:
     """Gives what applies resources of a group that no operator looks at, with our schemas."""
     group = f"test-{uuid4().hex[:12]}.{GROUP}"
-    copies = [definition(kind) for kind in KINDS]
+    copies = [left(definition(kind)) for kind in KINDS]
     for copy in copies:
         copy["metadata"]["name"] = f"{copy['spec']['names']['plural']}.{group}"
         copy["spec"]["group"] = group
@@ -36,7 +37,4 @@ def unwatched(kube: localcluster.Cluster, applier: Applier) -> Iterator[Applier]
     text = yaml.safe_dump_all(copies)
     names = kube.kubectl("create", "--filename=-", "--output=name", stdin=text).split()
     kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
-    yield replace(applier, group=group)
-    # Not waited for: deleted before its watches have begun ("storage is (re)initializing" in the
-    # API server's log), a definition is taken up again minutes later.
-    kube.kubectl("delete", "--wait=false", *names)
+    return replace(applier, group=group)

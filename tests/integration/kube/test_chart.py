@@ -15,6 +15,7 @@ import yaml
 import genmanifests
 from localcluster import Cluster, LocalClusterError
 from support.kube.chart import CHART, EVERYTHING, NAMESPACE, NAMESPACED, ROOT, render, rules
+from support.kube.definitions import left
 
 RESTRICTED = [
     f"pod-security.kubernetes.io/{mode}=restricted" for mode in ("enforce", "audit", "warn")
@@ -127,7 +128,7 @@ class Release:
             },
         }
         folder = self.chart / "files" / "crds"
-        (folder / "things.yaml").write_text(yaml.safe_dump(genmanifests.kept(crd)))
+        (folder / "things.yaml").write_text(yaml.safe_dump(left(genmanifests.kept(crd))))
 
     def helm(self, command: str) -> str:
         """Install or upgrade."""
@@ -165,7 +166,6 @@ def release(
     finally:
         with suppress(LocalClusterError):
             made.uninstall()
-        kube.kubectl("delete", "crd", made.crd, "--ignore-not-found", "--wait=false")
 
 
 def test_the_operators_pod_is_admitted(kube: Cluster, release: Release) -> None:

@@ -13,9 +13,9 @@ from sluice.api.schema.schema import definition
 from support.cluster.operator_process import OperatorProcess, until
 from support.cluster.tenant import Tenant
 from support.kinds.heartbeat.resource import HEARTBEAT
+from support.kube.definitions import left
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from localcluster import Cluster
@@ -24,14 +24,12 @@ _PROGRAM = (sys.executable, "-m", "support.kinds.heartbeat")
 
 
 @pytest.fixture
-def heartbeats(kube: Cluster) -> Iterator[None]:
+def heartbeats(kube: Cluster) -> None:
     """Has the API server know the kind."""
-    text = yaml.safe_dump(definition(HEARTBEAT))
+    text = yaml.safe_dump(left(definition(HEARTBEAT)))
     kube.kubectl("apply", "--server-side", "--filename=-", stdin=text)
     name = f"crd/{HEARTBEAT.plural}.sluice.dev"
     kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", name)
-    yield
-    kube.kubectl("delete", "--wait=false", name)  # why it is not waited for: see `unwatched`
 
 
 @pytest.mark.usefixtures("definitions", "heartbeats")

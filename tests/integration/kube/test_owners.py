@@ -17,10 +17,11 @@ from sluice.api.kinds.ephemeralstream import Owner
 from sluice.kube.api.client import Api
 from sluice.kube.ephemeral.owner_watch import WatchTimeouts
 from sluice.kube.ephemeral.owners import LABEL, Owners
+from support.kube.definitions import left
 from support.kube.link import Link
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine
     from pathlib import Path
 
     from localcluster import Cluster
@@ -218,11 +219,11 @@ def test_a_job_that_is_finished_is_seen_as_such(
 
 
 @pytest.fixture
-def trains(kube: Cluster) -> Iterator[Object]:
+def trains() -> Object:
     """Gives a definition of the test's own, with two versions; it is not installed yet."""
     group = f"owners-{uuid4().hex[:8]}.example.com"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    yield {
+    definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"trains.{group}"},
@@ -242,8 +243,7 @@ def trains(kube: Cluster) -> Iterator[Object]:
             ],
         },
     }
-    # Why this is not waited for: see `unwatched`.
-    kube.kubectl("delete", "crd", f"trains.{group}", "--ignore-not-found", "--wait=false")
+    return left(definition)
 
 
 def test_a_custom_kind_that_comes_late(

@@ -332,7 +332,10 @@ def rented(
     cluster.kubectl("label", "namespace", name, f"{_RENTED}={os.getpid()}")
     found = Tenant(cluster, name, store, say)
     yield found
-    found.run("delete", _OURS, "--all", "--timeout=100s", timeout=110)
+    try:
+        found.run("delete", _OURS, "--all", "--timeout=100s", timeout=110)
+    except LocalClusterError as error:
+        raise NeverHappenedError(f"not deleted: {_left_in(cluster, name)}") from error
     cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
 
 
@@ -348,7 +351,28 @@ def given_back(cluster: Cluster) -> None:
     ]
     if names:
         words = ("--ignore-not-found", "--timeout=100s")
-        cluster.kubectl("delete", "namespaces", *names, *words, timeout=110)
+        try:
+            cluster.kubectl("delete", "namespaces", *names, *words, timeout=110)
+        except LocalClusterError as error:
+            left = "; ".join(_left_in(cluster, name) for name in names)
+            raise NeverHappenedError(f"not gone: {left}") from error
+
+
+def _left_in(cluster: Cluster, name: str) -> str:
+    """What is left of a namespace and why, in one line: it is all that may be seen of the error."""
+    found = objects_in(cluster).list(name, f"{_OURS},jobs,pods")
+    said = []
+    for one in found:
+        status, meta = one.get("status", {}), one["metadata"]
+        conditions: list[Object] = status.get("conditions", [])
+        ready = next((c for c in conditions if c["type"] == "Ready"), {})
+        why = [status.get("phase"), ready.get("reason"), ready.get("message")]
+        held = meta.get("finalizers", [])
+        said.append(f"{one['kind']}/{meta['name']} {[*filter(None, why), *held]}")
+    spaces = json.loads(cluster.kubectl("get", "namespace", name, "--output=json"))
+    found = spaces.get("status", {}).get("conditions", [])
+    reasons = [one["message"] for one in found if one["status"] == "True"]
+    return f"{name}: {said} {reasons}"
 
 
 def _is_over(pid: str) -> bool:

@@ -19,7 +19,7 @@ from sluice.core.values.model import (
 )
 from sluice.core.workloads.request import store_address
 from sluice.engine.copy.report import Outcome
-from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Filed
 from support.store.archiving import archive_stream
 from support.store.inline import SETTINGS, run_copies

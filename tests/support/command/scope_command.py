@@ -12,12 +12,13 @@ import yaml
 
 from segment_hash import Connection
 from sluice.api.load import load
+from sluice.core.scope.request import ScopeRequest
 from sluice.core.values import identity
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.journal.record_log import GENERATIONS
 from sluice.engine.scope.log import ScopeLog
-from sluice.pipelines.programs.program import Stores
-from sluice.pipelines.programs.scope_program import ScopeJob, all_jobs
+from sluice.pipelines.programs.jobs import Job, all_jobs
+from sluice.pipelines.programs.stores import Stores
 from sluice.stores.pravega import names
 from support.command.sluice_command import Filed
 from support.command.spelling import parsed
@@ -96,10 +97,10 @@ class ScopeCopy(Filed):
         ]
 
     @property
-    def job(self) -> ScopeJob:
+    def job(self) -> Job[ScopeRequest]:
         """What the command makes of it."""
         (job,) = all_jobs(load(self.file.read_text()), SETTINGS)
-        assert isinstance(job, ScopeJob)
+        assert isinstance(job.request, ScopeRequest)
         return job
 
     @property

@@ -7,12 +7,12 @@ from sluice.core.copy.steps import Step
 from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.abort import finish_abort, sweep
 from sluice.engine.copy.planning import resolve
-from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.work import Clock
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
+from support.engine.runners import copy_runner
 from support.engine.sources import CHUNK, begun, events_of, go, split
 from support.model import ModelStore, World, segment_name
 
@@ -63,7 +63,7 @@ def run_append(
         sweep(request.copy_id, TARGET, store)
         return "complete before"
     plan = split(found.plan) if divided and not found.recorded else found.plan
-    runner = CopyRunner(
+    runner = copy_runner(
         whole_plan(plan),
         sources=[store],
         target=store,

@@ -16,10 +16,10 @@ from sluice.core.events import grouping
 from sluice.engine.archive import parts
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.report import ArchiveReport
-from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from support.engine.plans import SOURCE
+from support.engine.runners import archive_runner
 from support.engine.sources import CHUNK, Heard, ManualClock
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def archive_once(
     if found.plan is None:
         assert found.entry is not None
         return ArchiveReport.recorded(request, found.entry)
-    runner = ArchiveRunner(
+    runner = archive_runner(
         found.plan,
         sources=[store],
         root=root,

@@ -12,16 +12,17 @@ from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.values.model import RetentionType, StreamConfig, StreamRetention
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
-from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.executor import InlineExecutor
 from support.engine.archives import START, Source, take
 from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
+from support.engine.runners import copy_runner
 from support.engine.sources import ManualClock
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from sluice.engine.copy.report import StreamReport
+    from sluice.engine.rounds.runner import Runner
 
 PATH = "team/orders"
 
@@ -89,12 +90,14 @@ class Env:
         assert found is not None
         return found
 
-    def runner(self, store: ModelStore, plan: StreamPlan, *, patience: float = 0) -> CopyRunner:
+    def runner(
+        self, store: ModelStore, plan: StreamPlan, *, patience: float = 0
+    ) -> Runner[StreamPlan, StreamReport]:
         """A driver."""
         addresses = pinned(plan, [ADDRESS])
         assert addresses[0].archive is not None
         sources = [self.root.run(addresses[0].archive)]
-        return CopyRunner(
+        return copy_runner(
             StreamCopyPlan(sources=addresses, target=ADDRESS, streams=(plan,)),
             sources=sources,
             target=store,

@@ -10,13 +10,13 @@ from sluice.core.copy.steps import Done, Step, Transfer, Verify
 from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import StreamReport
-from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import Executor, InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.work import Listener
 from sluice.errors import SluiceError
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
+from support.engine.runners import copy_runner
 from support.model import (
     CREATION_TIME,
     EVENT_COUNT,
@@ -172,7 +172,7 @@ def copy_all(
     patience: float | None = None,
 ) -> list[StreamReport]:
     """Run these plans to their end in this thread."""
-    runner = CopyRunner(
+    runner = copy_runner(
         whole_plan(*plans),
         sources=[store],
         target=target or store,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.values.model import StoreAddress, StreamName
-from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.workloads.archive import ArchiveWorkload
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, SECRET, STREAM_ARCHIVE, STREAM_STORE
@@ -18,6 +17,7 @@ from sluice.kube.copies.workings import CopyWorkings
 from sluice.kube.jobs.manifests import plan_of
 from sluice.kube.stores.connections import unseen
 from support.cases.resources import ARCHIVE, BUCKET, STORE, VOLUME, changed
+from support.engine.runners import archive_runner
 from support.engine.scope_drivers import SharedStore
 from support.engine.sources import put_source
 from support.kube.operator_bench import OperatorBench
@@ -126,7 +126,7 @@ class ArchiveBench(OperatorBench):
         plan = self.plan(attempt)
         assert plan.archive is not None
         executor = InlineExecutor([self.store], self.root)
-        runner = ArchiveRunner(
+        runner = archive_runner(
             plan.archive, sources=[self.store], root=self.root, executor=executor, patience=0
         )
         (report,) = runner.run()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archive.planning import resolve_archive
-from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.rounds.executor import InlineExecutor
+from support.engine.runners import archive_runner
 
 if TYPE_CHECKING:
     from sluice.archive.runs.archive_root import ArchiveRoot
@@ -40,7 +40,7 @@ def archive_stream(
     )
     plan = resolve_archive(request, store, root.archive(path)).plan
     assert plan is not None
-    runner = ArchiveRunner(
+    runner = archive_runner(
         plan,
         sources=[store],
         root=root,

@@ -7,20 +7,23 @@ from localstore import Standalone
 from segment_hash import Connection, segment_report
 from sluice.api.load import load
 from sluice.config import Settings, StoreTimeouts
+from sluice.core.copy.planner import CopyRequest
 from sluice.core.copy.steps import Step, Transfer, Verify
 from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress, StreamName
+from sluice.engine.copy.abort import finish_abort
 from sluice.engine.copy.report import StreamReport
-from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import SluiceError
-from sluice.pipelines.programs.program import Job, Stores, finish_abort_job, jobs, plan_job
+from sluice.pipelines.programs.jobs import Job, jobs
+from sluice.pipelines.programs.stores import Stores
 from sluice.stores.base import Store
 from sluice.stores.pravega import names
 from support.command.sluice_command import Copy
+from support.engine.runners import copy_runner
 
 DEFAULTS = Limits()
 PATIENCE = 5.0
@@ -29,7 +32,7 @@ PATIENCE = 5.0
 SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
 
 
-def job_of(copy: Copy) -> Job:
+def job_of(copy: Copy) -> Job[CopyRequest]:
     """The one copy of the file."""
     (job,) = jobs(load(copy.file.read_text()), SETTINGS)
     return job
@@ -39,7 +42,7 @@ def begin(copy: Copy) -> None:
     """Do what a driver does that dies once its plan is written down."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
-        planned = plan_job(job, stores)
+        planned = job.plan(stores)
         assert planned.plan is not None
         CopyJournal(stores[job.target], job.request.copy_id, job.request.target).begin(
             planned.plan.streams[0]
@@ -50,7 +53,7 @@ def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy
     """Do what a driver does that dies before it takes this step, or directly after."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
-        planned = plan_job(job, stores)
+        planned = job.plan(stores)
         assert planned.plan is not None
         (address,) = job.sources
         source, target = stores[address], stores[job.target]
@@ -91,30 +94,31 @@ def run_copies(
         seen_as: gives what stands for a copy's target store.
         limits: of each.
         settings: of the process.
-        patience: see CopyRunner.
+        patience: see Runner.
     """
     return [_run(job, seen_as, limits, settings, patience) for job in jobs(load(text), settings)]
 
 
 def _run(
-    job: Job,
+    job: Job[CopyRequest],
     seen_as: Callable[[Store], Store],
     limits: Limits,
     settings: Settings,
     patience: float,
 ) -> StreamReport:
     with Stores(settings) as stores:
-        finish_abort_job(job, stores)
+        finish_abort(job.request.copy_id, job.request.target, stores[job.target])
         try:
-            planned = plan_job(job, stores)
+            planned = job.plan(stores)
         except SluiceError as error:
             return StreamReport.failed(job.request, error)
         if planned.plan is None:
             assert planned.report is not None
-            return planned.report
+            report: StreamReport = planned.report
+            return report
         sources = [stores.source(address) for address in planned.plan.sources]
         target = seen_as(stores[job.target])
-        runner = CopyRunner(
+        runner = copy_runner(
             planned.plan,
             sources=sources,
             target=target,

@@ -16,11 +16,11 @@ from sluice.core.workloads.unplanned import Unplanned, read_plan
 from sluice.engine.access.source_runs import run_stores
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
-from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.executor import InlineExecutor
 from support.engine.appends import appended, run_append
 from support.engine.archive_runs import archive_once, make_objects_small, root_of
 from support.engine.plans import SOURCE, TARGET, whole_plan
+from support.engine.runners import copy_runner
 from support.engine.scope_drivers import SharedStore, copy_scope, source_name, target_name
 from support.engine.sources import ManualClock, copy_all
 from support.model import ModelStore
@@ -87,7 +87,7 @@ def test_an_archive_is_restored(form: Format, monkeypatch: pytest.MonkeyPatch) -
     store = ModelStore(world)
     plan = resolve(request, [root], store).plan
     assert plan is not None
-    runner = CopyRunner(
+    runner = copy_runner(
         whole_plan(plan),
         sources=[root],
         target=store,

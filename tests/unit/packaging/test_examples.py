@@ -16,7 +16,7 @@ from sluice.api.registry import KINDS
 from sluice.core.workloads import access
 from sluice.core.workloads.request import copy_request
 from sluice.kube.loop.settings import Profile
-from sluice.pipelines.programs.program import store_of
+from sluice.pipelines.programs.jobs import store_of
 from support.kube.chart import ROOT, refusal, render
 from support.kube.pod_security import violations
 

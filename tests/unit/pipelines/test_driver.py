@@ -18,7 +18,7 @@ from sluice.core.copy.plan import StreamPlan
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.engine.copy import stream_copy
-from sluice.engine.copy.report import Outcome, StreamReport
+from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.resume import Resumed, resume
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import InlineExecutor
@@ -26,7 +26,6 @@ from sluice.errors import (
     DigestMismatch,
     InvalidSpec,
     StoreBusy,
-    TargetExists,
     WaitingForExecutors,
 )
 from sluice.pipelines.driver import driver, stopping
@@ -74,6 +73,8 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
         def source(self, address: object) -> ModelStore:
             return self[address]
 
+        place = source
+
     @contextmanager
     def application(_configuration: object) -> Iterator[Any]:
         log.append("jvm")
@@ -110,6 +111,18 @@ def test_a_damaged_plan_is_named(options: DriverOptions, text: str | None) -> No
     trouble = drive(options, Settings())
     assert trouble is not None
     assert trouble.reason == said(options)["reason"] == "InvalidSpec"
+
+
+@pytest.mark.parametrize("streams", [0, 2])
+def test_a_plan_of_a_stream_copy_has_one_stream(
+    options: DriverOptions, world: World, started: list[str], streams: int
+) -> None:
+    """A plan with another number is refused before anything is made."""
+    options.plan.write_text(whole_plan(*[planned(ModelStore(world))] * streams).model_dump_json())
+    trouble = drive(options, Settings())
+    assert trouble is not None
+    assert said(options)["reason"] == "InvalidSpec"
+    assert TARGET not in world.streams
 
 
 @pytest.mark.parametrize("changed", ["plan", "template"])
@@ -253,17 +266,12 @@ def test_a_target_of_somebody_else_is_refused_before_spark_starts(
     assert "spark" not in started
 
 
-def test_the_first_failure_of_a_plan_counts(
+def test_the_failure_of_a_copy_is_the_driver_s(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch, world: World
 ) -> None:
-    """A driver of several streams fails with the first one's reason, when all have ended."""
-    plan = planned(ModelStore(world))
-    reports = [
-        StreamReport(copy_id=COPY, source=str(SOURCE), target=TARGET, outcome=Outcome.COPIED),
-        StreamReport.failed(plan, DigestMismatch("other bytes")),
-        StreamReport.failed(plan, TargetExists("there")),
-    ]
-    monkeypatch.setattr(driver, "run_plan", lambda *_, **__: reports)
+    """The driver fails with the reason that the report gives."""
+    report = StreamReport.failed(planned(ModelStore(world)), DigestMismatch("other bytes"))
+    monkeypatch.setattr(driver, "run_plan", lambda *_, **__: report)
     trouble = drive(options, Settings())
     assert trouble is not None
     assert trouble.reason == said(options)["reason"] == "DigestMismatch"

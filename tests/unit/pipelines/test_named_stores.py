@@ -8,7 +8,7 @@ import pytest
 
 from sluice.api.load import load
 from sluice.errors import InvalidSpec
-from sluice.pipelines.programs.scope_program import all_jobs
+from sluice.pipelines.programs.jobs import all_jobs
 from support.cases.resources import ARCHIVE, BUCKET, COPY, SCOPE, STORE, changed, text
 from support.store.inline import SETTINGS
 

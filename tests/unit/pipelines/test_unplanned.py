@@ -22,14 +22,14 @@ from sluice.core.workloads.unplanned import (
     UnplannedScopeCopy,
     read_plan,
 )
-from sluice.engine.workloads.choice import workload_left
+from sluice.engine.workloads.choice import workload_of
 from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.engine.workloads.stream import StreamWorkload
 from sluice.errors import ArchiveNotFound, PlanTooLarge
 from sluice.kube.stores.connections import unseen
 from sluice.pipelines.driver import driver, termination
 from sluice.pipelines.driver.driver import DriverOptions, drive
-from sluice.pipelines.programs import program
+from sluice.pipelines.programs import stores
 from support.engine.archive_runs import PATH, REQUEST, archive_once, root_of
 from support.engine.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.engine.scope_drivers import SharedStore
@@ -50,8 +50,8 @@ VOLUME = StoreAddress(backend="volume", uri="volume://archives")
 RUN = UnplannedArchiveRun(sources=(LIVE,), target=VOLUME, archiving=REQUEST)
 
 
-class Stores(program.Stores):
-    """As `program.Stores`, with a model store and a volume in memory."""
+class Stores(stores.Stores):
+    """As `stores.Stores`, with a model store and a volume in memory."""
 
     def __init__(self, store: ModelStore, root: ArchiveRoot) -> None:
         super().__init__(Settings())
@@ -99,7 +99,7 @@ class Bench:
 
     def recorded(self, wanted: Unplanned) -> Recorded | None:
         """What a driver tells of it."""
-        return workload_left(wanted).tell(self.stores.place(wanted.target))
+        return workload_of(wanted.request).tell(self.stores.place(wanted.target))
 
 
 @pytest.fixture

@@ -96,6 +96,11 @@ class ScopeRequest(Frozen):
     part_bytes: int = PART_BYTES
     tasks: int = Field(default=1, ge=1)
 
+    @property
+    def copy_id(self) -> str:
+        """The identity of the whole copy, by the name that it has in requests of other kinds."""
+        return self.scope_id
+
     def of(self, stream: str, target: str) -> CopyRequest:
         """Give the request for the copy of one stream, as a StreamCopy would make it.
 

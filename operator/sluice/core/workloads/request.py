@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.kinds.scopecopy import ScopeCopy
+from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.kinds.streamcopy import Source
 from sluice.api.kinds.streamstore import PravegaSpec, S3Spec, VolumeSpec
 from sluice.core.archive.manifest import Maker
@@ -27,10 +29,11 @@ if TYPE_CHECKING:
 
     from sluice.api.fields.ranges import Bound, RangeSpec
     from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
-    from sluice.api.kinds.scopecopy import ScopeCopy, ScopeCopySpec, StreamSelector
-    from sluice.api.kinds.streamarchive import ArchivedStream, StreamArchive, StreamArchiveSpec
+    from sluice.api.kinds.scopecopy import ScopeCopySpec, StreamSelector
+    from sluice.api.kinds.streamarchive import ArchivedStream, StreamArchiveSpec
     from sluice.api.kinds.streamcopy import StreamCopy, StreamCopySpec
     from sluice.api.kinds.streamstore import CABundle, StreamStore
+    from sluice.api.registry import Copy
 
 
 CONFIG_MAPS: Final = "_"
@@ -38,6 +41,30 @@ CONFIG_MAPS: Final = "_"
 
 No Secret's name begins with it, and the longest ConfigMap's name still fits with it.
 """
+
+Request = CopyRequest | ScopeRequest | ArchiveRequest
+"""A request of one of the kinds that drivers work for."""
+
+
+def request_of(
+    resource: Copy,
+    *,
+    cluster: str,
+    part_bytes: int = PART_BYTES,
+    tasks: int = 1,
+    verify: bool = True,
+    run_key: str | None = None,
+) -> Request:
+    """Return the request of a resource; arguments as those of the functions below."""
+    if isinstance(resource, StreamArchive):
+        return archive_request(resource, cluster=cluster, run_key=run_key, verify=verify)
+    if isinstance(resource, ScopeCopy):
+        return scope_request(
+            resource, cluster=cluster, part_bytes=part_bytes, tasks=tasks, verify=verify
+        )
+    return copy_request(
+        resource, cluster=cluster, part_bytes=part_bytes, tasks=tasks, verify=verify
+    )
 
 
 def copy_request(
@@ -123,16 +150,14 @@ def archive_request(
     archive: StreamArchive,
     *,
     cluster: str,
-    store: str = "",
     run_key: str | None = None,
     verify: bool = True,
 ) -> ArchiveRequest:
-    """Return the request for one run of a StreamArchive.
+    """Return the request for one run of a StreamArchive. The store's address is not known yet.
 
     Args:
         archive: the resource.
         cluster: tells clusters apart that share a store.
-        store: the address of the stream's store, for people.
         run_key: the key of the run, see ArchiveRequest.
         verify: whether objects are read back before the run is recorded.
     """
@@ -142,7 +167,7 @@ def archive_request(
         archive_id=whose,
         run_key=run_key,
         source=StreamName(scope=spec.source.scope, stream=spec.source.stream),
-        store=store,
+        store="",
         path=spec.destination.path,
         format=Format(spec.format),
         verify=verify,

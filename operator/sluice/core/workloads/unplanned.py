@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 from pydantic_core import from_json
@@ -12,6 +12,9 @@ from sluice.core.archive.request import ArchiveRequest
 from sluice.core.copy.planner import CopyRequest
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.workloads.plan import ArchiveRunPlan, Plan, ScopeCopyPlan, StreamCopyPlan
+
+if TYPE_CHECKING:
+    from sluice.core.workloads.request import Request
 
 
 class Unplanned(Plan):
@@ -25,6 +28,18 @@ class Unplanned(Plan):
     archiving: ArchiveRequest | None = None
     scoping: ScopeRequest | None = None
     run: int = Field(default=1, ge=1)
+
+    @property
+    def request(self) -> Request:
+        """The request.
+
+        Raises:
+            ValueError: there is none.
+        """
+        request = self.copying or self.archiving or self.scoping
+        if request is None:
+            raise ValueError(f"a {type(self).__name__} has no request")
+        return request
 
     @property
     def hash(self) -> str:

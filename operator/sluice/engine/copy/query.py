@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.copy.plan import pinned
 from sluice.core.values import identity
-from sluice.core.values.model import StoreAddress
 from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.workloads.answers import UNVERIFIED, Planned
 from sluice.core.workloads.plan import StreamCopyPlan
@@ -24,9 +23,10 @@ from sluice.engine.copy.abort import abort, finish_abort, sweep
 from sluice.engine.copy.completion import whole
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.read_leases import release
-from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
+from sluice.engine.rounds.runner import Runner
 from sluice.errors import AbortRefused, InfrastructureError, InvalidSpec, StreamNotFound
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.planner import CopyRequest
+    from sluice.core.values.model import StoreAddress
     from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.slices import Slice, SliceResult
@@ -202,24 +203,16 @@ def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
         return CopyEnded(How.FINISHED)
     if journal.plan.append and appends.leave_beginning(journal.plan, copy_journal, target):
         return CopyEnded(How.BEGINNING)
-    nowhere = StoreAddress(uri="tcp://unused:0")
     count = 1 + max(source.store for source in journal.plan.sources)
-    plan = StreamCopyPlan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
-    runner = CopyRunner(
-        plan,
-        # All bytes are staged and verified, so no source is read. Any store can stand for one.
-        sources=[
-            target if isinstance(one, ArchiveRoot) else one for one in sources or [target] * count
-        ],
-        target=target,
-        executor=_NoSlices(),
-        patience=PUBLISH_PATIENCE,
-        keep_sources=True,
-    )
-    for report in runner.run():
-        if report.error is not None:
-            raise InfrastructureError(
-                f"publishing could not be finished: {report.error.message}",
-                remedy=report.error.remedy,
-            )
+    # All bytes are staged and verified, so no source is read. Any store can stand for one.
+    stores = [
+        target if isinstance(one, ArchiveRoot) else one for one in sources or [target] * count
+    ]
+    work = StreamCopyWork(journal.plan, 0, stores, target, keep=True)
+    (report,) = Runner([work], executor=_NoSlices(), patience=PUBLISH_PATIENCE).run()
+    if report.error is not None:
+        raise InfrastructureError(
+            f"publishing could not be finished: {report.error.message}",
+            remedy=report.error.remedy,
+        )
     return CopyEnded(How.FINISHED)

@@ -16,6 +16,7 @@ from sluice.errors import AuthenticationFailed, StoreRejected
 
 if TYPE_CHECKING:
     from sluice.core.scope.scope import Counts
+    from sluice.core.workloads.answers import ScopeEnded
     from sluice.engine.copy.report import StreamReport
 
 _NO_RESULTS: Final = frozenset({AuthenticationFailed.__name__, StoreRejected.__name__})
@@ -40,6 +41,13 @@ class ScopeReport(Frozen):
     results: tuple[StreamResult, ...]
     trouble: Trouble | None = None
     kept: str | None = None
+
+    @classmethod
+    def ended(cls, answer: ScopeEnded) -> ScopeReport:
+        """Return the report of a copy that was over before. Its plan has nothing left to copy."""
+        scope = answer.plan.scope.model_copy(update={"settled": answer.results})
+        rest = answer.plan.model_copy(update={"streams": (), "scope": scope})
+        return cls(plan=rest, results=answer.results, kept=answer.kept)
 
     @property
     def counts(self) -> Counts:

@@ -64,7 +64,7 @@ class ScopeRunner:
         limits: gives the limits; called by the calling thread every POLL seconds, or oftener.
         listener: hears of every step and of every stream that ends.
         clock: time.
-        patience: see CopyRunner; it counts for each stream.
+        patience: see Runner; it counts for each stream.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Workloads: the engine's work for each kind of resource, for the operator and for drivers."""
+"""Workloads: the engine's work for each kind of resource, for command line, operator, drivers."""

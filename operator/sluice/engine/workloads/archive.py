@@ -12,14 +12,16 @@ from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.erase import erase_archive
 from sluice.engine.archive.planning import PATH_FIELD, begun, resolve_archive
 from sluice.engine.archive.query import ArchiveWatch, abandon_archive, ask_archive, told_of
-from sluice.engine.workloads.workload import Unseen, is_volume, located_live
+from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.workloads.workload import Found, Unseen, is_volume, located_live
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sluice.archive.runs.archive import Archive
     from sluice.core.archive.recorded import Recorded
     from sluice.core.archive.request import ArchiveRequest
+    from sluice.core.values.model import StoreAddress
     from sluice.core.workloads.answers import Answer
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
@@ -52,7 +54,7 @@ class ArchiveWorkload:
     ) -> Answer:
         """Ask the stores about the run. If the archive is in a volume, use what its driver told."""
         (source,) = sources
-        request = self.request.model_copy(update={"store": source[0].uri})
+        request = self._of(source[0])
         if target[0].claim is not None:
             plan = UnplannedArchiveRun(sources=(source[0],), target=target[0], archiving=request)
             return told or Planned(plan=plan)
@@ -65,14 +67,17 @@ class ArchiveWorkload:
         sources: Sequence[Located],
         target: Located,
         *,
-        run: int,  # noqa: ARG002 - another run has another key
-    ) -> Plan | None:
-        """Plan the run; None if nothing is left to do."""
+        run: int | None = None,  # noqa: ARG002 - another run has another key
+    ) -> Found[ArchiveRunPlan, ArchiveReport]:
+        """Plan the run."""
         (source,) = sources
-        found = resolve_archive(self.request, live(source[1]), self._archive(target[1])).plan
-        if found is None:
-            return None
-        return ArchiveRunPlan(sources=(source[0],), target=target[0], archive=found)
+        request = self._of(source[0])
+        found = resolve_archive(request, live(source[1]), self._archive(target[1]))
+        if found.plan is None:
+            entry = found.entry
+            return Found(report=None if entry is None else ArchiveReport.recorded(request, entry))
+        plan = ArchiveRunPlan(sources=(source[0],), target=target[0], archive=found.plan)
+        return Found(plan, recorded=found.noted)
 
     def tell(self, target: Place) -> Recorded | None:
         """Return what to report of the archive and the run; None if the run is not recorded."""
@@ -85,6 +90,10 @@ class ArchiveWorkload:
         if isinstance(plan, ArchiveRunPlan):
             return ArchiveWatch(plan.archive, root(target))
         return Unseen()
+
+    def abort(self, sources: Callable[[], Sequence[Place]], target: Place) -> str:  # noqa: ARG002 - nothing of a run is there
+        """Delete the notes and leases of an unfinished run, and return in words what was done."""
+        return f"deleted {abandon_archive(self.request, root(target))}"
 
     def abandon(
         self,
@@ -102,6 +111,10 @@ class ArchiveWorkload:
     def erase(self, target: Place) -> Erased:
         """Delete the archive, as far as one call's time allows."""
         return erase_archive(self.request, root(target))
+
+    def _of(self, source: StoreAddress) -> ArchiveRequest:
+        """Return the request with the address of the stream's store."""
+        return self.request.model_copy(update={"store": source.uri})
 
     def _archive(self, place: Place) -> Archive:
         return root(place).archive(self.request.path, field=PATH_FIELD)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sluice.core.workloads.answers import ScopeEnded
 from sluice.core.workloads.plan import ScopeCopyPlan, refusal
 from sluice.core.workloads.unplanned import UnplannedScopeCopy
 from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.erase import Erased
+from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.scope.progress import ScopeWatch, UnplannedScopeWatch
 from sluice.engine.scope.query import abandon_scope, ask_scope, plan_run
-from sluice.engine.workloads.workload import in_volumes, is_volume
+from sluice.engine.scope.report import ScopeReport
+from sluice.engine.workloads.workload import Found, in_volumes, is_volume
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sluice.core.archive.recorded import Recorded
     from sluice.core.scope.request import ScopeRequest
@@ -55,18 +58,25 @@ class ScopeWorkload:
             unseen=in_volumes(sources),
         )
 
-    def plan(self, sources: Sequence[Located], target: Located, *, run: int) -> Plan | None:
-        """Plan a run; None if nothing is left to do.
+    def plan(
+        self, sources: Sequence[Located], target: Located, *, run: int | None = None
+    ) -> Found[ScopeCopyPlan, ScopeReport]:
+        """Plan a run.
 
         Raises:
-            PlanTooLarge: the plan does not fit where the operator stores it.
+            PlanTooLarge: the plan of a driver does not fit where the operator stores it.
         """
         (source,) = sources
+        if run is None:
+            answer = resolve_scope(self.request, source=source, target=target, again=True)
+            if isinstance(answer, ScopeEnded):
+                return Found(report=ScopeReport.ended(answer))
+            return Found(answer.plan, recorded=answer.recorded)
         plan = plan_run(self.request, run, source=source, target=target)
         too_large = refusal(plan)
         if too_large is not None:
             raise too_large
-        return plan
+        return Found(plan)
 
     def tell(self, target: Place) -> Recorded | None:  # noqa: ARG002 - the target's log tells all
         """Return None: the operator can see all results itself."""
@@ -79,6 +89,11 @@ class ScopeWorkload:
         if isinstance(plan, UnplannedScopeCopy):
             return UnplannedScopeWatch(self.request, plan, self._target(target))
         raise TypeError(f"a {type(plan).__name__} is no plan of a ScopeCopy")
+
+    def abort(self, sources: Callable[[], Sequence[Place]], target: Place) -> str:
+        """Delete the log and all unpublished streams, and return in words what was done."""
+        (source,) = sources()
+        return abandon_scope(self.request, source=source, target=target, known=None)
 
     def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
         """End the copy, so that nothing unpublished stays, and return in words what was done."""

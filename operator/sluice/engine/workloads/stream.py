@@ -11,10 +11,15 @@ from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.core.workloads.unplanned import Unplanned, UnplannedCopy
 from sluice.engine.access.source_runs import live
 from sluice.engine.archive.erase import Erased
+from sluice.engine.copy.abort import abort
 from sluice.engine.copy.planning import begun, resolve
 from sluice.engine.copy.progress import Watch
 from sluice.engine.copy.query import abandon, ask
+from sluice.engine.copy.read_leases import release
+from sluice.engine.copy.report import Outcome, StreamReport
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.workloads.workload import (
+    Found,
     Unseen,
     in_volumes,
     is_volume,
@@ -22,7 +27,7 @@ from sluice.engine.workloads.workload import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sluice.core.archive.recorded import Recorded
     from sluice.core.copy.planner import CopyRequest
@@ -70,14 +75,23 @@ class StreamWorkload:
         sources: Sequence[Located],
         target: Located,
         *,
-        run: int,  # noqa: ARG002 - a stream's copy has one
-    ) -> Plan | None:
-        """Plan the copy; None if it is complete."""
-        found = resolve(self.request, [place for _, place in sources], live(target[1])).plan
-        if found is None:
-            return None
-        addresses = pinned(found, [address for address, _ in sources])
-        return StreamCopyPlan(sources=addresses, target=target[0], streams=(found,))
+        run: int | None = None,  # noqa: ARG002 - a stream's copy has one
+    ) -> Found[StreamCopyPlan, StreamReport]:
+        """Plan the copy."""
+        request = self.request
+        found = resolve(request, [place for _, place in sources], live(target[1]))
+        if found.plan is None:
+            report = StreamReport(
+                copy_id=request.copy_id,
+                source=request.origin,
+                target=request.target,
+                outcome=Outcome.ALREADY_COMPLETE,
+                digest=found.digest,
+            )
+            return Found(report=report)
+        addresses = pinned(found.plan, [address for address, _ in sources])
+        plan = StreamCopyPlan(sources=addresses, target=target[0], streams=(found.plan,))
+        return Found(plan, recorded=found.recorded)
 
     def tell(self, target: Place) -> Recorded | None:  # noqa: ARG002 - the operator sees all
         """Return None: the operator can see the result itself."""
@@ -88,6 +102,20 @@ class StreamWorkload:
         if isinstance(plan, Unplanned):
             return UnplannedWatch(self.request, plan, live(target))
         return Watch(plan, live(target))
+
+    def abort(self, sources: Callable[[], Sequence[Place]], target: Place) -> str:
+        """Delete staging, the unpublished target and the journal. Return in words what was done.
+
+        Raises:
+            AbortRefused: publishing has begun.
+        """
+        request, store = self.request, live(target)
+        journal = CopyJournal(store, request.copy_id, request.target).load()
+        if not abort(request.copy_id, request.target, store):
+            return "nothing to abort"
+        if journal is not None and any(one.archive for one in journal.plan.sources):
+            release(journal.plan, sources())
+        return "aborted"
 
     def abandon(
         self,

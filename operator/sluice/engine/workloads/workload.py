@@ -1,12 +1,13 @@
 """Workloads: the engine's work for a resource, as the same few calls for each kind.
 
-The operator calls `ask`, `watch`, `abandon` and `erase`. A driver that plans by itself calls `plan`
-and `tell`. All calls block.
+The command line calls `plan`, `watch` and `abort`. The operator calls `ask`, `watch`, `abandon` and
+`erase`. A driver that plans by itself calls `plan` and `tell`. All calls block.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.scope.progress import Progress
@@ -14,7 +15,7 @@ from sluice.core.values.model import VOLUME
 from sluice.engine.access.source_runs import live
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sluice.core.archive.recorded import Recorded
     from sluice.core.values.model import StoreAddress
@@ -26,6 +27,26 @@ if TYPE_CHECKING:
 
     Located = tuple[StoreAddress, Place]
     """A store, and its address."""
+
+P = TypeVar("P")
+"""A plan of a resource."""
+R = TypeVar("R")
+"""The report of a resource's work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[P, R]):
+    """The state of a workload in the stores: its plan, or its report if nothing is left to do.
+
+    Attributes:
+        plan: the plan.
+        recorded: whether a process has begun with this plan.
+        report: the report.
+    """
+
+    plan: P | None = None
+    recorded: bool = False
+    report: R | None = None
 
 
 class Measures(Protocol):
@@ -64,16 +85,16 @@ class Workload(Protocol):
         """
         ...
 
-    def plan(self, sources: Sequence[Located], target: Located, *, run: int) -> Plan | None:
-        """Make a plan in a driver, which can read volumes.
+    def plan(
+        self, sources: Sequence[Located], target: Located, *, run: int | None = None
+    ) -> Found[Any, Any]:
+        """Plan the work where volumes can be read. Nothing is changed.
 
         Args:
             sources: the stores to read from.
             target: the store to write to.
-            run: for a scope, the number of the run.
-
-        Returns:
-            The plan; None if nothing is left to do.
+            run: for a scope, the number of the run that a driver has to plan; None to plan what
+                earlier runs have left, also after failures.
         """
         ...
 
@@ -85,8 +106,23 @@ class Workload(Protocol):
         """Return what measures the progress of a plan."""
         ...
 
+    def abort(self, sources: Callable[[], Sequence[Place]], target: Place) -> str:
+        """Delete what unfinished work has left, for a user at the command line.
+
+        Args:
+            sources: opens the stores to read from.
+            target: the store to write to.
+
+        Returns:
+            What was done, in words for a user.
+
+        Raises:
+            AbortRefused: publishing has begun.
+        """
+        ...
+
     def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
-        """End the work, so that nothing unpublished stays.
+        """End the work for the operator, so that nothing unpublished stays.
 
         Args:
             sources: the stores to read from, if they can be reached.

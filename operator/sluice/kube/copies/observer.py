@@ -19,7 +19,7 @@ from sluice.core.scope.progress import Meter
 from sluice.core.values.trouble import Trouble
 from sluice.core.values.weight import weight_of_json
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
-from sluice.core.workloads.request import source_stores
+from sluice.core.workloads.request import request_of, source_stores
 from sluice.engine.workloads.choice import identity_of, workload_of
 from sluice.engine.workloads.scope import made_by_driver
 from sluice.errors import (
@@ -148,7 +148,8 @@ class CopyObserver:
         tasks = 1 if profile is None else tasks_for(resource.spec, profile)
         seen = copy_seen(body, resource, identity_of(resource, cluster=self._cluster))
         run_key = seen.run_key if isinstance(seen, ArchiveSeen) else None
-        workload = workload_of(resource, cluster=self._cluster, tasks=tasks, run_key=run_key)
+        request = request_of(resource, cluster=self._cluster, tasks=tasks, run_key=run_key)
+        workload = workload_of(request)
         namespace = resource.metadata.namespace
         memory = self._memories.of(namespace, seen.name, seen.uid)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)

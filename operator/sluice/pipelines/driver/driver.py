@@ -19,25 +19,27 @@ from pydantic import ValidationError
 from sluice.core.archive.retention import Retention
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import unplanned
-from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopyPlan, expanded
+from sluice.core.workloads.plan import ScopeCopyPlan, expanded
 from sluice.core.workloads.unplanned import Unplanned
+from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import Outcome
-from sluice.engine.workloads.choice import workload_left
+from sluice.engine.scope.report import ScopeReport
+from sluice.engine.workloads.choice import workload_of
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines.driver import termination
 from sluice.pipelines.driver.controls import Controls, read_retention
 from sluice.pipelines.driver.given import read_given
 from sluice.pipelines.driver.listeners import Journalist, ScopeJournalist
 from sluice.pipelines.driver.stopping import Stop, Terminated
-from sluice.pipelines.programs.program import Stores
-from sluice.pipelines.programs.run import Tasks, needs_spark, run_archive, run_plan, run_scope
+from sluice.pipelines.programs.run import Tasks, needs_spark, run_plan
+from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark import sparkconf
 from sluice.pipelines.spark.application import Application
 from sluice.pipelines.spark.kubernetes import Crew, own_pod, read_template
 from sluice.pipelines.spark.sparkconf import Executors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
     from pyspark import SparkContext
@@ -45,9 +47,8 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.archive.recorded import Recorded
     from sluice.core.workloads.plan import Plan
-    from sluice.engine.copy.report import StreamReport
     from sluice.engine.rounds.limits import Limits
-    from sluice.engine.scope.report import ScopeReport
+    from sluice.pipelines.programs.run import Report
 
 _log = structlog.get_logger()
 
@@ -80,7 +81,7 @@ class DriverOptions:
         executor_heap: heap of each executor's JVM, in bytes.
         executor_cores: tasks at once in each executor.
         spark: settings of Spark that an administrator adds.
-        patience: see CopyRunner.
+        patience: see Runner.
         termination_log: file for the termination message.
     """
 
@@ -139,7 +140,7 @@ def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, 
             if plan is not None:
                 trouble = _carry_out(plan, options, settings, stores)
             if trouble is None and isinstance(wanted, Unplanned):
-                told = workload_left(wanted).tell(stores.place(wanted.target))
+                told = workload_of(wanted.request).tell(stores.place(wanted.target))
     except SluiceError as error:
         trouble = Trouble.of(error)
     if trouble is not None:
@@ -151,7 +152,8 @@ def _planned(wanted: Unplanned, stores: Stores) -> Plan | None:
     """Plan the request that the operator could not plan. Return None if nothing is left to do."""
     sources = [(address, stores.place(address)) for address in wanted.sources]
     target = (wanted.target, stores.place(wanted.target))
-    return workload_left(wanted).plan(sources, target, run=wanted.run)
+    plan: Plan | None = workload_of(wanted.request).plan(sources, target, run=wanted.run).plan
+    return plan
 
 
 def _carry_out(
@@ -167,68 +169,19 @@ def _carry_out(
 
         if needs_spark(plan, limits(), elsewhere=options.executors > 0):
             application.prepare()
-        match plan:
-            case ArchiveRunPlan():
-                return _run_archive(plan, stores, application.tasks, limits, options)
-            case ScopeCopyPlan():
-                return _run_scope(plan, stores, application.tasks, limits, options)
-            case StreamCopyPlan():
-                return _run_stream(plan, stores, application.tasks, limits, options)
-            case _:
-                raise InvalidSpec(
-                    f"no driver carries out a {type(plan).__name__}",
-                    remedy="Delete the plan; it is made anew.",
-                )
-
-
-def _run_stream(
-    plan: StreamCopyPlan,
-    stores: Stores,
-    tasks: Tasks,
-    limits: Callable[[], Limits],
-    options: DriverOptions,
-) -> Trouble | None:
-    reports = run_plan(
-        plan, stores, tasks, limits=limits, listener=Journalist(), patience=options.patience
-    )
-    return _outcome(reports)
-
-
-def _run_scope(
-    plan: ScopeCopyPlan,
-    stores: Stores,
-    tasks: Tasks,
-    limits: Callable[[], Limits],
-    options: DriverOptions,
-) -> Trouble | None:
-    report = run_scope(
-        plan, stores, tasks, limits=limits, listener=ScopeJournalist(), patience=options.patience
-    )
-    return _outcome_of_scope(report)
-
-
-def _run_archive(
-    plan: ArchiveRunPlan,
-    stores: Stores,
-    tasks: Tasks,
-    limits: Callable[[], Limits],
-    options: DriverOptions,
-) -> Trouble | None:
-    # A run is deleted only if both the Job's arguments and the controls allow it: the arguments
-    # cannot be changed by editing the ConfigMap.
-    given = Retention(keep_last=options.keep_last, keep_seconds=options.keep_seconds)
-    report = run_archive(
-        plan,
-        stores,
-        tasks,
-        limits=limits,
-        retention=lambda: given.and_what(read_retention(options.controls)),
-        listener=Journalist(),
-        patience=options.patience,
-    )
-    if report.error is None:
-        _log.info("run done", **report.model_dump(mode="json", exclude_none=True))
-    return report.error
+        # A run is deleted only if both the Job's arguments and the controls allow it: the arguments
+        # cannot be changed by editing the ConfigMap.
+        given = Retention(keep_last=options.keep_last, keep_seconds=options.keep_seconds)
+        report = run_plan(
+            plan,
+            stores,
+            application.tasks,
+            limits=limits,
+            retention=lambda: given.and_what(read_retention(options.controls)),
+            listener=ScopeJournalist() if isinstance(plan, ScopeCopyPlan) else Journalist(),
+            patience=options.patience,
+        )
+        return _outcome(report)
 
 
 class _Application:
@@ -282,7 +235,7 @@ class _Application:
 
     @property
     def tasks(self) -> Tasks:
-        """The tasks of this application, for `run_plan` and its siblings."""
+        """The tasks of this application, for `run_plan`."""
         return Tasks(
             spark=self.start,
             settings=self._settings,
@@ -356,33 +309,35 @@ def read_plan(path: Path, sha256: str | None = None) -> Plan:
     )
 
 
-def _outcome(reports: list[StreamReport]) -> Trouble | None:
-    for report in reports:
-        if report.error is None:
-            complete = report.outcome is Outcome.ALREADY_COMPLETE
-            _log.info(
-                "already complete" if complete else "stream done",
-                outcome=report.outcome,
-                source=str(report.source),
-                target=str(report.target),
-                digest=report.digest,
-                bytes=report.bytes,
-                events=report.events,
-            )
-    return next((report.error for report in reports if report.error is not None), None)
-
-
-def _outcome_of_scope(report: ScopeReport) -> Trouble | None:
-    counts = report.counts
-    _log.info(
-        "scope done" if report.is_over else "scope not done",
-        streams=counts.total,
-        copied=counts.copied,
-        failed=counts.failed,
-        stopped=counts.stopped,
-        kept=report.kept,
-    )
-    return report.trouble
+def _outcome(report: Report) -> Trouble | None:
+    """Log how a plan ended. Return why it failed, if it did."""
+    if isinstance(report, ScopeReport):
+        counts = report.counts
+        _log.info(
+            "scope done" if report.is_over else "scope not done",
+            streams=counts.total,
+            copied=counts.copied,
+            failed=counts.failed,
+            stopped=counts.stopped,
+            kept=report.kept,
+        )
+        return report.trouble
+    if report.error is not None:
+        return report.error
+    if isinstance(report, ArchiveReport):
+        _log.info("run done", **report.model_dump(mode="json", exclude_none=True))
+    else:
+        complete = report.outcome is Outcome.ALREADY_COMPLETE
+        _log.info(
+            "already complete" if complete else "stream done",
+            outcome=report.outcome,
+            source=str(report.source),
+            target=str(report.target),
+            digest=report.digest,
+            bytes=report.bytes,
+            events=report.events,
+        )
+    return None
 
 
 def _bug(error: Exception) -> Trouble:

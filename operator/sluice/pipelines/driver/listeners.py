@@ -16,7 +16,7 @@ _log = structlog.get_logger()
 
 
 class Journalist:
-    """A listener that logs each new kind of step, and each retry."""
+    """A listener that logs each new kind of step, each retry, and results of a scope's streams."""
 
     def __init__(self) -> None:
         self._last: dict[int, str] = {}
@@ -38,14 +38,6 @@ class Journalist:
             seconds=round(delay, 1),
         )
 
-
-class ScopeJournalist(Journalist):
-    """A listener that logs each stream of a scope once, when it ends, and each retry."""
-
-    def step(self, copy: Work[Any, Any], step: Step) -> None:
-        """Log a step at debug level."""
-        _log.debug("step", step=type(step).__name__, target=str(copy.plan.target))
-
     def ended(self, result: StreamResult) -> None:
         """Log the result of a stream."""
         if result.trouble is not None:
@@ -64,3 +56,11 @@ class ScopeJournalist(Journalist):
             bytes=result.bytes,
             events=result.events,
         )
+
+
+class ScopeJournalist(Journalist):
+    """A listener to the many streams of a scope, whose steps it logs at debug level."""
+
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
+        """Log a step at debug level."""
+        _log.debug("step", step=type(step).__name__, target=str(copy.plan.target))

@@ -4,33 +4,48 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import structlog
 
 from sluice.archive.formats.piece import OBJECT
-from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan
-from sluice.engine.archive.runner import ArchiveRunner
-from sluice.engine.copy.runner import CopyRunner
+from sluice.core.archive.retention import Retention
+from sluice.core.events.digest import CHUNK
+from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopyPlan
+from sluice.engine.access.source_runs import live, root
+from sluice.engine.archive.archive_run import ArchiveCopy
+from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.archive.retention import retain
+from sluice.engine.copy.report import StreamReport
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import ThreadExecutor, is_small, is_small_plan, is_small_run
+from sluice.engine.rounds.runner import Runner
 from sluice.engine.rounds.scheduler import is_slow
+from sluice.engine.scope.report import ScopeReport
 from sluice.engine.scope.runner import ScopeRunner
-from sluice.pipelines.programs.archives import tidy
+from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark import SparkContext
 
+    from sluice.archive.runs.archive import Archive
     from sluice.config import Settings
-    from sluice.core.archive.retention import Retention
-    from sluice.core.workloads.plan import Plan, StreamCopyPlan
-    from sluice.engine.archive.report import ArchiveReport
-    from sluice.engine.copy.report import StreamReport
+    from sluice.core.archive.manifest import Maker
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.limits import Limits
-    from sluice.engine.rounds.work import Listener
+    from sluice.engine.rounds.work import Work
     from sluice.engine.scope.listener import ScopeListener
-    from sluice.engine.scope.report import ScopeReport
-    from sluice.pipelines.programs.program import Stores
+    from sluice.pipelines.programs.stores import Stores
+    from sluice.stores.base import Source
+
+_log = structlog.get_logger()
+
+Report = StreamReport | ScopeReport | ArchiveReport
+"""The report of a plan that was run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,139 +92,124 @@ def needs_spark(plan: Plan, limits: Limits, *, elsewhere: bool = False) -> bool:
         limits: the present limits.
         elsewhere: see Tasks.
     """
-    if isinstance(plan, ArchiveRunPlan):
-        return not (_is_small(plan) or is_slow(limits, OBJECT))
     if isinstance(plan, ScopeCopyPlan):
         return not (is_slow(limits) or all(is_small(one.bytes, limits) for one in plan.items))
-    return elsewhere or not (is_small_plan(plan.bytes) or is_slow(limits))
+    return not (_is_here(plan, elsewhere=elsewhere) or is_slow(limits, _unit(plan)))
 
 
 def run_plan(
-    plan: StreamCopyPlan,
+    plan: Plan,
     stores: Stores,
     tasks: Tasks,
     *,
     limits: Callable[[], Limits],
-    listener: Listener | None = None,
+    retention: Callable[[], Retention] = Retention,
+    listener: ScopeListener | None = None,
     patience: float | None = None,
-) -> list[StreamReport]:
-    """Run the plan of a StreamCopy to its end.
+) -> Report:
+    """Run a plan to its end, or until nothing more can be done now.
+
+    A driver has a plan and no request. So the work follows from the plan, not from a workload.
 
     Args:
-        plan: the plan.
+        plan: the plan, of any kind.
         stores: the stores, which stay open.
         tasks: where tasks run.
         limits: returns the current limits. It is called several times a second.
-        listener: is told of every step.
-        patience: see CopyRunner.
-
-    Returns:
-        A report for each stream; failures are in the reports.
-
-    Raises:
-        SparkLost: the Spark application is gone. At the end of its block, `Application` raises the
-            error that says why.
-        SluiceError: Spark did not start.
-    """
-    sources, target = [stores.source(one) for one in plan.sources], stores[plan.target]
-    with tasks.of(plan) as executor, ThreadExecutor(sources, target, slots=tasks.threads) as here:
-        runner = CopyRunner(
-            plan,
-            sources=sources,
-            target=target,
-            executor=here if is_small_plan(plan.bytes) and not tasks.elsewhere else executor,
-            limits=limits,
-            listener=listener,
-            patience=patience,
-            slow=here,
-        )
-        return runner.run()
-
-
-def run_scope(
-    plan: ScopeCopyPlan,
-    stores: Stores,
-    tasks: Tasks,
-    *,
-    limits: Callable[[], Limits],
-    listener: ScopeListener | None = None,
-    patience: float | None = None,
-) -> ScopeReport:
-    """Run the plan of a ScopeCopy to its end, or until nothing more can be done now.
-
-    Args:
-        plan: the plan.
-        stores: the stores, which stay open.
-        tasks: where tasks run.
-        limits: see ScopeRunner.
-        listener: is told of every step and of every stream that ends, by many threads.
-        patience: see CopyRunner; it holds for each stream.
-
-    Returns:
-        The report with the result of each stream; failures are in it.
-
-    Raises:
-        SparkLost, SluiceError: see `run_plan`.
-    """
-    with tasks.of(plan) as executor:
-        runner = ScopeRunner(
-            plan,
-            sources=[stores.place(source) for source in plan.sources],
-            target=stores.place(plan.target),
-            executor=executor,
-            limits=limits,
-            listener=listener,
-            patience=patience,
-        )
-        return runner.run()
-
-
-def run_archive(
-    plan: ArchiveRunPlan,
-    stores: Stores,
-    tasks: Tasks,
-    *,
-    limits: Callable[[], Limits],
-    retention: Callable[[], Retention],
-    listener: Listener | None = None,
-    patience: float | None = None,
-) -> ArchiveReport:
-    """Run the plan of an archive's run to its end, then apply the retention policy.
-
-    Args:
-        plan: the plan.
-        stores: the stores, which stay open.
-        tasks: where tasks run.
-        limits: see `run_plan`.
-        retention: returns which runs are kept; called after the run is recorded.
-        listener: is told of every step.
-        patience: see Runner.
+        retention: returns which runs of an archive are kept; called after the run is recorded.
+        listener: is told of every step; of a scope's streams by many threads.
+        patience: see Runner; for a scope it holds for each stream.
 
     Returns:
         The report; a failure is in it.
 
     Raises:
-        InvalidSpec: the plan archives nothing.
-        SparkLost, SluiceError: see `run_plan`.
+        InvalidSpec: the plan is of no kind that can be run.
+        SparkLost: the Spark application is gone. At the end of its block, `Application` raises the
+            error that says why.
+        SluiceError: Spark did not start.
     """
-    archive = plan.archive
-    root, sources = stores.root(plan.target), [stores.source(one) for one in plan.sources]
-    with tasks.of(plan) as executor, ThreadExecutor(sources, root, slots=tasks.threads) as here:
-        runner = ArchiveRunner(
-            archive,
-            sources=sources,
-            root=root,
-            executor=here if _is_small(plan) else executor,
-            limits=limits,
-            listener=listener,
-            patience=patience,
-            slow=here,
-        )
-        (report,) = runner.run()
-    if report.error is None:
-        tidy(root.archive(archive.path), retention(), maker=archive.maker)
+    target = stores.place(plan.target)
+    with tasks.of(plan) as executor:
+        if isinstance(plan, ScopeCopyPlan):
+            return ScopeRunner(
+                plan,
+                sources=[stores.place(one) for one in plan.sources],
+                target=target,
+                executor=executor,
+                limits=limits,
+                listener=listener,
+                patience=patience,
+            ).run()
+        sources = [stores.source(one) for one in plan.sources]
+        work = _work(plan, sources, target)
+        with ThreadExecutor(sources, target, slots=tasks.threads) as here:
+            (report,) = Runner(
+                [work],
+                executor=here if _is_here(plan, elsewhere=tasks.elsewhere) else executor,
+                limits=limits,
+                listener=listener,
+                patience=patience,
+                slow=here,
+                unit=_unit(plan),
+            ).run()
+    if isinstance(plan, ArchiveRunPlan) and report.error is None:
+        _tidy(root(target).archive(plan.archive.path), retention(), plan.archive.maker)
     return report
 
 
-def _is_small(plan: ArchiveRunPlan) -> bool:
-    return is_small_run(plan.bytes, of_events=plan.archive.format.is_of_events)
+def _work(
+    plan: Plan, sources: Sequence[Source], target: Place
+) -> Work[Any, StreamReport | ArchiveReport]:
+    """Return the work of a plan of a single stream.
+
+    Raises:
+        InvalidSpec: the plan is of no kind that can be run.
+    """
+    match plan:
+        case ArchiveRunPlan():
+            archive = root(target).archive(plan.archive.path)
+            return ArchiveCopy(plan.archive, sources, archive)
+        case StreamCopyPlan(streams=(stream,)):
+            return StreamCopyWork(stream, 0, sources, live(target))
+        case _:
+            raise InvalidSpec(
+                f"no driver carries out a {type(plan).__name__}",
+                remedy="Delete the plan; it is made anew.",
+            )
+
+
+def _is_here(plan: Plan, *, elsewhere: bool) -> bool:
+    """Tell whether this process moves the bytes of a single stream's plan by itself."""
+    if isinstance(plan, ArchiveRunPlan):
+        return is_small_run(plan.bytes, of_events=plan.archive.format.is_of_events)
+    return is_small_plan(plan.bytes) and not elsewhere
+
+
+def _unit(plan: Plan) -> int:
+    """Return the bytes after which a task of a single stream's plan can end."""
+    return OBJECT if isinstance(plan, ArchiveRunPlan) else CHUNK
+
+
+def _tidy(archive: Archive, retention: Retention, maker: Maker | None) -> None:
+    """Apply the retention policy and delete unreferenced objects.
+
+    Failures are logged only, since the run itself is recorded. The next run tries again.
+
+    Args:
+        archive: the archive.
+        retention: which runs are kept.
+        maker: the resource that makes the runs, for the lease; None if there is none.
+    """
+    try:
+        done = retain(archive, retention, maker=None if maker is None else maker.id)
+    except SluiceError as error:
+        _log.warning("runs are not let go yet", reason=error.reason, error=str(error))
+        return
+    if done.let_go or done.swept is not None:
+        _log.info(
+            "runs let go",
+            runs=done.let_go,
+            objects=done.swept.objects if done.swept else 0,
+            bytes=done.swept.bytes if done.swept else 0,
+        )

@@ -13,7 +13,6 @@ from sluice.core.values.model import (
     StreamRetention,
 )
 from sluice.engine.archive.planning import resolve_archive
-from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.claims import claims, ownership, scope_lifecycle
 from sluice.engine.claims.stale import Tagged, drop, stale
 from sluice.engine.rounds.executor import InlineExecutor
@@ -24,6 +23,7 @@ from support.engine.archive_runs import last_run, root_of
 from support.engine.archives import take
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.restore_env import Env
+from support.engine.runners import archive_runner
 from support.engine.sources import ManualClock, copy_all, planned, put_source, split
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects
@@ -222,7 +222,7 @@ def test_an_archive_has_its_streams_tags_and_no_mark_of_sluice(world: World, *, 
     assert plan is not None
     if old:
         plan = plan.model_copy(update={"config": world.streams[SOURCE].config})
-    (report,) = ArchiveRunner(
+    (report,) = archive_runner(
         plan, sources=[store], root=root, executor=InlineExecutor([store], root)
     ).run()
     assert report.error is None

@@ -21,12 +21,12 @@ from sluice.core.values.model import StreamName
 from sluice.engine.copy.abort import abort, finish_abort, sweep
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
-from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable
 from support.engine.actors import Actor
 from support.engine.plans import SOURCE, TARGET, whole_plan
+from support.engine.runners import copy_runner
 from support.engine.sources import CHUNK, REQUEST, put_scaled_source, split
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.search import run_machine, searches
@@ -148,7 +148,7 @@ class Protocol(RuleBasedStateMachine):
         if plan is None:
             sweep(REQUEST.copy_id, TARGET, store)
             return "complete before"
-        runner = CopyRunner(
+        runner = copy_runner(
             whole_plan(plan),
             sources=[store],
             target=store,

@@ -12,7 +12,6 @@ from sluice.core.copy.steps import Verify
 from sluice.engine.append.appends import restart
 from sluice.engine.copy import slices
 from sluice.engine.copy.report import Outcome
-from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.copy.slices import CopySlice, VerifySlice
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
@@ -20,6 +19,7 @@ from sluice.errors import InfrastructureError
 from support.engine.appends import driven, put_target
 from support.engine.executors import failed
 from support.engine.plans import SOURCE, TARGET, whole_plan
+from support.engine.runners import copy_runner
 from support.engine.sources import CHUNK, ManualClock, drive, planned, put_source, split
 from support.model import ModelStore, World
 
@@ -60,7 +60,7 @@ def copied(
 ) -> StreamReport:
     """Run the copy to its end, in parts of so many bytes."""
     plan = planned(store)
-    runner = CopyRunner(
+    runner = copy_runner(
         whole_plan(plan if parts is None else split(plan, parts)),
         sources=[store],
         target=store,

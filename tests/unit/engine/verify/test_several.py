@@ -12,10 +12,10 @@ from sluice.core.values.model import StreamName
 from sluice.core.verify.verification import Result, What
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
-from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.verify.compare import Subject, compare, match_copy
 from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
+from support.engine.runners import copy_runner
 from support.engine.sources import REQUEST, events_of, put_scaled_source
 from support.engine.verifying import MOVES, SHAPES, of, only
 from support.model import ModelStore, World
@@ -45,7 +45,7 @@ class Stores:
         self.stores = [ModelStore(self.here, block=7), ModelStore(self.there, block=7)]
         plan = resolve(self.request, self.stores, self.stores[0]).plan
         assert plan is not None
-        (self.report,) = CopyRunner(
+        (self.report,) = copy_runner(
             StreamCopyPlan(sources=(ADDRESS, ADDRESS), target=ADDRESS, streams=(plan,)),
             sources=self.stores,
             target=self.stores[0],

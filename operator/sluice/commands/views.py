@@ -1,0 +1,166 @@
+"""Show plans and results of `sluice plan | run`, in a form for each kind of resource."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from sluice import console
+from sluice.commands.shared import CommandResult
+from sluice.core.archive.request import ArchiveRequest
+from sluice.core.copy.planner import CopyRequest
+from sluice.core.workloads.plan import ArchiveRunPlan, Plan, StreamCopyPlan
+from sluice.core.workloads.request import Request
+from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.copy.abort import finish_abort, sweep
+from sluice.engine.copy.report import Outcome, StreamReport
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sluice.engine.workloads.workload import Found
+    from sluice.errors import SluiceError
+    from sluice.pipelines.programs.jobs import Job
+    from sluice.pipelines.programs.stores import Stores
+
+Q = TypeVar("Q", bound=Request)
+P = TypeVar("P", bound=Plan)
+R = TypeVar("R")
+
+
+class View(ABC, Generic[Q, P, R]):
+    """The output about one resource, for users and as JSON.
+
+    Args:
+        job: the resource.
+
+    Attributes:
+        kind: the name of its kind.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, job: Job[Q]) -> None:
+        self.job = job
+
+    @abstractmethod
+    def table(self, plan: P, *, recorded: bool) -> RenderableType:
+        """Make a table of the plan that is run.
+
+        Args:
+            plan: the plan.
+            recorded: whether an earlier process has begun with it.
+        """
+
+    @abstractmethod
+    def ended(self, report: R, seconds: float) -> CommandResult:
+        """Print a report, and return the command's result."""
+
+    @abstractmethod
+    def failed(self, error: SluiceError, seconds: float) -> CommandResult:
+        """Print why there is no report, and return the command's result."""
+
+    def show_plan(self, found: Found[P, R]) -> None:
+        """Print a whole plan."""
+        if found.plan is not None:
+            console.out.print(self.table(found.plan, recorded=found.recorded))
+
+    def before(self, stores: Stores) -> None:
+        """Finish what an earlier process left, before a run is planned."""
+
+    def after(self, stores: Stores, report: R) -> None:
+        """Delete what is not needed any more after a run."""
+
+    def plan_json(self, found: Found[P, R]) -> dict[str, Any]:
+        """Convert a plan to JSON values."""
+        plan = found.plan
+        return {
+            "kind": self.kind,
+            "name": self.job.name,
+            "copyId": self.job.request.copy_id,
+            "recorded": found.recorded,
+            "complete": found.report is not None,
+            **self.details(found),
+            "planHash": None if plan is None else plan.hash,
+            "plan": None if plan is None else plan.model_dump(mode="json"),
+        }
+
+    def details(self, _found: Found[P, R]) -> dict[str, Any]:
+        """Return the JSON values of a plan that only this kind has."""
+        return {}
+
+
+class CopyView(View[CopyRequest, StreamCopyPlan, StreamReport]):
+    """The output about a StreamCopy."""
+
+    kind = "StreamCopy"
+
+    def before(self, stores: Stores) -> None:
+        """Finish an interrupted abort, since a copy that was aborted takes new bounds."""
+        request, target = self.job.request, stores[self.job.target]
+        if finish_abort(request.copy_id, request.target, target):
+            console.err.print(f"{self.job.name}: finished an abort that was cut off")
+
+    def after(self, stores: Stores, report: StreamReport) -> None:
+        """Delete what late drivers left of a copy that was complete before."""
+        if report.outcome is not Outcome.ALREADY_COMPLETE:
+            return
+        left = sweep(report.copy_id, report.target, stores[self.job.target])
+        if left:
+            console.err.print(f"{self.job.name}: deleted {left} leftover staging segments")
+
+    def show_plan(self, found: Found[StreamCopyPlan, StreamReport]) -> None:
+        """Print the plan; or the report, if the copy is complete."""
+        super().show_plan(found)
+        if found.report is not None:
+            console.show_report(found.report, 0)
+
+    def table(self, plan: StreamCopyPlan, *, recorded: bool) -> RenderableType:
+        """Make a table of the segments."""
+        return console.plan_table(plan, recorded=recorded)
+
+    def ended(self, report: StreamReport, seconds: float) -> CommandResult:
+        """Print the report."""
+        console.show_report(report, seconds)
+        return _result(self, report, seconds, bytes=report.bytes, events=report.events)
+
+    def failed(self, error: SluiceError, seconds: float) -> CommandResult:
+        """Print the error."""
+        return self.ended(StreamReport.failed(self.job.request, error), seconds)
+
+
+class ArchiveView(View[ArchiveRequest, ArchiveRunPlan, ArchiveReport]):
+    """The output about a run of a StreamArchive."""
+
+    kind = "StreamArchive"
+
+    def table(self, plan: ArchiveRunPlan, *, recorded: bool) -> RenderableType:
+        """Make a table of the segments with new bytes."""
+        return console.archive_plan(plan.archive, recorded=recorded)
+
+    def ended(self, report: ArchiveReport, seconds: float) -> CommandResult:
+        """Print the report."""
+        console.show_archive_report(report, seconds)
+        return _result(self, report, seconds)
+
+    def failed(self, error: SluiceError, seconds: float) -> CommandResult:
+        """Print the error."""
+        return self.ended(ArchiveReport.failed(self.job.request, error), seconds)
+
+
+def _result(
+    view: View[Any, Any, Any], report: StreamReport | ArchiveReport, seconds: float, **numbers: int
+) -> CommandResult:
+    """Return the result of the work on a single stream, with more numbers in its JSON."""
+    return CommandResult(
+        json={
+            "kind": view.kind,
+            "name": view.job.name,
+            **report.model_dump(mode="json"),
+            **numbers,
+            "seconds": round(seconds, 3),
+        },
+        words=Counter([console.outcome_word(report.outcome)]),
+        failures=[] if report.error is None else [report.error],
+    )
