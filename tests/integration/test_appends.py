@@ -195,7 +195,7 @@ def test_each_step_may_be_another_drivers(
             taken.append(driver.look())
             if isinstance(taken[-1], Transfer | Verify):
                 slices = driver.slices(taken[-1], Limits(), 1)
-                driver.absorb(taken[-1], InlineExecutor([source], target).run([slices]))
+                driver.absorb(taken[-1], InlineExecutor([source], target).run(slices))
             else:
                 driver.perform(taken[-1])
     live = stop()

@@ -37,6 +37,7 @@ from sluice.engine.archive.retention import retain as run_retention
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import ArchiveNotFound, Category, SluiceError
 from sluice.pipelines.programs.jobs import Job
+from sluice.pipelines.programs.run import Tasks
 from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
@@ -262,7 +263,8 @@ def restore(
     began = time.monotonic()
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
-        ended = run_job(job, stores, spark, settings, patience)
+        own = Tasks(spark=spark, settings=settings, threads=slots)
+        ended = run_job(job, stores, own, patience)
     if ended is None:  # for the type checker: only a suspended job has no result
         return
     if output == "json":

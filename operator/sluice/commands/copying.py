@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,13 +40,10 @@ from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark.application import SparkLost, local_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark import SparkContext
 
     from sluice.api.load import Resources
     from sluice.commands.views import View
-    from sluice.config import Settings
     from sluice.core.workloads.request import Request
     from sluice.pipelines.programs.jobs import Job
 
@@ -120,8 +118,9 @@ def run(
     ended: list[CommandResult] = []
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
+        where = Tasks(spark=spark, settings=settings, threads=slots)
         for job in all_jobs(read(file), settings, verify=verify, tasks=slots):
-            result = run_job(job, stores, spark, settings, patience)
+            result = run_job(job, stores, where, patience)
             if result is None:
                 console.err.print(f"{job.name} is suspended: it is planned and not run")
             else:
@@ -146,11 +145,7 @@ def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> 
 
 
 def run_job(
-    job: Job[Any],
-    stores: Stores,
-    spark: Callable[[], SparkContext],
-    settings: Settings,
-    patience: float | None,
+    job: Job[Any], stores: Stores, tasks: Tasks, patience: float | None
 ) -> CommandResult | None:
     """Plan and do the work for one resource, and show its result; return None if it is suspended.
 
@@ -162,7 +157,7 @@ def run_job(
     def start() -> SparkContext:
         nonlocal began
         with live.waiting("starting Spark"):
-            context = spark()
+            context = tasks.spark()
         if not isinstance(found.plan, ScopeCopyPlan):
             began = time.monotonic()
         return context
@@ -176,12 +171,12 @@ def run_job(
             if job.suspend:
                 return None
             console.err.print(view.table(found.plan, recorded=found.recorded))
-            live = console.LiveProgress(found.plan, job.workload, settings)
+            live = console.LiveProgress(found.plan, job.workload, tasks.settings)
             with live.shown():
                 report = run_plan(
                     found.plan,
                     stores,
-                    Tasks(spark=start, settings=settings),
+                    replace(tasks, spark=start),
                     limits=lambda: job.limits,
                     retention=lambda: job.retention,
                     listener=live,

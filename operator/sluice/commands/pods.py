@@ -21,7 +21,7 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.option("--plan", "plan_file", required=True, type=_PATH, help="The plan's JSON.")
 @click.option("--plan-sha256", help="The SHA-256 that the plan's file has to have, in hex.")
-@click.option("--controls", type=_PATH, help="JSON with the limits; read before every round.")
+@click.option("--controls", type=_PATH, help="JSON with the limits; read again and again.")
 @click.option("--keep-last", type=click.IntRange(1), help="Runs of an archive to keep at least.")
 @click.option("--keep-seconds", type=click.IntRange(1), help="For how long to keep runs at least.")
 @click.option(

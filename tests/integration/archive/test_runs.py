@@ -21,11 +21,13 @@ from sluice.engine.rounds.limits import Limits
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
 from sluice.pipelines.programs.stores import Stores
 from support.engine.archive_runs import archive_once, held_by, last_run, root_of
+from support.engine.executors import Relay
 from support.store.archiving import EVENTS
 from support.store.inline import SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
+    from concurrent.futures import Future
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
@@ -257,7 +259,7 @@ def test_long_segments_make_many_objects(env: Env) -> None:
     assert len(ends) == 3
 
 
-class Killing:
+class Killing(Relay):
     """An executor before whose first rounds of each kind the gateway is killed, for two seconds.
 
     Args:
@@ -268,24 +270,22 @@ class Killing:
         kinds: of the slices before which it was.
     """
 
-    slots = 1
-
     def __init__(self, env: Env, gateway: Gateway) -> None:
-        self._inner = InlineExecutor([env.store], root_of(env.objects))
+        super().__init__(InlineExecutor([env.store], root_of(env.objects)))
         self._gateway = gateway
         self.kinds: list[str] = []
 
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+    def submit(self, work: Slice) -> Future[SliceResult]:
         """See Executor."""
-        kind = type(tasks[0][0]).__name__
+        kind = type(work).__name__
         if kind in self.kinds:
-            return self._inner.run(tasks)
+            return super().submit(work)
         self.kinds.append(kind)
         self._gateway.kill()
         back = threading.Timer(2, self._gateway.start)
         back.start()
         try:
-            return self._inner.run(tasks)
+            return super().submit(work)
         finally:
             back.join()
 

@@ -19,9 +19,12 @@ from sluice.core.values.model import StoreAddress
 from sluice.errors import InfrastructureError
 from sluice.pipelines.spark import java, sparkconf
 from sluice.pipelines.spark.application import Application, SparkLost, local_spark
-from sluice.pipelines.spark.rounds import SparkExecutor
+from sluice.pipelines.spark.tasks import SparkExecutor
 
 ADDRESS = StoreAddress(uri="tcp://127.0.0.1:1")
+
+NOTHING: Any = object()
+"""What is no slice."""
 
 BLOCK = 8 << 20
 
@@ -131,7 +134,7 @@ def test_what_spark_writes_goes_with_it(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
-    """The next round notices that no round can succeed any more, instead of trying for minutes."""
+    """The next task notices that none can succeed any more, instead of trying for minutes."""
 
     def lose_it() -> None:
         with Application(sparkconf.local(1)) as application:
@@ -142,7 +145,7 @@ def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
             assert executor.slots == 1
             application._jvm.process.kill()
             with pytest.raises(SparkLost):
-                executor.run([[]])
+                executor.submit(NOTHING).result(60)
             _ = executor.slots
 
     with pytest.raises(InfrastructureError, match="JVM ended with code -9") as caught:
@@ -151,12 +154,12 @@ def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
 
 
 def test_a_task_that_fails_is_no_loss_of_spark() -> None:
-    """The error is one of the round, and the next round runs."""
+    """The error is one of the task, and other tasks run."""
     with local_spark(1) as context:
         executor = SparkExecutor(context, sources=[ADDRESS], target=ADDRESS, settings=Settings())
-        with pytest.raises(InfrastructureError, match="a round of tasks failed"):
-            executor.run([[object()]])  # type: ignore[list-item]
-        assert executor.run([[]]) == []
+        with pytest.raises(InfrastructureError, match="a task failed"):
+            executor.submit(NOTHING).result(60)
+        assert doubled(context) == [0, 2, 4, 6]
 
 
 def test_what_spark_refuses_is_said() -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import ClassVar, TypeVar
 
 from sluice.core.copy.planner import CopyRequest, SourceRequest
@@ -23,6 +24,7 @@ from sluice.engine.scope.object_log import ScopeNotes
 from sluice.engine.scope.report import ScopeReport
 from sluice.engine.scope.runner import ScopeRunner
 from sluice.errors import SluiceError
+from support.engine.executors import Relay, failed
 from support.engine.plans import ADDRESS
 from support.engine.sources import put_source
 from support.model import CREATION_TIME, ModelStore, World, segment_name
@@ -121,34 +123,32 @@ def scope_plan(
     return ScopeCopyPlan(sources=(ADDRESS,), target=ADDRESS, streams=tuple(plans), scope=scope)
 
 
-class Rounds:
-    """An executor that remembers the slices of its rounds, and the threads that asked for them.
+class Tasks(Relay):
+    """An executor that remembers its slices, and the threads that asked for them.
 
     Args:
         store: the source's and the target's.
-        broken: errors of the first rounds.
+        broken: errors of the first slices.
     """
 
-    slots = 2
-
     def __init__(self, store: ModelStore, broken: Sequence[SluiceError] = ()) -> None:
-        self.rounds: list[list[Slice]] = []
+        super().__init__(InlineExecutor([store], store), slots=2)
+        self.slices: list[Slice] = []
         self.threads: set[str] = set()
-        self._inner = InlineExecutor([store], store)
         self._broken = list(broken)
 
     @property
     def streams(self) -> set[int]:
         """Whose slices there were."""
-        return {work.stream for done in self.rounds for work in done}
+        return {work.stream for work in self.slices}
 
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+    def submit(self, work: Slice) -> Future[SliceResult]:
         """See Executor."""
         self.threads.add(threading.current_thread().name)
         if self._broken:
-            raise self._broken.pop(0)
-        self.rounds.append([work for task in tasks for work in task])
-        return self._inner.run(tasks)
+            return failed(self._broken.pop(0))
+        self.slices.append(work)
+        return super().submit(work)
 
 
 class InWork(SilentScope):

@@ -198,7 +198,7 @@ def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCop
         step = copy.look()
         if isinstance(step, Transfer | Verify):
             work = copy.slices(step, Limits(), 1)
-            copy.absorb(step, InlineExecutor([store], store).run([work]))
+            copy.absorb(step, InlineExecutor([store], store).run(work))
         else:
             copy.perform(step)
     return copy
@@ -219,7 +219,7 @@ def go(copy: StreamCopyWork, world: World, until: type[Step] = Done) -> Step:
     while not isinstance(step := copy.look(), until):
         if isinstance(step, Transfer | Verify):
             work = copy.slices(step, Limits(slice_bytes=2 * CHUNK), 1)
-            copy.absorb(step, InlineExecutor([store], store).run([work]))
+            copy.absorb(step, InlineExecutor([store], store).run(work))
         else:
             copy.perform(step)
     return step

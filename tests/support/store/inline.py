@@ -66,7 +66,7 @@ def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy
                 return driver
             if isinstance(step, Transfer | Verify):
                 slices = driver.slices(step, Limits(), 1)
-                driver.absorb(step, InlineExecutor([source], target).run([slices]))
+                driver.absorb(step, InlineExecutor([source], target).run(slices))
             else:
                 driver.perform(step)
             if stop:

@@ -2,7 +2,6 @@ import hashlib
 import json
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from sluice.errors import (
 )
 from sluice.pipelines.driver import driver, stopping
 from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
-from sluice.pipelines.driver.stopping import Stop, Terminated
+from sluice.pipelines.driver.stopping import Terminated
 from sluice.pipelines.programs import run
 from sluice.stores.base import Store
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
@@ -328,18 +327,6 @@ def test_sigterm_cuts_off_what_lasts_too_long(
     monkeypatch.setattr(driver, "run_plan", run_plan)
     with pytest.raises(Terminated):
         drive(options, Settings())
-
-
-def test_sigterm_cancels_a_long_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call to Spark is made to return, never cut off; the next check ends the driver."""
-    monkeypatch.setattr(stopping, "GRACE", 0.05)
-    cancelled = threading.Event()
-    with Stop() as stop:
-        with stop.cancelling(cancelled.set):
-            os.kill(os.getpid(), signal.SIGTERM)
-            assert cancelled.wait(30)
-        with pytest.raises(Terminated):
-            stop.check()
 
 
 def test_steps_are_told_once_each(options: DriverOptions, started: list[str], world: World) -> None:

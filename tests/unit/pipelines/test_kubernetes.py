@@ -1,4 +1,3 @@
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -6,6 +5,7 @@ from typing import Any
 import pytest
 
 from sluice.errors import InvalidSpec, WaitingForExecutors
+from sluice.pipelines.spark import kubernetes
 from sluice.pipelines.spark.kubernetes import Crew, own_pod, read_template
 from sluice.pipelines.spark.sparkconf import Executors, Pod, Template
 
@@ -18,7 +18,6 @@ class Application:
 
     def __init__(self, *counts: int) -> None:
         self._counts = list(counts)
-        self.cancelled = threading.Event()
 
     def _ids(self) -> SimpleNamespace:
         count = self._counts.pop(0) if len(self._counts) > 1 else self._counts[0]
@@ -27,10 +26,6 @@ class Application:
     @property
     def _jsc(self) -> Any:
         return SimpleNamespace(sc=lambda: SimpleNamespace(getExecutorIds=self._ids))
-
-    def cancelAllJobs(self) -> None:  # noqa: N802 - Spark's name
-        """What Spark does to the rounds."""
-        self.cancelled.set()
 
 
 def crew(application: Any, *, count: int = 2, cores: int = 1, seconds: float = 0.2) -> Crew:
@@ -81,22 +76,26 @@ def test_waiting_ends_when_the_driver_is_told_to_stop() -> None:
         Crew(Application(0), executors, 60, check=check).wait()  # type: ignore[arg-type]
 
 
-def test_a_round_that_nobody_can_carry_out_is_cancelled() -> None:
-    """When all executors are gone for too long, the round fails for want of room."""
-    application = Application(0)
+def test_tasks_that_nothing_can_run_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all executors are gone for too long: a short while is none of the tasks' trouble."""
+    now = 0.0
+    monkeypatch.setattr(kubernetes, "time", SimpleNamespace(monotonic=lambda: now))
+    watched = crew(Application(1, 0, 0, 1, *([0] * 99)), seconds=10)
+    for now in range(30):  # noqa: B007 - the time
+        try:
+            watched.check()
+        except WaitingForExecutors:
+            break
+    assert now == 15  # 10 s and a look after the last executor was there, at 4
 
-    def round_() -> None:
-        assert application.cancelled.wait(30)
-        raise RuntimeError("Job 3 cancelled")  # as Spark does
 
-    with pytest.raises(WaitingForExecutors), crew(application).watched():
-        round_()
-
-
-def test_a_round_that_fails_for_itself_says_so() -> None:
-    """Watching changes no other error."""
-    with pytest.raises(RuntimeError, match="broken"), crew(Application(2)).watched():
-        raise RuntimeError("broken")
+def test_time_without_tasks_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No task has missed an executor meanwhile."""
+    now = 0.0
+    monkeypatch.setattr(kubernetes, "time", SimpleNamespace(monotonic=lambda: now))
+    watched = crew(Application(0), seconds=10)
+    for now in (0, 100, 200):  # noqa: B007 - the time
+        watched.check()
 
 
 def test_the_drivers_pod_comes_from_the_environment() -> None:

@@ -1,6 +1,6 @@
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +12,6 @@ from structlog.testing import capture_logs
 from sluice.config import Settings
 from sluice.core.workloads.plan import Plan, compressed
 from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import InvalidSpec, WaitingForExecutors
 from sluice.pipelines.driver import driver
 from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
@@ -85,18 +84,10 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World, gate: list[Any]) -> l
         return SimpleNamespace(cancelAllJobs=lambda: None)
 
     class Spark(InlineExecutor):
-        """Stands for the executor: it enters the block of each round."""
+        """Stands for the executor, in the calling thread."""
 
-        def __init__(self, _context: object, *, slots: Any, around: Any, **_: object) -> None:
+        def __init__(self, _context: object, *, slots: Any, **_: object) -> None:
             super().__init__([store], store, slots=slots())
-            object.__setattr__(self, "_around", around)
-
-        _around: Any
-
-        def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-            """See Executor."""
-            with self._around():
-                return super().run(tasks)
 
     monkeypatch.setattr(driver, "Stores", lambda _settings: Stores())
     monkeypatch.setattr(run, "SparkExecutor", Spark)

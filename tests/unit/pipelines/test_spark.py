@@ -4,7 +4,7 @@ from sluice.archive.runs.source import ArchivedStore
 from sluice.config import Settings
 from sluice.core.values.model import ArchivedRun, StoreAddress
 from sluice.engine.copy.slices import VerifySlice
-from sluice.pipelines.spark import rounds
+from sluice.pipelines.spark import tasks
 
 SETTINGS = Settings()
 
@@ -12,7 +12,7 @@ SETTINGS = Settings()
 def test_a_slice_is_read_in_the_run_that_it_names(tmp_path: Path) -> None:
     """Slices of many archives come to one worker; it keeps what it reads of few of them."""
     place = StoreAddress(backend="volume", uri=tmp_path.as_uri())
-    for number in range(2 * rounds._MOST_RUNS):
+    for number in range(2 * tasks._MOST_RUNS):
         run = ArchivedRun(path=f"shop/s{number}", run=1, sha256="ab" * 32)
         work = VerifySlice(
             stream=number,
@@ -26,8 +26,8 @@ def test_a_slice_is_read_in_the_run_that_it_names(tmp_path: Path) -> None:
             limit=1,
             known={},
         )
-        store = rounds._source(work, [place], SETTINGS)
+        store = tasks._source(work, [place], SETTINGS)
         assert isinstance(store, ArchivedStore)
         assert store.pinned == run
-        assert rounds._source(work, [place], SETTINGS) is store
-    assert rounds._run.cache_info().currsize == rounds._MOST_RUNS
+        assert tasks._source(work, [place], SETTINGS) is store
+    assert tasks._run.cache_info().currsize == tasks._MOST_RUNS

@@ -1,6 +1,6 @@
 """Notes of a run at work: what it has put so far, which no head lists yet.
 
-A driver writes a note after each round, under the next number. A driver that continues the run
+A driver writes a note every few seconds, under the next number. A driver that continues the run
 reads them in order to learn which work is done. A note that repeats an earlier one changes nothing,
 so drivers may work side by side.
 """

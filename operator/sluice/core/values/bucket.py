@@ -65,9 +65,9 @@ class TokenBucket:
 
 
 class Account:
-    """A budget over rounds of work, which make up for the time between them.
+    """A budget over waves of work, which make up for the time between them.
 
-    Bytes that a round has left unused, or moved beyond its limit, count for the next rounds: at
+    Bytes that a wave has left unused, or moved beyond its limit, count for the next waves: at
     most as many as the limit allows in BURST seconds.
     """
 
@@ -77,12 +77,12 @@ class Account:
         self._at = 0.0
 
     def rate(self, limit: float | None, now: float, seconds: float) -> float | None:
-        """Return the rate of a round that begins now, in bytes per second; None for no limit.
+        """Return the rate of a wave that begins now, in bytes per second; None for no limit.
 
         Args:
             limit: most bytes per second in the long run; None for no limit.
             now: the time, in seconds.
-            seconds: how long the round lasts.
+            seconds: how long the wave lasts.
         """
         if limit is None or limit != self._limit:
             self._there = 0.0
@@ -93,5 +93,5 @@ class Account:
         return None if limit is None else max(limit + self._there / seconds, limit / 2)
 
     def moved(self, count: int) -> None:
-        """Count the bytes that the round has moved."""
+        """Count bytes that the wave has moved."""
         self._there -= count

@@ -1,12 +1,11 @@
-"""Divide the work of a round among tasks.
+"""Cut work into slices of bounded size.
 
-Work is done in rounds of bounded slices. Between two rounds the driver looks at limits and
-suspension again, and other streams get their turn. Bounded rounds also bound memory.
+Between two slices limits count anew, and other streams get their turn. Slices also bound what is
+lost when a task is killed.
 """
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.core.events.digest import CHUNK
@@ -43,18 +42,3 @@ def take(items: Sequence[T], most: int, size: Callable[[T], int]) -> list[T]:
             break
         taken.append(item)
     return taken
-
-
-def share_out(items: Sequence[T], tasks: int, size: Callable[[T], int]) -> list[list[T]]:
-    """Divide items among at most `tasks` tasks so that the largest load is small.
-
-    The longest-processing-time rule: the largest item goes to the least loaded task. Empty tasks
-    are left out; the result is the same for the same input.
-    """
-    heap = [(0, number) for number in range(max(1, min(tasks, len(items))))]
-    shares: list[list[T]] = [[] for _ in heap]
-    for item in sorted(items, key=size, reverse=True):
-        load, number = heapq.heappop(heap)
-        shares[number].append(item)
-        heapq.heappush(heap, (load + size(item), number))
-    return [share for share in shares if share]

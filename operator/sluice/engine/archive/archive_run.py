@@ -137,7 +137,7 @@ class ArchiveCopy:
                 assert_never(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
-        """Return the slices of a step that moves bytes, for one round."""
+        """Return the next slices of a step that moves bytes."""
         if isinstance(step, Transfer):
             return self._put_slices([index for index, _, _ in step.parts], limits, slots)
         groups = [
@@ -153,7 +153,7 @@ class ArchiveCopy:
         ]
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
-        """Note the results of a round in the archive."""
+        """Note results of slices in the archive."""
         put, checked = [], []
         for result in results:
             done = result.archived if isinstance(result, ArchiveResult) else None

@@ -131,11 +131,11 @@ class ArchiveMove:
                 self._run.perform(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
-        """Return the slices of a step that moves bytes, for one round."""
+        """Return the next slices of a step that moves bytes."""
         return self._run.slices(step, limits, slots)
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
-        """Note the results of a round in the archive."""
+        """Note results of slices in the archive."""
         self._run.absorb(step, results)
 
     def finished(self, digest: str) -> ArchiveReport:

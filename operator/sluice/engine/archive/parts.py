@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sluice.archive.formats.piece import OBJECT
 from sluice.core.archive.names import Format
-from sluice.engine.rounds.dispatch import ROUND_SLICES
+from sluice.engine.rounds.scheduler import WAVE_SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,12 +29,12 @@ def share(size: int, slots: int, limits: Limits) -> int:
 def parts(
     segments: Sequence[SegmentStanding], form: Format, limits: Limits, slots: int
 ) -> list[list[tuple[int, int]]]:
-    """Return the next parts of each segment, at most as many as fill a round.
+    """Return the next parts of each segment, at most as many as fill a wave.
 
     Args:
         segments: how far each segment is.
         form: the archive's format.
-        limits: what a round may use.
+        limits: what a wave may use.
         slots: how many tasks run at once.
 
     Returns:
@@ -45,7 +45,7 @@ def parts(
         return [[(one.at, min(one.at + most, one.plan.end))] for one in segments]
     left = sum(end - start for one in segments for start, end in one.missing)
     size = share(left, slots, limits)
-    most = ROUND_SLICES * slots
+    most = WAVE_SLICES * slots
     return [list(islice(_cut(one, size), 1 if one.misled else most)) for one in segments]
 
 

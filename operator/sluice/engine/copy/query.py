@@ -6,6 +6,7 @@ the plan, before it says that a copy is complete.
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -180,9 +181,18 @@ class _NoSlices:
 
     slots = 1
 
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-        """Raise InfrastructureError."""
-        raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
+    def submit(self, work: Slice) -> Future[SliceResult]:
+        """Return no result but InfrastructureError."""
+        future: Future[SliceResult] = Future()
+        error = InfrastructureError(f"{work.size} bytes would have to be moved")
+        future.set_exception(error)
+        return future
+
+    def check(self, rate: float | None) -> None:
+        """Do nothing: no task runs."""
+
+    def stop(self, grace: float) -> None:
+        """Do nothing: no task runs."""
 
 
 def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:

@@ -68,6 +68,12 @@ class CopySlice(Slice):
         """Bytes to move, for sharing out."""
         return self.end - self.at
 
+    def rest(self, most: int) -> CopySlice | None:
+        """Return the slice of the part that follows this one; None at the part's end."""
+        if self.end == self.limit:
+            return None
+        return replace(self, at=self.end, end=slice_end(self.end, self.limit, most))
+
     def run(self, source: Source, target: Place, task: Task) -> CopyResult:
         """Append the bytes of the slice that the staging segment lacks, and hash whole chunks.
 

@@ -132,7 +132,7 @@ class StreamCopyWork:
             self._ending.perform(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
-        """Return the slices of a step that moves bytes, for one round."""
+        """Return the next slices of a step that moves bytes."""
         if isinstance(step, Transfer):
             return [self._copy_slice(*part, limits, slots) for part in step.parts]
         most = limits.verify_bytes or limits.slice_bytes
@@ -144,7 +144,7 @@ class StreamCopyWork:
         ]
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
-        """Record digests and counts from a round, and mark segments that are verified by now."""
+        """Record digests and counts of slices, and mark segments that are verified by now."""
         self._readings.compare(results)
         records = [
             record

@@ -1,1 +1,1 @@
-"""Rounds: slices of work that tasks do side by side, within the limits."""
+"""Slices of work that tasks do side by side, within the limits."""

@@ -1,4 +1,4 @@
-"""Run the work of many streams in shared rounds, until each stream is done or given up."""
+"""Run the work of many streams side by side, until each stream is done or given up."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import time
 from typing import TYPE_CHECKING, Generic
 
 from sluice.core.events.digest import CHUNK
-from sluice.engine.rounds.dispatch import Rounds
 from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.scheduler import Scheduler
 from sluice.engine.rounds.work import P, R, Silent, StreamRun
-from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sluice.engine.rounds.executor import Executor
-    from sluice.engine.rounds.slices import Slice
+    from sluice.engine.rounds.scheduler import Landed
     from sluice.engine.rounds.work import Clock, Listener, Work
 
 
@@ -25,12 +24,13 @@ class Runner(Generic[P, R]):
     Args:
         works: the work of each stream; each one's `number` is its place.
         executor: runs slices.
-        limits: returns the present limits; called before every round.
+        limits: returns the present limits; called every TICK seconds and
+            whenever a slice has ended.
         listener: called at every step and retry.
         clock: time.
         patience: seconds without progress after which a failing stream is given up; None for
             each error category's own.
-        slow, unit: see Rounds.
+        slow, unit: see Scheduler.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Runner(Generic[P, R]):
         slow: Executor | None = None,
         unit: int = CHUNK,
     ) -> None:
-        self._rounds = Rounds(executor, slow=slow, unit=unit, clock=clock)
+        self._scheduler = Scheduler(executor, slow=slow, unit=unit, clock=clock)
         self._limits = limits
         self._clock = clock
         self._runs = [
@@ -61,38 +61,39 @@ class Runner(Generic[P, R]):
             error; the other streams go on.
         """
         try:
-            while active := [run for run in self._runs if run.report is None]:
-                self._turn(active)
+            while any(run.report is None for run in self._runs):
+                self._turn()
         except BaseException:
+            self._absorb(self._scheduler.stop())
             for run in self._runs:
                 if run.report is None:
                     run.let_go()
             raise
         return [run.report for run in self._runs if run.report is not None]
 
-    def _turn(self, active: list[StreamRun[P, R]]) -> None:
-        """Advance all streams that are not waiting. If all are, sleep until the first is due."""
-        limits = self._rounds.fitted(self._limits())
-        now = self._clock.monotonic()
-        ready = [run for run in active if run.not_before <= now]
-        if not ready:
-            self._clock.sleep(min(run.not_before for run in active) - now)
-            return
-        slices: list[Slice] = []
-        for run in ready:
-            slices += run.advance(limits, self._rounds.executor(limits))
-        if slices:
-            self._round(slices, limits)
+    def _turn(self) -> None:
+        """Advance all streams that wait for nothing, and take in what tasks have done.
 
-    def _round(self, slices: list[Slice], limits: Limits) -> None:
-        """Run a round of slices, and give each stream its results."""
-        chosen = self._rounds.choose(slices, limits)
-        concerned = [self._runs[number] for number in sorted({work.stream for work in chosen})]
-        try:
-            results = self._rounds.run(chosen, limits)
-        except SluiceError as error:
-            for run in concerned:
-                run.failed(error)
-            return
-        for run in concerned:
-            run.absorb([one for one in results if one.slice.stream == run.copy.number])
+        If all streams wait for their next try, sleep until the first is due.
+        """
+        limits = self._scheduler.fitted(self._limits())
+        now = self._clock.monotonic()
+        idle = [one for one in self._runs if one.report is None and not self._scheduler.has(one)]
+        for run in idle:
+            if run.not_before <= now:
+                slices = run.advance(limits, self._scheduler.executor(limits))
+                if slices:
+                    self._scheduler.add(slices, limits)
+        if not self._scheduler.is_idle:
+            self._absorb(self._scheduler.turn(limits))
+        elif idle and (due := min(one.not_before for one in idle)) > now:
+            self._clock.sleep(due - now)
+
+    def _absorb(self, landed: Sequence[Landed]) -> None:
+        """Give each stream the results of its slices."""
+        for one in landed:
+            run = self._runs[one.stream]
+            if one.over:
+                run.absorb(one.results, one.error)
+            elif (error := run.take(one.results)) is not None:
+                self._scheduler.fail(one.stream, error)

@@ -16,15 +16,11 @@ from sluice.engine.rounds.throttle import Task
 from sluice.errors import InvalidEventNumber, SluiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from sluice.core.values.model import ArchivedRun
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.throttle import RateLimiter
     from sluice.stores.base import Source
-
-    Ends = tuple[Source, Place]
-    """The stores that a slice reads from and writes to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +47,13 @@ class Slice(ABC):
     @abstractmethod
     def size(self) -> int:
         """Bytes to move, by which slices are shared out among tasks."""
+
+    def rest(self, most: int) -> Slice | None:  # noqa: ARG002 - most kinds have none
+        """Return the slice of at most `most` bytes that follows this one at once; None for none.
+
+        It needs no look at the stores in between. It moves what this one has left, too.
+        """
+        return None
 
     @abstractmethod
     def run(self, source: Source, target: Place, task: Task) -> SliceResult:
@@ -96,23 +99,3 @@ class SliceResult:
 def run_slice(work: Slice, source: Source, target: Place, task: Task | None = None) -> SliceResult:
     """Run a slice, in its own task if none is given."""
     return work.run(source, target, task or Task(work.rate, work.seconds))
-
-
-def run_share(
-    share: Sequence[Slice], stores: Callable[[Slice], Ends], pace: RateLimiter | None = None
-) -> Iterator[SliceResult]:
-    """Run the slices of a task, one after the other, until its time is over.
-
-    The first slice is begun in any case. Slices that are not begun are left to the next round.
-
-    Args:
-        share: the slices.
-        stores: returns the stores that a slice reads from and writes to.
-        pace: a rate limiter shared with other work; None to keep to the slices' own rate.
-    """
-    task = None
-    for work in share:
-        if task is not None and task.over:
-            return
-        task = task or Task(work.rate, work.seconds, pace)
-        yield work.run(*stores(work), task)

@@ -64,19 +64,28 @@ class RateLimiter:
 
 
 class Task:
-    """The rate and time of a task, whose slices run one after the other.
+    """The rate and time of a task.
 
     Args:
         rate: most bytes per second; None for no limit.
         seconds: time until the task is over.
         pace: a rate limiter that takes the place of the rate.
+        stopping: set if the task is to end earlier.
     """
 
-    def __init__(self, rate: float | None, seconds: float, pace: RateLimiter | None = None) -> None:
+    def __init__(
+        self,
+        rate: float | None,
+        seconds: float,
+        pace: RateLimiter | None = None,
+        stopping: threading.Event | None = None,
+    ) -> None:
         self.pace = pace or RateLimiter(lambda: rate)
         self._until = time.monotonic() + seconds
+        self._stopping = stopping
 
     @property
     def over(self) -> bool:
-        """Whether the task's time is over."""
-        return time.monotonic() >= self._until
+        """Whether the task is to end where its chunk or object ends."""
+        stopping = self._stopping is not None and self._stopping.is_set()
+        return stopping or time.monotonic() >= self._until

@@ -99,11 +99,11 @@ class Work(Protocol[P, R_co]):
         ...
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
-        """Return the slices of a step that moves bytes, for one round."""
+        """Return the next slices of a step that moves bytes."""
         ...
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
-        """Record the results of a round."""
+        """Record results of slices; of a step's slices maybe not all at once."""
         ...
 
     def finished(self, digest: str) -> R_co:
@@ -160,7 +160,7 @@ class StreamRun(Generic[P, R]):
         copy: the copy.
         report: its report, once it has ended.
         not_before: time by the clock before which it waits.
-        moves: rounds in which bytes of it were moved or compared.
+        moves: how often bytes of it were moved or compared.
     """
 
     MOST_SURPRISES = 5
@@ -204,9 +204,22 @@ class StreamRun(Generic[P, R]):
             [] if self._pending is None else self.copy.slices(self._pending, limits, executor.slots)
         )
 
-    def absorb(self, results: Sequence[SliceResult]) -> None:
-        """Absorb a round's results. The first error of a slice counts as the stream's."""
-        self._guarded(lambda: self._absorb(results))
+    def take(self, results: Sequence[SliceResult]) -> SluiceError | None:
+        """Absorb results of the pending step, which goes on. Return the error if that fails."""
+        try:
+            self._take(results)
+        except SluiceError as error:
+            return error
+        return None
+
+    def absorb(self, results: Sequence[SliceResult], error: SluiceError | None = None) -> None:
+        """Absorb the last results of the pending step.
+
+        Args:
+            results: the results.
+            error: why some slices have none. It counts as the stream's, before those of results.
+        """
+        self._guarded(lambda: self._absorb(results, error))
 
     def failed(self, error: SluiceError) -> None:
         """Schedule a retry, or give the stream up, by the error's category."""
@@ -260,14 +273,19 @@ class StreamRun(Generic[P, R]):
         if self._done == 1:
             self._patience.advanced()
 
-    def _absorb(self, results: Sequence[SliceResult]) -> None:
-        step, self._pending = self._pending, None
-        if step is not None:
-            self.copy.absorb(step, results)
+    def _take(self, results: Sequence[SliceResult]) -> None:
+        if self._pending is not None:
+            self.copy.absorb(self._pending, results)
         if any(result.moved for result in results):
             self._patience.advanced()
             self.moves += 1
-        error = next((result.error for result in results if result.error is not None), None)
+
+    def _absorb(self, results: Sequence[SliceResult], error: SluiceError | None) -> None:
+        try:
+            self._take(results)
+        finally:
+            self._pending = None
+        error = error or next((one.error for one in results if one.error is not None), None)
         if error is not None:
             raise error
         self._surprises = 0

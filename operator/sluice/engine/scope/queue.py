@@ -1,8 +1,8 @@
 """Share out the streams of a scope's copy among the threads that work on them.
 
 At most one thread holds a stream at a time: a worker, which does the stream's steps, or the main
-thread, which runs rounds. No thread holds a stream that waits for its turn, for a round, or for its
-next try. So waiting streams occupy no thread.
+thread, which has its slices run as tasks. No thread holds a stream that waits for its turn, or for
+its next try. So waiting streams occupy no thread.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from sluice.core.copy.steps import Step
     from sluice.engine.rounds.work import Clock, CopyRun, Listener, Work
     from sluice.errors import SluiceError
-
-GATHER: Final = 0.1
-"""Seconds that a round waits for further streams while workers are busy."""
 
 
 class Halted(BaseException):
@@ -52,7 +49,8 @@ class StreamQueue:
         self._held: set[int] = set()  # by workers
         self._ready: deque[CopyRun] = deque()
         self._later: list[tuple[float, int]] = []
-        self._rounds: list[CopyRun] = []
+        self._large: list[CopyRun] = []
+        self._woken = False
         self._halted = False
         self._error: BaseException | None = None
 
@@ -81,16 +79,17 @@ class StreamQueue:
                 self._ready.append(run)
             self._changed.notify_all()
 
-    def put_all(self, runs: Iterable[CopyRun]) -> None:
-        """Give back streams that have waited for a round."""
-        for run in runs:
-            self.put(run)
-
-    def want_round(self, run: CopyRun) -> None:
-        """Give back a stream that is to wait for a round."""
+    def hand_over(self, run: CopyRun) -> None:
+        """Give a stream to the main thread, which has its slices run as tasks."""
         with self._changed:
             self._held.discard(run.copy.number)
-            self._rounds.append(run)
+            self._large.append(run)
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Have `collect` return, since a task has ended."""
+        with self._changed:
+            self._woken = True
             self._changed.notify_all()
 
     def drop(self, run: CopyRun | None, error: BaseException | None = None) -> None:
@@ -130,7 +129,7 @@ class StreamQueue:
                 self._changed.notify_all()
 
     def collect(self, seconds: float) -> list[CopyRun] | None:
-        """Wait at most `seconds` for streams that need a round, and return them.
+        """Wait at most `seconds` for streams that need tasks, or until woken; return the streams.
 
         Returns:
             The streams, maybe none; None when all streams that are to be copied have ended.
@@ -140,13 +139,12 @@ class StreamQueue:
         """
         with self._changed:
             self._changed.wait_for(self._is_news, seconds)
-            if self._rounds:
-                self._changed.wait_for(lambda: self._halted or not self._held, GATHER)
+            self._woken = False
             if self._error is not None:
                 raise self._error
             if self._is_done():
                 return None
-            runs, self._rounds = self._rounds, []
+            runs, self._large = self._large, []
             return runs
 
     def waiting(self) -> list[int]:
@@ -194,7 +192,7 @@ class StreamQueue:
         return not self._open and not self._places
 
     def _is_news(self) -> bool:
-        return bool(self._rounds) or self._halted or self._is_done()
+        return bool(self._large) or self._woken or self._halted or self._is_done()
 
 
 class Halting:

@@ -1,8 +1,8 @@
 """Run the plan of a scope: many streams at once, the small ones without an executor.
 
 Workers, which are threads of this process, do the streams' steps. A worker moves few bytes itself.
-With more bytes the stream waits for a round. The main thread runs the rounds, since only that
-thread may use the executor. The result of each stream is recorded in the scope's log.
+With more bytes it hands the stream over to the main thread, which has the slices run as tasks. The
+result of each stream is recorded in the scope's log.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sluice.core.scope.scope import StreamState
 from sluice.core.values.retry import Patience
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.scope_log import ScopeState
-from sluice.engine.rounds.dispatch import Rounds
 from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.scheduler import TICK, Scheduler
 from sluice.engine.rounds.throttle import RateLimiter
 from sluice.engine.rounds.work import StreamRun
 from sluice.engine.scope.listener import SilentScope
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.executor import Executor
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.rounds.scheduler import Landed
+    from sluice.engine.rounds.slices import Slice
     from sluice.engine.rounds.work import Clock, CopyRun
     from sluice.engine.scope.listener import ScopeListener
 
 POLL: Final = 0.5
-"""Seconds after which the limits are read again while there is no round."""
+"""Seconds after which the limits are read again while no task runs."""
 
 ENDING_SECONDS: Final = 10.0
 """Seconds that workers may take to end their step when all work is to end."""
@@ -60,8 +61,7 @@ class ScopeRunner:
         target: the place to write to.
         executor: runs large slices. Only the calling thread uses it, and only once there is
             something to run.
-        limits: gives the limits; called by the calling thread before every round and every POLL
-            seconds.
+        limits: gives the limits; called by the calling thread every POLL seconds, or oftener.
         listener: hears of every step and of every stream that ends.
         clock: time.
         patience: see Runner; it counts for each stream.
@@ -92,9 +92,10 @@ class ScopeRunner:
         self._streams = ScopeStreams(plan, sources, target, clock)
         self._queue = StreamQueue((), self._begin, clock)
         self._pace = RateLimiter(self._rate, clock)
-        self._rounds = Rounds(executor, unit=self._streams.unit, clock=clock)
+        self._scheduler = Scheduler(executor, unit=self._streams.unit, clock=clock, wake=self._wake)
         self._threads: list[threading.Thread] = []
-        self._outcomes: dict[int, Sequence[SliceResult] | SluiceError] = {}
+        self._large: dict[int, CopyRun] = {}  # whose slices the scheduler has
+        self._landed: dict[int, Landed] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         # With the lock:
@@ -149,19 +150,19 @@ class ScopeRunner:
         self._queue = StreamQueue(left, self._begin, self._clock)
 
     def _supervise(self) -> None:
-        """Keep workers busy and run rounds until nothing is left to do."""
+        """Keep workers and tasks busy until nothing is left to do."""
         while True:
             self._limits = self._ask()
             self._queue.allow(self._limits.parallelism)
             self._hire()
             self._streams.hold_on(self._queue.waiting)
-            runs = self._queue.collect(POLL)
+            runs = self._queue.collect(POLL if self._scheduler.is_idle else TICK)
             if runs is None:
                 self._dismiss()
                 return
-            if runs:
+            if runs or not self._scheduler.is_idle:
                 self._limits = self._ask()
-                self._round(runs)
+                self._schedule(runs)
 
     def _left(self) -> list[int]:
         """Return the places of the streams without a result."""
@@ -176,33 +177,38 @@ class ScopeRunner:
             worker.start()
             self._threads.append(worker)
 
-    def _round(self, runs: list[CopyRun]) -> None:
-        """Run slices of these streams, and give the streams that had slices to the workers."""
-        limits = self._rounds.fitted(self._limits)
-        if self._rounds.is_slow(limits):
-            self._queue.put_all(runs)  # their workers move the bytes
-            return
-        slices = [one for run in runs for one in run.slices(limits, self._rounds.executor(limits))]
-        chosen = self._rounds.choose(slices, limits)
-        concerned = {work.stream for work in chosen}
-        for run in runs:
-            if run.copy.number not in concerned:
-                self._queue.want_round(run)
-        error: SluiceError | None = None
-        results: list[SliceResult] = []
-        try:
-            results = self._rounds.run(chosen, limits)
-        except SluiceError as raised:
-            error = raised
-        for run in runs:
-            if run.copy.number in concerned:
-                own = [one for one in results if one.slice.stream == run.copy.number]
-                self._outcomes[run.copy.number] = error or own
-                self._queue.put(run)
+    def _schedule(self, runs: list[CopyRun]) -> None:
+        """Have slices of these streams run, and give streams back whose slices have ended."""
+        if not self._scheduler.is_slow(self._limits):
+            limits = self._scheduler.fitted(self._limits)
+            for run in runs:
+                slices = run.slices(limits, self._scheduler.executor(limits))
+                if slices:
+                    self._large[run.copy.number] = run
+                    self._scheduler.add(slices, limits)
+                else:
+                    self._queue.put(run)
+        else:
+            limits = self._limits
+            for run in runs:
+                self._queue.put(run)  # a worker moves the bytes
+        for one in self._scheduler.turn(limits, wait=0):
+            run = self._large[one.stream]
+            if one.over:
+                self._landed[one.stream] = one
+                self._queue.put(self._large.pop(one.stream))
+            elif (error := run.take(one.results)) is not None:
+                self._scheduler.fail(one.stream, error)
+
+    def _wake(self) -> None:
+        """Have the calling thread see that a task has ended."""
+        self._queue.wake()
 
     def _let_go(self) -> None:
         """End the workers. Have unfinished streams release their leases and what they changed."""
         self._queue.halt()
+        for one in self._scheduler.stop():
+            self._large[one.stream].take(one.results)
         self._dismiss()
         for run in self._queue.left():
             run.let_go()
@@ -309,22 +315,20 @@ class ScopeRunner:
             self._queue.drop(run, error)
 
     def _go_on(self, run: CopyRun) -> None:
-        """Do a stream's steps until it has ended, waits, or needs a round."""
+        """Do a stream's steps until it has ended, waits, or needs tasks."""
         before = run.moves
-        outcome = self._outcomes.pop(run.copy.number, None)
-        if isinstance(outcome, SluiceError):
-            run.failed(outcome)
-        elif outcome is not None:
-            run.absorb(outcome)
+        landed = self._landed.pop(run.copy.number, None)
+        if landed is not None:
+            run.absorb(landed.results, landed.error)
         slices: list[Slice] = []
         while run.report is None and run.not_before <= self._clock.monotonic():
             limits = self._limits
             inline = self._streams.inline(run.copy, limits.parallelism, self._pace)
             slices = run.advance(limits, inline)
-            if slices and not self._rounds.is_inline(slices, limits):
+            if slices and not self._scheduler.is_inline(slices, limits):
                 break
             if slices:
-                run.absorb(inline.run([slices]))
+                run.absorb(inline.run(slices))
                 slices = []
         if run.moves > before:
             with self._lock:
@@ -332,7 +336,7 @@ class ScopeRunner:
         if run.report is not None:
             self._ended(run.copy.number, result_of(run.copy.plan, run.report))
         if slices:
-            self._queue.want_round(run)
+            self._queue.hand_over(run)
         else:
             self._queue.put(run)
 

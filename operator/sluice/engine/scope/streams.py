@@ -74,7 +74,7 @@ class ScopeStreams:
 
     @property
     def unit(self) -> int:
-        """Bytes after which a task can end; see Rounds."""
+        """Bytes after which a task can end; see Scheduler."""
         return OBJECT if isinstance(self._target, ArchiveRoot) else CHUNK
 
     def inline(self, undertaking: Work[Any, Any], slots: int, pace: RateLimiter) -> InlineExecutor:

@@ -125,7 +125,7 @@ def positions_of(config_map: Object | None) -> PositionMap | None:
 def controls_data(spec: CopySpec) -> dict[str, str]:
     """Build the data of the controls: limits, and an archive's retention or a scope's policy.
 
-    The driver reads them again between rounds.
+    The driver reads them again several times a second.
     """
     limits = spec.limits
     found: dict[str, int | bool | None] = {"bytesPerSecond": limits.bytes_per_second}

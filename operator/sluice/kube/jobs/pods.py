@@ -39,7 +39,7 @@ EXECUTOR_HEAP: Final = "512Mi"
 """The heap of an executor's JVM, which only hands tasks on. Python uses the rest of the memory."""
 
 GRACE_SECONDS: Final = 30
-"""Seconds that a driver has to finish its round and stop Spark."""
+"""Seconds that a driver has to finish its tasks and stop Spark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

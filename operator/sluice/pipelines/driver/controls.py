@@ -1,4 +1,4 @@
-"""Read a running copy's limits from a file, again before every round and every block."""
+"""Read a running copy's limits from a file, again several times a second."""
 
 from __future__ import annotations
 

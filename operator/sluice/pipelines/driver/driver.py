@@ -7,7 +7,7 @@ or an abort may have been interrupted. The driver finds both in the target store
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +32,7 @@ from sluice.pipelines.driver.controls import Controls, read_retention
 from sluice.pipelines.driver.given import read_given
 from sluice.pipelines.driver.listeners import Journalist, ScopeJournalist
 from sluice.pipelines.driver.stopping import Stop, Terminated
-from sluice.pipelines.programs.run import Tasks, needs_tasks, run_plan
+from sluice.pipelines.programs.run import Tasks, needs_spark, run_plan
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark import sparkconf
 from sluice.pipelines.spark.application import Application
@@ -40,7 +40,7 @@ from sluice.pipelines.spark.kubernetes import Crew, own_pod, read_template
 from sluice.pipelines.spark.sparkconf import Executors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
     from pyspark import SparkContext
@@ -168,7 +168,7 @@ def _carry_out(
             stop.check()
             return controls()
 
-        if needs_tasks(plan, limits()):
+        if needs_spark(plan, limits(), elsewhere=options.executors > 0):
             application.prepare()
         # A run is deleted only if both the Job's arguments and the controls allow it: the arguments
         # cannot be changed by editing the ConfigMap.
@@ -201,7 +201,6 @@ class _Application:
         self._stack = ExitStack()
         self._configuration, self._executors = _configuration(options, self._stack)
         self._application: Application | None = None
-        self._context: SparkContext | None = None
         self._crew: Crew | None = None
 
     def __enter__(self) -> Self:
@@ -226,20 +225,25 @@ class _Application:
 
     def start(self) -> SparkContext:
         """Start the application and wait until tasks can run."""
-        self._context = self.prepare().start()
+        context = self.prepare().start()
         _log.info("spark started", slots=self._options.slots, executors=self._options.executors)
         if self._executors is not None:
             timeout = self._settings.executor_timeout
-            self._crew = Crew(self._context, self._executors, timeout, check=self._stop.check)
+            self._crew = Crew(context, self._executors, timeout, check=self._stop.check)
             self._crew.wait()
             _log.info("executors are there", slots=self._crew.slots())
-        return self._context
+        return context
 
     @property
     def tasks(self) -> Tasks:
         """The tasks of this application, for `run_plan`."""
         return Tasks(
-            spark=self.start, settings=self._settings, slots=self._slots, around=self._round
+            spark=self.start,
+            settings=self._settings,
+            threads=self._options.slots,
+            elsewhere=self._executors is not None,
+            slots=self._slots,
+            check=self._check,
         )
 
     def _slots(self) -> int:
@@ -248,15 +252,10 @@ class _Application:
             return self._crew.slots()
         return self._options.slots
 
-    @contextmanager
-    def _round(self) -> Iterator[None]:
-        """Return the block of a round. It ends early at SIGTERM, or if all executors are lost."""
-        with ExitStack() as stack:
-            if self._context is not None:
-                stack.enter_context(self._stop.cancelling(self._context.cancelAllJobs))
-            if self._crew is not None:
-                stack.enter_context(self._crew.watched())
-            yield
+    def _check(self) -> None:
+        """Raise WaitingForExecutors if there has been no executor for too long."""
+        if self._crew is not None:
+            self._crew.check()
 
 
 def _configuration(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -18,18 +18,16 @@ from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.archive.retention import retain
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.dispatch import is_slow
-from sluice.engine.rounds.executor import InlineExecutor, is_small, is_small_plan, is_small_run
+from sluice.engine.rounds.executor import ThreadExecutor, is_small, is_small_plan, is_small_run
 from sluice.engine.rounds.runner import Runner
-from sluice.engine.rounds.throttle import RateLimiter
+from sluice.engine.rounds.scheduler import is_slow
 from sluice.engine.scope.report import ScopeReport
 from sluice.engine.scope.runner import ScopeRunner
 from sluice.errors import InvalidSpec, SluiceError
-from sluice.pipelines.spark.rounds import LazyExecutor, SparkExecutor
+from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
 
     from pyspark import SparkContext
 
@@ -58,13 +56,17 @@ class Tasks:
         spark: starts the application and returns its context. It is called once, in the calling
             thread, and only if there is more to move than one process moves by itself.
         settings: settings of this process and of the workers.
-        slots, around: see SparkExecutor; not called before `spark`.
+        threads: tasks at once in this process, for bytes that it moves by itself.
+        elsewhere: whether tasks run in executors. These then move the bytes of small copies, too.
+        slots, check: see SparkExecutor; not called before `spark`.
     """
 
     spark: Callable[[], SparkContext]
     settings: Settings
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    elsewhere: bool = False
     slots: Callable[[], int] | None = None
-    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    check: Callable[[], None] = lambda: None
 
     def of(self, plan: Plan) -> LazyExecutor:
         """Return an executor for a plan, to be used as a context manager."""
@@ -76,17 +78,23 @@ class Tasks:
                 target=plan.target,
                 settings=self.settings,
                 slots=self.slots,
-                around=self.around,
+                check=self.check,
             )
 
         return LazyExecutor(executor)
 
 
-def needs_tasks(plan: Plan, limits: Limits) -> bool:
-    """Tell whether a plan will need tasks at these limits, so that Spark can be started early."""
+def needs_spark(plan: Plan, limits: Limits, *, elsewhere: bool = False) -> bool:
+    """Tell whether a plan will need Spark at these limits, so that it can be started early.
+
+    Args:
+        plan: the plan.
+        limits: the present limits.
+        elsewhere: see Tasks.
+    """
     if isinstance(plan, ScopeCopyPlan):
         return not (is_slow(limits) or all(is_small(one.bytes, limits) for one in plan.items))
-    return not (_is_small(plan) or is_slow(limits, _unit(plan)))
+    return not (_is_here(plan, elsewhere=elsewhere) or is_slow(limits, _unit(plan)))
 
 
 def run_plan(
@@ -107,8 +115,7 @@ def run_plan(
         plan: the plan, of any kind.
         stores: the stores, which stay open.
         tasks: where tasks run.
-        limits: returns the current limits. It is called before every round, and before every block
-            that this process moves itself.
+        limits: returns the current limits. It is called several times a second.
         retention: returns which runs of an archive are kept; called after the run is recorded.
         listener: is told of every step; of a scope's streams by many threads.
         patience: see Runner; for a scope it holds for each stream.
@@ -135,16 +142,17 @@ def run_plan(
                 patience=patience,
             ).run()
         sources = [stores.source(one) for one in plan.sources]
-        here = InlineExecutor(sources, target, pace=RateLimiter(lambda: limits().bytes_per_second))
-        (report,) = Runner(
-            [_work(plan, sources, target)],
-            executor=here if _is_small(plan) else executor,
-            limits=limits,
-            listener=listener,
-            patience=patience,
-            slow=here,
-            unit=_unit(plan),
-        ).run()
+        work = _work(plan, sources, target)
+        with ThreadExecutor(sources, target, slots=tasks.threads) as here:
+            (report,) = Runner(
+                [work],
+                executor=here if _is_here(plan, elsewhere=tasks.elsewhere) else executor,
+                limits=limits,
+                listener=listener,
+                patience=patience,
+                slow=here,
+                unit=_unit(plan),
+            ).run()
     if isinstance(plan, ArchiveRunPlan) and report.error is None:
         _tidy(root(target).archive(plan.archive.path), retention(), plan.archive.maker)
     return report
@@ -171,11 +179,11 @@ def _work(
             )
 
 
-def _is_small(plan: Plan) -> bool:
-    """Tell whether the plan of a single stream needs no tasks."""
+def _is_here(plan: Plan, *, elsewhere: bool) -> bool:
+    """Tell whether this process moves the bytes of a single stream's plan by itself."""
     if isinstance(plan, ArchiveRunPlan):
         return is_small_run(plan.bytes, of_events=plan.archive.format.is_of_events)
-    return is_small_plan(plan.bytes)
+    return is_small_plan(plan.bytes) and not elsewhere
 
 
 def _unit(plan: Plan) -> int:

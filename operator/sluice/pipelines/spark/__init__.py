@@ -1,1 +1,1 @@
-"""Spark: its configuration and application, its executors, and rounds as Spark jobs."""
+"""Spark: its configuration and application, its executors, and slices as Spark jobs."""

@@ -1,6 +1,6 @@
 """Start a Spark application, which is a JVM with a context in it, and stop it in order.
 
-The module `rounds` runs a copy's slices in the application.
+The module `tasks` runs a copy's slices in the application.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOO_MANY_FAILURES = 11
 
 
 class SparkLost(Exception):
-    """The Spark application is gone, so later rounds cannot succeed either."""
+    """The Spark application is gone, so later tasks cannot succeed either."""
 
 
 class Application:

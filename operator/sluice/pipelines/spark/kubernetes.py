@@ -7,9 +7,7 @@ how many executors are registered.
 from __future__ import annotations
 
 import os
-import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import structlog
@@ -21,7 +19,7 @@ from sluice.errors import InvalidSpec, WaitingForExecutors
 from sluice.pipelines.spark.sparkconf import Executors, Pod, Template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pyspark import SparkContext
@@ -29,7 +27,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 _POLL_SECONDS = 0.05
-_WATCH_SECONDS = 1.0
+_LOOK_SECONDS = 1.0
+_IDLE_SECONDS = 10.0
 
 _MEMORY = Bytes("1Mi", "1Ti")
 
@@ -132,6 +131,7 @@ class Crew:
         self._cores = executors.cores
         self._seconds = seconds
         self._check = check
+        self._looked = self._last = float("-inf")
 
     @property
     def present(self) -> int:
@@ -162,38 +162,21 @@ class Crew:
                 return
             time.sleep(_POLL_SECONDS)
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Return the block of a round. Cancel the round if there is no executor for too long.
+    def check(self) -> None:
+        """Raise WaitingForExecutors if there has been no executor for too long.
 
-        Without this a round would wait for ever once all executors are lost.
-
-        Raises:
-            WaitingForExecutors: the round was cancelled.
+        It is called again and again while tasks run. Without it they would wait for ever once all
+        executors are lost.
         """
-        done = threading.Event()
-        cancelled = threading.Event()
-
-        def watch() -> None:
-            last = time.monotonic()
-            while not done.wait(_WATCH_SECONDS):
-                if self.present:
-                    last = time.monotonic()
-                elif time.monotonic() - last > self._seconds:
-                    cancelled.set()
-                    self._context.cancelAllJobs()
-                    return
-
-        watcher = threading.Thread(target=watch, name="executors", daemon=True)
-        watcher.start()
-        try:
-            yield
-        except Exception as error:
-            if cancelled.is_set():
-                raise self._missing() from error
-            raise
-        finally:
-            done.set()
+        now = time.monotonic()
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        idle = now - self._looked > _IDLE_SECONDS  # no task has run, so no executor was missed
+        self._looked = now
+        if idle or self.present:
+            self._last = now
+        elif now - self._last > self._seconds:
+            raise self._missing()
 
     def _missing(self) -> WaitingForExecutors:
         return WaitingForExecutors(

@@ -28,13 +28,13 @@ def test_the_lease_is_held_while_a_run_is_read_and_given_back() -> None:
     seen = []
 
     class Looking(InlineExecutor):
-        def run(self, tasks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - as its base
+        def submit(self, work):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - as its base
             seen.append([one.name for one in env.objects.list(LEASES)])
-            return super().run(tasks)
+            return super().submit(work)
 
     store = ModelStore(env.world, block=BLOCK)
     runner = env.runner(store, env.plan(store, env.request()))
-    runner._rounds._executor = Looking(runner._runs[0].copy.sources, store)
+    runner._scheduler._executor = Looking(runner._runs[0].copy.sources, store)
     (report,) = runner.run()
     assert report.outcome is Outcome.COPIED
     assert seen

@@ -82,7 +82,7 @@ class Driver:
         while not isinstance(step := self.copy.look(), kind):
             if isinstance(step, Transfer | Verify):
                 slices = self.copy.slices(step, LIMITS, 1)
-                self.copy.absorb(step, self._executor.run([slices]))
+                self.copy.absorb(step, self._executor.run(slices))
             else:
                 self.copy.perform(step)
         return step

@@ -1,6 +1,7 @@
 """Sources that lose bytes before they are archived, or that are no longer what was archived."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
 
@@ -9,6 +10,7 @@ from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archive.query import told_of
+from sluice.engine.archive.slices import CheckSlice
 from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.slices import Slice, SliceResult
@@ -20,6 +22,7 @@ from sluice.errors import (
     TooManyEvents,
 )
 from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, root_of
+from support.engine.executors import Relay
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import CREATION_TIME, ModelStore, World, segment_name
@@ -92,31 +95,37 @@ def test_what_was_lost_between_two_runs_is_a_gap(world: World, form: Format) -> 
     assert held_by(objects, again)[0] == before[0] + world.bytes_of(SOURCE)[0][13 * EVENT :]
 
 
-class Changing:
+class Changing(Relay):
     """An executor that changes the source before one of its rounds.
 
     Args:
         world: of the source.
         objects: of the archive.
-        at: before which round.
+        at: before which slice of its kind.
         change: changes the source.
+        kind: of slices.
     """
 
-    slots = 1
-
     def __init__(
-        self, world: World, objects: MemoryObjects, at: int, change: Callable[[], object]
+        self,
+        world: World,
+        objects: MemoryObjects,
+        at: int,
+        change: Callable[[], object],
+        *,
+        kind: type[Slice] = Slice,
     ) -> None:
-        self._inner = InlineExecutor([ModelStore(world)], root_of(objects))
+        super().__init__(InlineExecutor([ModelStore(world)], root_of(objects)))
         self._at = at
         self._change = change
+        self._kind = kind
 
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+    def submit(self, work: Slice) -> Future[SliceResult]:
         """See Executor."""
-        self._at -= 1
-        if self._at == -1:
+        self._at -= isinstance(work, self._kind)
+        if self._at == -1 and isinstance(work, self._kind):
             self._change()
-        return self._inner.run(tasks)
+        return super().submit(work)
 
 
 def truncating(world: World, objects: MemoryObjects, at: int, to: int | None) -> Changing:
@@ -272,7 +281,7 @@ def test_what_becomes_of_a_source_that_is_read_does_no_harm(world: World, *, gon
             truncate(world, 10 * EVENT)
 
     data = [bytes(one) for one in world.bytes_of(SOURCE)]
-    executor = Changing(world, objects, 4, change)
+    executor = Changing(world, objects, 0, change, kind=CheckSlice)
     assert archive_once(ModelStore(world), objects, executor=executor).error is None
     assert list(held_by(objects, last_run(objects)).values()) == data
 

@@ -15,7 +15,9 @@ from sluice.core.archive.names import Format
 from sluice.engine.archive.slices import ArchiveSlice
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
+from sluice.errors import InfrastructureError
 from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, root_of
+from support.engine.executors import Relay, failed
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import ModelStore, World, segment_name
@@ -23,6 +25,7 @@ from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from sluice.engine.rounds.slices import Slice, SliceResult
 
@@ -35,7 +38,7 @@ def now() -> float:
     return 2.0
 
 
-class Tasks:
+class Tasks(Relay):
     """An executor of several slots, whose results come in any order and are lost sometimes.
 
     Args:
@@ -46,7 +49,7 @@ class Tasks:
         seed: of chance.
 
     Attributes:
-        rounds: for each round, where its slices of the first segment begin.
+        puts: the slices that put bytes into objects.
     """
 
     def __init__(
@@ -58,20 +61,18 @@ class Tasks:
         lost: float = 0.0,
         seed: int = 0,
     ) -> None:
-        self._inner = InlineExecutor([ModelStore(world)], root_of(objects))
+        super().__init__(InlineExecutor([ModelStore(world)], root_of(objects)), slots)
         self._chance = random.Random(seed)  # noqa: S311 - no secrets
         self._lost = lost
-        self.slots = slots
-        self.rounds: list[list[int]] = []
+        self.puts: list[ArchiveSlice] = []
 
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+    def submit(self, work: Slice) -> Future[SliceResult]:
         """See Executor."""
-        puts = [one for task in tasks for one in task if isinstance(one, ArchiveSlice)]
-        if puts:
-            self.rounds.append(sorted(one.at for one in puts if one.segment == 0))
-        results = self._inner.run(tasks)
-        self._chance.shuffle(results)
-        return [one for one in results if self._chance.random() >= self._lost]
+        if isinstance(work, ArchiveSlice):
+            self.puts.append(work)
+        future = super().submit(work)
+        lost = self._chance.random() < self._lost
+        return failed(InfrastructureError("lost")) if lost else future
 
 
 def world_of(data: bytes) -> World:
@@ -97,7 +98,7 @@ def test_several_tasks_put_one_segment() -> None:
     report = archive_once(
         ModelStore(world), objects, limits=lambda: Limits(slice_bytes=1 << 20), executor=tasks
     )
-    assert tasks.rounds == [[0, 320, 640, 960]]
+    assert sorted(one.at for one in tasks.puts) == [0, 320, 640, 960]
     assert report.events == 40
     assert objects.held.keys() >= {one.name for one in last_run(made_in_order(world)).objects}
 
@@ -109,7 +110,7 @@ def test_the_first_parts_of_all_segments_come_first() -> None:
     objects = MemoryObjects()
     tasks = Tasks(world, objects, slots=1)
     archive_once(ModelStore(world), objects, executor=tasks)
-    assert [len(one) for one in tasks.rounds[:3]] == [1, 1, 1]
+    assert {one.segment for one in tasks.puts[:2]} == {0, 1}
 
 
 @pytest.mark.parametrize("form", [Format.PARQUET, Format.EVENT_OBJECTS])
@@ -120,7 +121,8 @@ def test_other_formats_are_put_one_after_the_other(form: Format) -> None:
     tasks = Tasks(world, objects)
     request = REQUEST.model_copy(update={"format": form})
     report = archive_once(ModelStore(world), objects, request, executor=tasks)
-    assert {len(one) for one in tasks.rounds} == {1}
+    begun = [one.at for one in tasks.puts]
+    assert begun == sorted({*begun})
     assert report.events == 40
 
 
@@ -134,7 +136,7 @@ def test_a_later_run_goes_on_within_an_object() -> None:
     report = archive_once(
         ModelStore(world), objects, limits=lambda: Limits(slice_bytes=1 << 20), executor=tasks
     )
-    assert tasks.rounds == [[140, 512, 832, 1152]]
+    assert sorted(one.at for one in tasks.puts) == [140, 512, 832, 1152]
     assert report.events == 45
 
 

@@ -105,7 +105,7 @@ def test_letting_runs_go_keeps_what_a_run_has_got(place: Place) -> None:
     while not isinstance(step := copy.look(), Done):
         steps.append(type(step))
         if isinstance(step, Transfer | Verify):
-            copy.absorb(step, executor.run([copy.slices(step, LIMITS, 1)]))
+            copy.absorb(step, executor.run(copy.slices(step, LIMITS, 1)))
         else:
             copy.perform(step)
         head = place.archive.head()

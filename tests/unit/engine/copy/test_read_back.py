@@ -15,14 +15,16 @@ from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.slices import CopySlice, VerifySlice
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
+from sluice.errors import InfrastructureError
 from support.engine.appends import driven, put_target
+from support.engine.executors import failed
 from support.engine.plans import SOURCE, TARGET, whole_plan
 from support.engine.runners import copy_runner
 from support.engine.sources import CHUNK, ManualClock, drive, planned, put_source, split
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from concurrent.futures import Future
     from random import Random
 
     from sluice.engine.copy.report import StreamReport
@@ -44,15 +46,13 @@ class Counting(InlineExecutor):
     asked: dict[type[Slice], int]
     lost: Random | None
 
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+    def submit(self, work: Slice) -> Future[SliceResult]:
         """See Executor."""
-        for work in (work for task in tasks for work in task):
-            self.asked[type(work)] += work.size
-        results = super().run(tasks)
-        if self.lost is None:
-            return results
-        kept = [one for one in results if self.lost.random() < 0.6]
-        return kept or results[:1]
+        self.asked[type(work)] += work.size
+        future = super().submit(work)
+        if self.lost is None or self.lost.random() < 0.6:
+            return future
+        return failed(InfrastructureError("lost"))
 
 
 def copied(

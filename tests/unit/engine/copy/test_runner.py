@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 
 import pytest
 
@@ -12,6 +13,7 @@ from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import InfrastructureError, NoSuchSegment
 from sluice.stores.reading import Block, Flow
+from support.engine.executors import Relay, ended, failed
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import Heard, ManualClock, copy_all, planned, put_source, split
 from support.model import CREATION_TIME, EVENT_COUNT, Fate, ModelStore, World, segment_name
@@ -51,20 +53,16 @@ class Flipping(ModelStore):
         return super().read(name, start, end, flow=flow, ahead=ahead)
 
 
-class Failing:
-    """An executor whose first rounds fail."""
-
-    slots = 1
+class Failing(Relay):
+    """An executor whose first tasks fail."""
 
     def __init__(self, store: ModelStore, errors: Sequence[InfrastructureError]) -> None:
-        self._inner = InlineExecutor([store], store)
+        super().__init__(InlineExecutor([store], store))
         self._errors = list(errors)
 
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+    def submit(self, work: Slice) -> Future[SliceResult]:
         """See Executor."""
-        if self._errors:
-            raise self._errors.pop(0)
-        return self._inner.run(tasks)
+        return failed(self._errors.pop(0)) if self._errors else super().submit(work)
 
 
 def test_a_copy_goes_through_its_steps(world: World) -> None:
@@ -168,7 +166,7 @@ def _do(copy: StreamCopyWork, step: Step, store: ModelStore) -> None:
     """What a driver does of a step."""
     if isinstance(step, Transfer | Verify):
         work = copy.slices(step, Limits(), 1)
-        copy.absorb(step, InlineExecutor([store], store).run([work]))
+        copy.absorb(step, InlineExecutor([store], store).run(work))
     else:
         copy.perform(step)
 
@@ -293,7 +291,7 @@ def test_a_round_that_breaks_is_tried_again(world: World) -> None:
     executor = Failing(store, [InfrastructureError("worker lost"), InfrastructureError("again")])
     (report,) = copy_all(store, planned(store), executor=executor, listener=heard)
     assert report.outcome is Outcome.COPIED
-    assert heard.retries == [("InfrastructureError", 0.5), ("InfrastructureError", 1.0)]
+    assert heard.retries == [("InfrastructureError", 0.5)]
 
 
 def test_a_digest_mismatch_cleans_up(world: World) -> None:
@@ -314,10 +312,10 @@ def test_a_store_that_contradicts_itself_is_given_up(world: World) -> None:
     class Lost(InlineExecutor):
         """Says of every slice that its segment is gone."""
 
-        def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        def submit(self, work: Slice) -> Future[SliceResult]:
             """See Executor."""
             gone = NoSuchSegment("gone", segment="x")
-            return [SliceResult(slice=work, error=gone) for task in tasks for work in task]
+            return ended(SliceResult(slice=work, error=gone))
 
     heard = Heard()
     (report,) = copy_all(store, planned(store), executor=Lost(store, store), listener=heard)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 import pytest
 
 from sluice.engine.copy.slices import CopySlice, VerifySlice
-from sluice.engine.rounds.dispatch import Rounds
-from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.slices import Slice, SliceResult, run_slice
+from sluice.engine.rounds.slices import run_slice
 from sluice.engine.rounds.throttle import STEP, RateLimiter, Task
 from support.model import ModelStore, World
 
@@ -112,49 +110,3 @@ def test_who_waits_for_bytes_hears_that_all_is_to_end(store: ModelStore) -> None
     with pytest.raises(_Stopped):
         run_slice(COPY, store, store, Task(None, 1e9, RateLimiter(rate, clock)))
     assert clock.now <= 10 + STEP
-
-
-class _Kept:
-    """An executor that keeps what it is given, and takes its time."""
-
-    def __init__(self, clock: Clock, slots: int, seconds: float = 1.0) -> None:
-        self.slots = slots
-        self.rounds: list[list[list[Slice]]] = []
-        self._clock = clock
-        self._seconds = seconds
-
-    def run(self, tasks: list[list[Slice]]) -> list[SliceResult]:
-        """See Executor."""
-        self.rounds.append(tasks)
-        self._clock.now += self._seconds
-        rates = [share[0].rate or 0.0 for share in tasks]
-        return [
-            SliceResult(slice=share[0], moved=int(rate * self._seconds))
-            for share, rate in zip(tasks, rates, strict=True)
-        ]
-
-
-@pytest.mark.parametrize("parts", [1, 2, 8])
-def test_the_rate_is_divided_among_the_tasks_that_there_are(parts: int) -> None:
-    """A stream of one part has all of it, and the time between rounds is made up for."""
-    clock = Clock()
-    executor = _Kept(clock, slots=8)
-    rounds, limits = Rounds(executor, clock=clock), Limits(bytes_per_second=800 * MIB)  # type: ignore[arg-type]
-    moved = 0
-    for _ in range(30):
-        slices = [replace(COPY, segment=part) for part in range(parts)]
-        moved += sum(one.moved for one in rounds.run(slices, replace(limits, slice_seconds=1.0)))
-        clock.now += 0.1
-    assert {len(one) for one in executor.rounds} == {parts}
-    assert moved == pytest.approx(800 * MIB * clock.now, rel=0.05)
-
-
-def test_a_low_rate_is_for_one_process() -> None:
-    """Where a task would take long to the end of a chunk, none is asked for."""
-    clock = Clock()
-    executor, slow = _Kept(clock, slots=8), _Kept(clock, slots=1)
-    rounds = Rounds(executor, slow=slow, clock=clock)  # type: ignore[arg-type]
-    for rate in (KIB, 16 * MIB - 1, 16 * MIB, 40 * MIB, None):
-        rounds.run([COPY] * 8, Limits(bytes_per_second=rate))
-    assert [len(one) for one in slow.rounds] == [1, 1]
-    assert [len(one) for one in executor.rounds] == [2, 5, 8]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from sluice.errors import ProtocolError, StoreRejected
@@ -19,7 +20,46 @@ BLOCK: Final = 1 << 20
 """Bytes asked for at a time."""
 
 DEPTH: Final = 4
-"""Reads on their way at a time."""
+"""Reads on their way at a time, to begin with."""
+
+MOST_DEPTH: Final = 16
+"""Most reads on their way at a time, where the caller sets no limit."""
+
+
+class Depth:
+    """The number of reads that are on their way at a time.
+
+    It doubles while more than half of the time is spent waiting for replies: then the store or the
+    network has a delay that more reads would hide.
+
+    Args:
+        first: the number to begin with.
+        most: the largest number.
+    """
+
+    def __init__(self, first: int, most: int) -> None:
+        self.now = min(first, most)
+        self._most = most
+        self._begin()
+
+    def add(self, waited: float, passed: float) -> None:
+        """Take in a reply.
+
+        Args:
+            waited: seconds that were spent waiting for it.
+            passed: seconds since the reply before it.
+        """
+        self._waited += waited
+        self._passed += passed
+        self._replies += 1
+        if self._replies == 2 * self.now:
+            if 2 * self._waited > self._passed:
+                self.now = min(2 * self.now, self._most)
+            self._begin()
+
+    def _begin(self) -> None:
+        self._waited = self._passed = 0.0
+        self._replies = 0
 
 
 def read_blocks(
@@ -31,7 +71,7 @@ def read_blocks(
     token: Callable[[], str],
     timeout: float,
     block: int = BLOCK,
-    depth: int = DEPTH,
+    depth: Depth,
     flow: Flow | None = None,
 ) -> Iterator[Block]:
     """Read the bytes [start, end) of a segment over a connection of this call's own.
@@ -48,7 +88,7 @@ def read_blocks(
         token: returns a valid token.
         timeout: seconds to wait for each reply.
         block: bytes asked for at a time.
-        depth: reads on their way at a time.
+        depth: how many reads are on their way at a time.
         flow: the speed; None for as fast as possible.
 
     Raises:
@@ -65,6 +105,7 @@ def read_blocks(
         connection.send(ReadSegment(name, offset, length, token(), request), timeout)
 
     asked = position = start
+    last = time.monotonic()
     while position < end:
         if position in early:
             kept = early.pop(position)
@@ -75,12 +116,16 @@ def read_blocks(
         # If no bytes may be asked for now, receive the replies that are on their way first.
         while (
             asked < end
-            and len(waiting) + len(early) < depth
+            and len(waiting) + len(early) < depth.now
             and (length := _allowed(min(block, end - asked), flow, patient=not waiting))
         ):
             ask(asked, length)
             asked += length
+        began = time.monotonic()
         reply = connection.receive(timeout)
+        now = time.monotonic()
+        depth.add(now - began, now - last)
+        last = now
         if isinstance(reply, Refusal):
             raise error_of(reply, name)
         offset, length = waiting.pop(getattr(reply, "request", 0), (-1, 0))

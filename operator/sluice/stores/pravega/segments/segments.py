@@ -22,7 +22,7 @@ from sluice.errors import (
 from sluice.stores.pravega.names import EVENT_COUNT, TokenAccess
 from sluice.stores.pravega.segments.appender import SegmentAppender, append_at
 from sluice.stores.pravega.segments.attributes import Attributes, expect, unless
-from sluice.stores.pravega.segments.reader import BLOCK, DEPTH, read_blocks
+from sluice.stores.pravega.segments.reader import BLOCK, DEPTH, MOST_DEPTH, Depth, read_blocks
 from sluice.stores.pravega.segments.transport import PAUSES, Ask
 from sluice.stores.pravega.wire import messages as m
 from sluice.stores.pravega.wire.wire import NOT_SET, Message
@@ -250,7 +250,7 @@ class PravegaSegments:
     def _read(
         self, name: str, start: int, end: int, flow: Flow | None, ahead: int | None
     ) -> Iterator[Block]:
-        depth = self._depth if ahead is None else max(1, min(self._depth, ahead // self._block))
+        most = MOST_DEPTH if ahead is None else max(1, ahead // self._block)
         with self._transport.session(name) as connection:
             yield from read_blocks(
                 connection,
@@ -260,7 +260,7 @@ class PravegaSegments:
                 token=lambda: self._transport.token(name, TokenAccess.READ)[0],
                 timeout=self._transport.timeouts.stall,
                 block=self._block,
-                depth=depth,
+                depth=Depth(self._depth, most),
                 flow=flow,
             )
 

@@ -8,8 +8,8 @@ from sluice.errors import InfrastructureError
 from support.engine.scope_drivers import (
     MANY,
     InWork,
-    Rounds,
     SharedStore,
+    Tasks,
     copy_scope,
     log,
     put_scope,
@@ -77,11 +77,11 @@ def test_parallelism_may_change_while_it_runs(store: SharedStore) -> None:
 def test_small_streams_never_reach_the_executor(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is larger is copied in rounds, which the calling thread runs; both side by side."""
+    """What is larger is copied by tasks, for which the calling thread asks; both side by side."""
     monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 60)
     world = store._world
     contents = put_scope(world, [[100], [200]], [[300]], *([[9]] for _ in range(5)))
-    executor = Rounds(store)
+    executor = Tasks(store)
     report = copy_scope(scope_plan(store, range(7)), store, executor=executor)
     assert report.counts.copied == 7
     assert executor.streams == {0, 1}
@@ -90,37 +90,22 @@ def test_small_streams_never_reach_the_executor(
         assert world.bytes_of(target_name(number)) == contents[number]
 
 
-def test_large_streams_share_rounds(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices of several streams run in one round."""
+def test_large_streams_share_the_slots(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of all streams go to one executor."""
     monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 0)
     put_scope(store._world, *([[100]] for _ in range(4)))
-    executor = Rounds(store)
+    executor = Tasks(store)
     report = copy_scope(scope_plan(store, range(4)), store, executor=executor)
     assert report.counts.copied == 4
-    assert max(len({work.stream for work in done}) for done in executor.rounds) > 1
+    assert executor.streams == {0, 1, 2, 3}
 
 
-def test_a_round_takes_only_so_much(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams that do not fit into a round are in the next one."""
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 0)
-    put_scope(store._world, *([[100]] for _ in range(9)))
-    executor = Rounds(store)
-    report = copy_scope(
-        scope_plan(store, range(9)),
-        store,
-        executor=executor,
-        limits=Limits(slice_bytes=32, parallelism=9),
-    )
-    assert report.counts.copied == 9
-    assert all(sum(work.size for work in done) <= 2 * 2 * 32 for done in executor.rounds[1:])
-
-
-@pytest.mark.parametrize(("rate", "in_rounds"), [(16 << 20, {0, 1, 2}), (10 << 20, set())])
+@pytest.mark.parametrize(("rate", "by_tasks"), [(16 << 20, {0, 1, 2}), (10 << 20, set())])
 def test_a_rate_holds_for_small_streams_as_well(
-    store: SharedStore, rate: int, in_rounds: set[int]
+    store: SharedStore, rate: int, by_tasks: set[int]
 ) -> None:
     """All bytes go through the executor, which divides it; at a low one they go by no task."""
-    executor = Rounds(store)
+    executor = Tasks(store)
     report = copy_scope(
         scope_plan(store, range(3)),
         store,
@@ -128,15 +113,15 @@ def test_a_rate_holds_for_small_streams_as_well(
         limits=Limits(bytes_per_second=rate),
     )
     assert report.counts.copied == 3
-    assert executor.streams == in_rounds
+    assert executor.streams == by_tasks
 
 
-def test_a_round_that_breaks_is_tried_again(
+def test_a_task_that_breaks_is_tried_again(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its streams wait, and go on."""
+    """Its stream waits, and goes on."""
     monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 0)
-    executor = Rounds(store, [InfrastructureError("worker lost")])
+    executor = Tasks(store, [InfrastructureError("worker lost")])
     report = copy_scope(scope_plan(store, range(2)), store, executor=executor, patience=None)
     assert report.counts.copied == 2
 

@@ -1,35 +1,41 @@
 """Run slices as Spark tasks.
 
-A round is one Spark job with as many tasks as there are slots. Tasks get slices and store
-addresses, never credentials. Each worker process reads these from its own credentials folder, and
-keeps its connections for later rounds. Spark's own retries stay on: a task is safe to run again, or
-twice at once, because the store fences it.
+Each slice is a Spark job with one task, and jobs run side by side. So no slice waits for another,
+and its result comes at once. Tasks get slices and store addresses, never credentials. Each worker
+process reads these from its own credentials folder, and keeps its connections for later tasks.
+Spark's own retries stay on: a task is safe to run again, or twice at once, because the store fences
+it.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Final, Self
 
 from sluice.engine.access.connect import archives, open_source
-from sluice.engine.rounds.slices import run_share
+from sluice.engine.rounds.slices import run_slice
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.spark.application import SparkLost, first_line
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from concurrent.futures import Future
 
     from pyspark import SparkContext
 
     from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
-    from sluice.engine.rounds.slices import Ends, Slice, SliceResult
+    from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.stores.base import Source, Store
 
+
+_MOST_JOBS: Final = 1024
+"""Most jobs at once: more than there are slots. A thread is made only once it is needed."""
 
 _MOST_RUNS: Final = 16
 """Runs of archives that a worker process keeps open: as many streams are restored at once."""
@@ -62,19 +68,15 @@ def _target(address: StoreAddress, settings: Settings) -> Store | ArchiveRoot:
 
 
 def _run_task(
-    slices: Iterable[list[Slice]],
+    slices: Iterable[Slice],
     *,
     sources: Sequence[StoreAddress],
     target: StoreAddress,
     settings: Settings,
 ) -> Iterator[SliceResult]:
-    """Run the slices of a task, one after the other. This runs in a worker process."""
-
-    def stores(work: Slice) -> Ends:
-        return _source(work, sources, settings), _target(target, settings)
-
-    for share in slices:
-        yield from run_share(share, stores)
+    """Run the slice of a task. This runs in a worker process."""
+    for work in slices:
+        yield run_slice(work, _source(work, sources, settings), _target(target, settings))
 
 
 class SparkExecutor:
@@ -85,9 +87,9 @@ class SparkExecutor:
         sources: the stores to read from.
         target: the store to write to.
         settings: settings for the workers.
-        slots: returns the number of tasks at once; called before every round. None to ask Spark,
-            which is right only while no executors come or go.
-        around: returns the block in which a round runs.
+        slots: returns the number of tasks at once. None to ask Spark, which is right only while no
+            executors come or go.
+        check: raises InfrastructureError if nothing could run tasks for too long.
     """
 
     def __init__(
@@ -98,43 +100,64 @@ class SparkExecutor:
         target: StoreAddress,
         settings: Settings,
         slots: Callable[[], int] | None = None,
-        around: Callable[[], AbstractContextManager[None]] = nullcontext,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._context = context
         self._slots = slots or (lambda: int(context.defaultParallelism))
-        self._around = around
+        self._check = check
         self._task = partial(_run_task, sources=tuple(sources), target=target, settings=settings)
+        # Each thread waits for one job, with its own connection to the JVM.
+        self._waiters = ThreadPoolExecutor(_MOST_JOBS, thread_name_prefix="job")
 
     @property
     def slots(self) -> int:
         """How many tasks run at once. Raises SparkLost if the application is gone."""
-        try:
+        with self._lost():
             return self._slots()
-        except Exception as error:
-            raise SparkLost(first_line(error)) from error
 
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-        """Run all tasks as one Spark job; see Executor.
+    def submit(self, work: Slice) -> Future[SliceResult]:
+        """Run a slice as a Spark job; see Executor.
 
-        Raises:
-            SparkLost: the application is gone.
-            InfrastructureError: the job failed.
+        The future raises SparkLost if the application is gone, and InfrastructureError if the job
+        failed.
         """
-        shares = [list(task) for task in tasks]
+        return self._waiters.submit(self._run, work)
+
+    def check(self, rate: float | None) -> None:  # noqa: ARG002 - slices have their rate
+        """Look whether there are executors; see Executor. Raises SparkLost as well."""
+        with self._lost():
+            self._check()
+
+    def stop(self, grace: float) -> None:
+        """Cancel all jobs after `grace` seconds; see Executor."""
+        # In a thread of its own, so with its own connection to the JVM: a signal may have
+        # interrupted a call of this thread.
+        timer = threading.Timer(grace, self._cancel)
+        timer.daemon = True
+        timer.start()
+
+    def _cancel(self) -> None:
+        with suppress(Exception):  # the application is gone, and its jobs with it
+            self._context.cancelAllJobs()
+
+    def _run(self, work: Slice) -> SliceResult:
         try:
-            with self._around():
-                results: list[SliceResult] = (
-                    self._context.parallelize(shares, len(shares))
-                    .mapPartitions(self._task)
-                    .collect()
-                )
-        except SluiceError:
-            raise
+            (result,) = self._context.parallelize([work], 1).mapPartitions(self._task).collect()
         except Exception as error:  # Spark raises whatever Py4J found in the JVM
             if _is_stopped(self._context):
                 raise SparkLost(first_line(error)) from error
-            raise InfrastructureError(f"a round of tasks failed: {first_line(error)}") from error
-        return results
+            raise InfrastructureError(f"a task failed: {first_line(error)}") from error
+        return result
+
+    @contextmanager
+    def _lost(self) -> Iterator[None]:
+        """Raise SparkLost in place of errors of Py4J."""
+        try:
+            yield
+        except SluiceError:
+            raise
+        except Exception as error:
+            raise SparkLost(first_line(error)) from error
 
 
 class LazyExecutor:
@@ -172,9 +195,17 @@ class LazyExecutor:
         """How many tasks run at once; see SparkExecutor. Starts the application if needed."""
         return self._executor.slots
 
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-        """Run all tasks; see SparkExecutor. Start the application if needed."""
-        return self._executor.run(tasks)
+    def submit(self, work: Slice) -> Future[SliceResult]:
+        """Run a slice; see SparkExecutor. Start the application if needed."""
+        return self._executor.submit(work)
+
+    def check(self, rate: float | None) -> None:
+        """Look whether tasks can run; see SparkExecutor."""
+        self._executor.check(rate)
+
+    def stop(self, grace: float) -> None:
+        """Cancel all jobs after `grace` seconds; see SparkExecutor."""
+        self._executor.stop(grace)
 
 
 class _NotStartedError(Exception):

@@ -1,0 +1,400 @@
+"""The scheduler: no slot is idle while there is work, and all slices together keep to the limit."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.engine.rounds import scheduler as module
+from sluice.engine.rounds.executor import ThreadExecutor
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.scheduler import AHEAD, Landed, Scheduler
+from sluice.engine.rounds.slices import Slice, SliceResult
+from sluice.errors import InfrastructureError, NoSuchSegment, WaitingForExecutors
+
+if TYPE_CHECKING:
+    from sluice.engine.rounds.throttle import Task
+
+MIB = 1 << 20
+NO_LIMIT = Limits()
+PARTS = st.tuples(st.integers(1, 9), st.integers(0, 3))
+LIMITED = Limits(bytes_per_second=32 * MIB, slice_seconds=1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bytes(Slice):
+    """A slice of so many bytes; `follows` says how many slices come after it."""
+
+    size: int = 1  # type: ignore[assignment] - a property of its base
+    follows: int = 0
+
+    def rest(self, most: int) -> Bytes | None:
+        """See Slice."""
+        return (
+            replace(self, size=min(self.size, most), follows=self.follows - 1)
+            if self.follows
+            else None
+        )
+
+    def run(self, source: object, target: object, task: Task) -> SliceResult:  # noqa: ARG002 - no stores
+        """See Slice."""
+        task.pace.spend(self.size)
+        return SliceResult(slice=self, moved=self.size)
+
+
+class Clock:
+    """A clock that tests move."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        """See Clock."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """See Clock."""
+        self.now += seconds
+
+
+class Manual:
+    """An executor whose slices end when a test says so."""
+
+    def __init__(self, slots: int = 2) -> None:
+        self.slots = slots
+        self.begun: list[tuple[Any, Future[SliceResult]]] = []
+        self.rates: list[float | None] = []
+        self.stopped: list[float] = []
+        self.trouble: InfrastructureError | None = None
+
+    @property
+    def flying(self) -> list[Any]:
+        """The slices that have begun and not ended."""
+        return [work for work, future in self.begun if not future.done()]
+
+    def submit(self, work: Slice) -> Future[SliceResult]:
+        """See Executor."""
+        future: Future[SliceResult] = Future()
+        self.begun.append((work, future))
+        return future
+
+    def check(self, rate: float | None) -> None:
+        """See Executor."""
+        self.rates.append(rate)
+        if self.trouble is not None:
+            raise self.trouble
+
+    def stop(self, grace: float) -> None:
+        """See Executor."""
+        self.stopped.append(grace)
+
+    def end(self, number: int = 0, *, error: Exception | None = None, lost: bool = False) -> None:
+        """End one of the slices that have begun."""
+        work, future = [one for one in self.begun if not one[1].done()][number]
+        if lost:
+            future.set_exception(error)
+        else:
+            future.set_result(SliceResult(slice=work, moved=work.size, error=error))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Gives a clock that stands still."""
+    return Clock()
+
+
+@pytest.fixture
+def executor() -> Manual:
+    """Gives an executor of two slots."""
+    return Manual()
+
+
+@pytest.fixture
+def scheduler(executor: Manual, clock: Clock) -> Scheduler:
+    """Gives a scheduler on the executor, without a second one for low rates."""
+    return Scheduler(executor, clock=clock)
+
+
+def slices(*sizes: int, stream: int = 0, follows: int = 0) -> list[Bytes]:
+    """Slices of these sizes, one of each segment."""
+    return [
+        Bytes(stream=stream, segment=number, size=size, follows=follows)
+        for number, size in enumerate(sizes)
+    ]
+
+
+def turn(scheduler: Scheduler, limits: Limits = NO_LIMIT) -> list[Landed]:
+    """A turn that waits for nothing."""
+    return scheduler.turn(limits, wait=0)
+
+
+def test_the_largest_slices_begin_first(scheduler: Scheduler, executor: Manual) -> None:
+    """Whichever stream they are of; as many as there are slots, and a few that wait there."""
+    scheduler.add(slices(5, 1, 9), NO_LIMIT)
+    scheduler.add(slices(7, 2, stream=1), NO_LIMIT)
+    turn(scheduler)
+    assert [work.size for work in executor.flying] == [9, 7, 5, 2]
+    assert len(executor.flying) == executor.slots + AHEAD
+
+
+def test_no_slice_waits_for_a_slow_one(scheduler: Scheduler, executor: Manual) -> None:
+    """While one slice runs, all others of its step and other streams' steps come to their end."""
+    scheduler.add(slices(9, *([1] * 20)), NO_LIMIT)
+    turn(scheduler)
+    for _ in range(20):
+        executor.end(1)
+        assert turn(scheduler) == []
+    assert [work.size for work in executor.flying] == [9]
+    scheduler.add(slices(1, stream=1), NO_LIMIT)
+    turn(scheduler)
+    executor.end(1)
+    assert [(one.stream, one.over) for one in turn(scheduler)] == [(1, True)]
+    executor.end()
+    (landed,) = turn(scheduler)
+    assert (landed.stream, landed.over, len(landed.results)) == (0, True, 21)
+    assert scheduler.is_idle
+
+
+def test_a_part_goes_on_without_a_look(scheduler: Scheduler, executor: Manual) -> None:
+    """The slice that follows begins when one has ended, never beside it."""
+    scheduler.add(slices(4, follows=3), NO_LIMIT)
+    turn(scheduler)
+    for left in (3, 2, 1):
+        assert [work.follows for work in executor.flying] == [left]
+        executor.end()
+        turn(scheduler)
+    executor.end()
+    (landed,) = turn(scheduler)
+    assert [one.slice.follows for one in landed.results] == [3, 2, 1, 0]  # type: ignore[attr-defined]
+
+
+def test_results_are_told_while_a_step_goes_on(
+    scheduler: Scheduler, executor: Manual, clock: Clock
+) -> None:
+    """Not each at once, since each time costs a record; a driver that is killed loses few."""
+    scheduler.add(slices(4, follows=9), NO_LIMIT)
+    told = []
+    for _ in range(9):
+        turn(scheduler)
+        executor.end()
+        clock.now += 1
+        told += turn(scheduler)
+    assert [(len(one.results), one.over) for one in told] == [(2, False)] * 4
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_failure_ends_a_step_when_its_slices_have_ended(
+    scheduler: Scheduler, executor: Manual, *, lost: bool
+) -> None:
+    """None that waits is begun, none that follows; other streams' slices go on."""
+    scheduler.add(slices(*([9] * 8), follows=1), NO_LIMIT)
+    scheduler.add(slices(1, stream=1), NO_LIMIT)
+    turn(scheduler)
+    error = InfrastructureError("lost") if lost else NoSuchSegment("gone", segment="x")
+    executor.end(2, error=error, lost=lost)
+    assert turn(scheduler) == []
+    assert [work.stream for work in executor.flying] == [0, 0, 0, 1]
+    for _ in range(3):
+        executor.end()
+    (landed,) = turn(scheduler)
+    assert (landed.stream, landed.over) == (0, True)
+    assert landed.error is (error if lost else None)
+    assert [one.error for one in landed.results if one.error] == ([] if lost else [error])
+    assert [work.stream for work in executor.flying] == [1]
+
+
+def test_errors_that_are_not_the_stores_end_all(scheduler: Scheduler, executor: Manual) -> None:
+    """A bug, or the loss of Spark: no look at a store helps."""
+    scheduler.add(slices(1), NO_LIMIT)
+    turn(scheduler)
+    executor.end(error=ZeroDivisionError(), lost=True)
+    with pytest.raises(ZeroDivisionError):
+        turn(scheduler)
+
+
+def test_new_limits_hold_for_slices_that_have_not_begun(
+    scheduler: Scheduler, executor: Manual
+) -> None:
+    """These are left to the next look; those that run are waited for."""
+    scheduler.add(slices(*([1] * 8), follows=1), NO_LIMIT)
+    turn(scheduler)
+    turn(scheduler, LIMITED)
+    scheduler.add(slices(3, stream=1), LIMITED)
+    for _ in range(2 + AHEAD):
+        assert turn(scheduler, LIMITED) == []
+        executor.end()
+    assert len(executor.begun) == 2 + AHEAD
+    (landed,) = turn(scheduler, LIMITED)
+    assert (landed.stream, len(landed.results)) == (0, 2 + AHEAD)
+    turn(scheduler, LIMITED)
+    assert [(work.size, work.rate) for work in executor.flying] == [(3, 32 * MIB)]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 8])
+def test_the_rate_is_divided_among_the_slices_that_run(parts: int, clock: Clock) -> None:
+    """A stream of one part has all of it, and the time between waves is made up for."""
+    executor = Manual(slots=8)
+    scheduler = Scheduler(executor, clock=clock)
+    limits = replace(LIMITED, bytes_per_second=800 * MIB)
+    moved = 0
+    for _ in range(30):
+        scheduler.add(slices(*([1] * parts)), limits)
+        turn(scheduler, limits)
+        assert len(executor.flying) == parts
+        clock.now += 1
+        for work, future in executor.begun:
+            if not future.done():
+                moved += int(work.rate)
+                future.set_result(SliceResult(slice=work, moved=int(work.rate)))
+        assert [one.over for one in turn(scheduler, limits)] == [True]
+        clock.now += 0.1
+    assert moved == pytest.approx(800 * MIB * clock.now, rel=0.05)
+
+
+def test_a_wave_begins_no_slice_after_its_time(
+    scheduler: Scheduler, executor: Manual, clock: Clock
+) -> None:
+    """Its streams are looked at again; so the limits count anew, and no stream is forgotten."""
+    scheduler.add(slices(1, 1, 1), LIMITED)
+    turn(scheduler, LIMITED)
+    executor.end()
+    turn(scheduler, LIMITED)
+    assert len(executor.begun) == 3
+    scheduler.add(slices(1, stream=1), LIMITED)
+    clock.now += 1.5
+    assert [(one.stream, one.over) for one in turn(scheduler, LIMITED)] == [(1, True)]
+    executor.end()
+    executor.end()
+    assert [(one.stream, one.over) for one in turn(scheduler, LIMITED)] == [(0, True)]
+
+
+def test_a_low_rate_is_for_one_process(clock: Clock) -> None:
+    """Where a task would take long to the end of a chunk, none is asked for."""
+    for rate, tasks, local in (
+        (1 << 10, 0, 1),
+        (16 * MIB - 1, 0, 1),
+        (16 * MIB, 2, 0),
+        (40 * MIB, 5, 0),
+        (None, 8, 0),
+    ):
+        executor, slow = Manual(slots=8), Manual(slots=1)
+        scheduler = Scheduler(executor, slow=slow, clock=clock)
+        limits = Limits(bytes_per_second=rate)
+        scheduler.add(slices(*([1] * 8)), limits)
+        turn(scheduler, limits)
+        assert (len(executor.flying), len(slow.flying)) == (tasks, local)
+
+
+def test_streams_fail_where_nothing_can_run(scheduler: Scheduler, executor: Manual) -> None:
+    """What waits for a slot is cancelled, and all say why."""
+    scheduler.add(slices(1, 1), NO_LIMIT)
+    turn(scheduler)
+    executor.trouble = WaitingForExecutors("none was there")
+    assert turn(scheduler) == []
+    assert executor.stopped == [0]
+    for _ in range(2):
+        executor.end(error=InfrastructureError("cancelled"), lost=True)
+    (landed,) = turn(scheduler)
+    assert isinstance(landed.error, WaitingForExecutors)
+
+
+def test_what_ends_in_time_is_kept_when_all_is_to_end(
+    scheduler: Scheduler, executor: Manual, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices are told to end; those that do are returned, and no other one begins."""
+    monkeypatch.setattr(module, "GRACE", 0.05)
+    scheduler.add(slices(*([1] * 9), follows=1), NO_LIMIT)
+    turn(scheduler)
+    executor.end()
+    executor.end(error=ZeroDivisionError(), lost=True)
+    (landed,) = scheduler.stop()
+    assert (len(landed.results), landed.over) == (1, False)
+    assert executor.stopped == [0.05]
+    assert len(executor.begun) == 2 + AHEAD
+
+
+def test_only_so_many_slices_of_a_step_are_held(scheduler: Scheduler, executor: Manual) -> None:
+    """A stream may have millions: the others are left to the next look."""
+    limits = Limits(slice_bytes=1)
+    scheduler.add(slices(*([1] * 1000)), limits)
+    while (landed := turn(scheduler, limits)) == []:
+        executor.end()
+    assert len(landed[0].results) == module.BATCH_SLICES * executor.slots
+
+
+@given(
+    streams=st.lists(
+        st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=1, max_size=5),
+        max_size=4,
+    ),
+    slots=st.integers(1, 4),
+    chance=st.randoms(use_true_random=False),
+)
+def test_every_slice_has_one_result(
+    streams: list[list[tuple[int, int]]], slots: int, chance: Any
+) -> None:
+    """In whatever order they end; and never more run than there are slots, with those ahead."""
+    executor = Manual(slots)
+    scheduler = Scheduler(executor, clock=Clock())
+    for stream, parts in enumerate(streams):
+        scheduler.add(
+            [
+                Bytes(stream=stream, segment=number, size=size, follows=follows)
+                for number, (size, follows) in enumerate(parts)
+            ],
+            NO_LIMIT,
+        )
+    results = []
+    while not scheduler.is_idle:
+        results += [one for landed in turn(scheduler) for one in landed.results]
+        assert len(executor.flying) <= slots + AHEAD
+        if executor.flying:
+            executor.end(chance.randrange(len(executor.flying)))
+    done = sorted((one.slice.stream, one.slice.segment) for one in results)
+    assert done == sorted(
+        (stream, number)
+        for stream, parts in enumerate(streams)
+        for number, (_, follows) in enumerate(parts)
+        for _ in range(1 + follows)
+    )
+
+
+def test_threads_run_slices_side_by_side() -> None:
+    """Two slices that wait for each other come to their end."""
+    barrier = threading.Barrier(2, timeout=10)
+
+    class Meeting(Bytes):
+        def run(self, *_: object) -> SliceResult:
+            barrier.wait()
+            return SliceResult(slice=self, moved=1)
+
+    store: Any = SimpleNamespace()
+    with ThreadExecutor([store], store, slots=2) as executor:
+        futures = [executor.submit(Meeting(segment=number)) for number in range(2)]
+        assert [one.result(10).moved for one in futures] == [1, 1]
+
+
+def test_threads_follow_the_present_rate_together() -> None:
+    """A slice that crawls ends as soon as the rate is raised."""
+    store: Any = SimpleNamespace()
+    with ThreadExecutor([store], store, slots=2) as executor:
+        executor.check(1 << 10)
+        futures = [executor.submit(work) for work in slices(64 << 10, 64 << 10)]
+        assert not any(one.done() for one in futures)
+        executor.check(None)
+        assert [one.result(10).moved for one in futures] == [64 << 10] * 2
+
+
+def test_threads_end_midway_with_their_block() -> None:
+    """Whoever leaves it need not wait for bytes at a low rate."""
+    store: Any = SimpleNamespace()
+    with ThreadExecutor([store], store, slots=1) as executor:
+        executor.check(1 << 10)
+        future = executor.submit(slices(1 << 20)[0])
+    assert future.exception(10) is not None
