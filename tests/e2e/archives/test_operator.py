@@ -268,4 +268,4 @@ def test_a_scope_goes_to_a_bucket_and_back(
     # Ids count on where a stream of the name was before.
     assert_equal(before, after, same_ids=False)
     for name in ("away", "back"):
-        assert not (desk.tenant.get("sccp", name) or {})["metadata"].get("finalizers")
+        desk.tenant.of_scopes.until_tidied(name)

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 INLINE_BYTES: Final = 1 << 20
 """Most bytes that a step of one of many streams moves in the thread that does the step."""
 
-INLINE_PLAN: Final = 64 << 20
-"""Most bytes of a single stream that one process copies without Spark, which takes 1 s to start."""
+INLINE_PLAN: Final = 8 << 20
+"""Most bytes of a single stream that one process copies without Spark, which takes 1 s to start.
+
+This is chosen, not measured: the size from which Spark is faster is larger on some machines.
+"""
 
 INLINE_RUN: Final = 32 << 20
 """Most bytes that one process archives without Spark, with many events in an object."""
