@@ -49,7 +49,7 @@ lint: ## Style, types, layers, generated code
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@MYPYPATH=tests $(BIN)/mypy tests/conftest.py $(wildcard hack/*.py tests/bench/*.py)
+	@MYPYPATH=tests $(BIN)/mypy tests/conftest.py $(wildcard hack/*.py tests/bench/*.py tests/bench/*/*.py)
 	@$(BIN)/lint-imports
 	@$(BIN)/python hack/genproto.py --check
 	@$(BIN)/python hack/gencrds.py --check

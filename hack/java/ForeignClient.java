@@ -131,6 +131,7 @@ public final class ForeignClient {
             case "copy" -> copies.copy(command);
             case "export" -> exports.export(command);
             case "createMany" -> many.create(command);
+            case "fillMany" -> many.fill(command);
             case "deleteMany" -> many.delete(command);
             default -> throw new IllegalArgumentException("unknown command " + command.name());
         };

@@ -1,5 +1,10 @@
+import io.pravega.client.EventStreamClientFactory;
+import io.pravega.client.stream.EventStreamWriter;
+import io.pravega.client.stream.EventWriterConfig;
 import io.pravega.client.stream.ScalingPolicy;
 import io.pravega.client.stream.StreamConfiguration;
+import io.pravega.client.stream.impl.ByteBufferSerializer;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -9,7 +14,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Makes and removes many streams at once: what one would do without Sluice. */
+/** Makes, fills and removes many streams at once: what one would do without Sluice. */
 final class Many {
     private final Session session;
 
@@ -20,6 +25,34 @@ final class Many {
     /** Does something to one stream. */
     private interface Deed {
         void to(String stream);
+    }
+
+    /** Makes the streams and writes {@code events=} of {@code size=} bytes to each. */
+    Map<String, Object> fill(Command command) throws InterruptedException, ExecutionException {
+        StreamConfiguration configuration =
+                StreamConfiguration.builder().scalingPolicy(ScalingPolicy.fixed(1)).build();
+        String scope = command.scope();
+        long events = command.number("events");
+        Payload payload = new Payload(Math.toIntExact(command.number("size")), 0);
+        session.streams.createScope(scope);
+        try (EventStreamClientFactory factory =
+                EventStreamClientFactory.withScope(scope, session.config)) {
+            return each(
+                    command,
+                    stream -> {
+                        session.streams.createStream(scope, stream, configuration);
+                        try (EventStreamWriter<ByteBuffer> writer =
+                                factory.createEventWriter(
+                                        stream,
+                                        new ByteBufferSerializer(),
+                                        EventWriterConfig.builder().build())) {
+                            for (long number = 0; number < events; number++) {
+                                writer.writeEvent("k", payload.make("k", number, number));
+                            }
+                            writer.flush();
+                        }
+                    });
+        }
     }
 
     /** Makes the streams {@code prefix0}, {@code prefix1}, ..., of one segment each. */

@@ -23,11 +23,9 @@ final class Writes {
     Map<String, Object> write(Command command) {
         long count = command.number("events");
         long first = command.number("first", 0);
-        Events events =
-                command.text("kind", "padded").equals("orders")
-                        ? new Orders(command.count("size", 0), command.number("seed", 0))
-                        : payload(command);
+        Events events = events(command);
         List<String> keys = keys(command);
+        long bytes = 0;
         long start = System.nanoTime();
         try (EventStreamClientFactory factory = factory(command);
                 EventStreamWriter<ByteBuffer> writer = writer(factory, command.stream())) {
@@ -36,13 +34,14 @@ final class Writes {
                 String key = keys.get((int) (number % keys.size()));
                 ByteBuffer event = events.make(key, number / keys.size(), number);
                 int size = event.remaining();
+                bytes += size;
                 window.add(writer.writeEvent(key, event), size);
             }
             writer.flush();
             window.drain();
         }
         double seconds = (System.nanoTime() - start) / 1e9;
-        return Map.of("events", count, "bytes", count * command.number("size"), "seconds", seconds);
+        return Map.of("events", count, "bytes", bytes, "seconds", seconds);
     }
 
     /** Starts a writer in the background and gives its number. */
@@ -68,6 +67,17 @@ final class Writes {
             throw new IllegalArgumentException("no such writer");
         }
         return writer.finish();
+    }
+
+    private static Events events(Command command) {
+        int size = Math.toIntExact(command.number("size"));
+        long seed = command.number("seed", 0);
+        return switch (command.text("kind", "padded")) {
+            case "padded" -> new Payload(size, seed);
+            case "orders" -> new Orders(size, seed);
+            case "mixed" -> new Mixed(size, seed);
+            default -> throw new IllegalArgumentException("kind is padded, orders or mixed");
+        };
     }
 
     private static Payload payload(Command command) {

@@ -198,7 +198,7 @@ class ForeignClient(ForeignGroups, ForeignMany):
         keys: int = 1,
         first: int = 0,
         seed: int = 0,
-        kind: Literal["padded", "orders"] = "padded",
+        kind: Literal["padded", "orders", "mixed"] = "padded",
         segments: Iterable[int] = (),
         seconds: float = SECONDS,
     ) -> reports.Written:
@@ -213,8 +213,9 @@ class ForeignClient(ForeignGroups, ForeignMany):
             first: Number of the first event. With an earlier run's number of events it continues
                 that run's keys, be it in another stream.
             seed: Another seed gives other keys and other padding.
-            kind: Of the payloads: a label with padding that hardly changes, or orders in JSON,
-                which compress as what applications write does.
+            kind: Of the payloads: a label with padding that hardly changes; the same in many
+                lengths, whose mean is the size; or orders in JSON, which compress as what
+                applications write does.
             segments: Ids of the segments the keys may fall into; all when left out.
             seconds: Deadline.
 

@@ -164,15 +164,27 @@ def local_launch(uri: str, *, user: User | None, heap: str, lasting: bool = Fals
         heap: Most heap.
         lasting: Whether its speed matters more than that it starts soon.
     """
-    command = java_command(
+    command = client_command(uri, "serve", heap=heap, lasting=lasting)
+    login = {"FOREIGN_USER": user.name, "FOREIGN_PASSWORD": user.password} if user else {}
+    return Launch(command, login)
+
+
+def client_command(uri: str, *words: str, heap: str = "1g", lasting: bool = False) -> list[str]:
+    """Writes the command line of a client on this machine.
+
+    Args:
+        uri: The controller.
+        words: `serve`, or the only command that it runs, with its arguments.
+        heap: Most heap.
+        lasting: Whether its speed matters more than that it starts soon.
+    """
+    return java_command(
         main="ForeignClient",
         classpath=classpath(compiled_client()),
         heap=heap,
         lasting=lasting,
-        arguments=[uri, "serve"],
+        arguments=[uri, *words],
     )
-    login = {"FOREIGN_USER": user.name, "FOREIGN_PASSWORD": user.password} if user else {}
-    return Launch(command, login)
 
 
 def compiled_client() -> Path:

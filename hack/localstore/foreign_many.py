@@ -27,6 +27,16 @@ class ForeignMany(ABC):
         """
         return self._each("createMany", scope, prefix, count, threads)
 
+    def fill_many(
+        self, scope: str, prefix: str, count: int, *, threads: int, events: int, size: int
+    ) -> list[float]:
+        """Makes such streams and writes so many events of a size to each.
+
+        Returns:
+            After how many seconds each was there with all its events.
+        """
+        return self._each("fillMany", scope, prefix, count, threads, events=events, size=size)
+
     def delete_many(self, scope: str, prefix: str, count: int, *, threads: int) -> list[float]:
         """Seals and deletes such streams; after how many seconds each was gone."""
         return self._each("deleteMany", scope, prefix, count, threads)
@@ -53,8 +63,10 @@ class ForeignMany(ABC):
         results: list[list[dict[str, Any]]] = answer["results"]
         return results
 
-    def _each(self, command: str, scope: str, prefix: str, count: int, threads: int) -> list[float]:
-        arguments = {"scope": scope, "prefix": prefix, "count": count, "threads": threads}
+    def _each(
+        self, command: str, scope: str, prefix: str, count: int, threads: int, **more: int
+    ) -> list[float]:
+        arguments = {"scope": scope, "prefix": prefix, "count": count, "threads": threads, **more}
         seconds = SECONDS + count  # a busy machine makes some ten in a second
         answer = self._call(command, arguments, seconds)
         return [float(second) for second in answer["seconds"]]

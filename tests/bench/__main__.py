@@ -10,20 +10,23 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
-from bench import applies, ephemerals, scopes, small_streams
+from bench import crossing, far, scopes
 from bench.archive_phases import archive_phases
+from bench.cluster import applies, ephemerals, small_streams
+from bench.cluster.site import operator_site
 from bench.floor import floor_processes
+from bench.lab import Lab
 from bench.ours import Spark
 from bench.phases import all_phases
 from bench.report import Report
 from bench.runner import measure
-from bench.site import operator_site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +40,8 @@ OPERATOR = (
     (applies.KEYS, applies.measure_applies),
     ((ephemerals.DELETE_KEY, ephemerals.JAVA_KEY), ephemerals.measure_deletions),
     (ephemerals.KEYS[2:], ephemerals.measure_many),
-    ((small_streams.KEY,), small_streams.measure_small_streams),
+    (applies.LARGE_KEYS, applies.measure_large),
+    (small_streams.KEYS, small_streams.measure_small_streams),
 )
 """Keys that need a cluster, and what measures them."""
 
@@ -64,7 +68,7 @@ def main() -> int:
         engine = [c.key for p in all_phases(spark, floor, 1) for c in p.comparisons]
         archives = [c.key for p in archive_phases(spark, 1) for c in p.comparisons]
         groups = {
-            "engine": engine,
+            "engine": [*engine, crossing.KEY, far.KEY],
             "archives": archives,
             "scopes": scopes.KEYS,
             "operator": OPERATOR_KEYS,
@@ -85,6 +89,10 @@ def main() -> int:
                 reason = report.failures[phase.name] = f"{type(error).__name__}: {error}"
                 _say(f"did not run: {reason}")
             report.write(LATEST)
+    crossings = partial(crossing.measure_crossing, runs=options.pairs, scale=scale)
+    _measure(report, only, "threads and a cold Spark", Lab, [((crossing.KEY,), crossings)])
+    copies = partial(far.measure_far, runs=options.pairs, scale=scale)
+    _measure(report, only, "a store 40 ms away", far.far_store, [((far.KEY,), copies)])
     _measure(report, only, "whole scopes by the command", scopes.local_store, SCOPES)
     _measure(report, only, "the operator in a cluster", operator_site, OPERATOR)
     console.print(report.table())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from bench.archives import Archiving, Listing, Restoring, Where
 from bench.model import BenchError, Comparison, Goal, Phase, Source
 from bench.ours import Sluice
-from bench.phases import peak_rss, speed
+from bench.phases import peak_rss, seconds, speed
 from bench.theirs import Export
 from sluice.core.archive.names import Format
 
@@ -69,14 +69,15 @@ def _against_copies(source: Source, spark: Spark) -> Phase:
 
 
 def _parts(source: Source, spark: Spark) -> Phase:
+    both = Archiving(name="2 tasks", source=source, spark=spark)
     return Phase(
         "an archive of one segment, by two tasks and by one",
         (
-            Archiving(name="2 tasks", source=source, spark=spark),
+            both,
             Archiving(name="1 task", source=source, spark=spark, slots=1),
         ),
         (Comparison("archive_parts_speedup", "2 tasks", "1 task", speed),),
-        rehearsed=1,
+        rehearsal=(both,),
     )
 
 
@@ -88,13 +89,13 @@ def _memory(little: Source, much: Source, spark: Spark) -> Phase:
             Archiving(name="little", source=little, spark=spark, fresh=True),
         ),
         (Comparison("archive_memory_growth", "much", "little", peak_rss, Goal("<", 1.1)),),
-        rehearsed=0,  # warmth does not matter to memory
+        rehearsal=(),  # warmth does not matter to memory
     )
 
 
 def _events(source: Source, spark: Spark) -> Phase:
-    def per_second(ours: Run, _: Run) -> float:
-        return source.events / ours.seconds
+    def per_second(run: Run) -> float:
+        return source.events / run.seconds
 
     form = Format.EVENT_OBJECTS
     return Phase(
@@ -122,15 +123,11 @@ def _listing(source: Source, spark: Spark, scale: float) -> Phase:
     return Phase(
         "a listing of a part of the events of an archive",
         (listing,),
-        (Comparison("event_objects_list_100000_s", "listing", "listing", _seconds),),
+        (Comparison("event_objects_list_100000_s", "listing", "listing", seconds),),
     )
 
 
-def _compression(ours: Run, _: Run) -> float:
-    if not ours.stored:
+def _compression(run: Run) -> float:
+    if not run.stored:
         raise BenchError("no archive was made")
-    return ours.bytes / ours.stored
-
-
-def _seconds(ours: Run, _: Run) -> float:
-    return ours.seconds
+    return run.bytes / run.stored

@@ -135,6 +135,8 @@ class Lab:
                 kind=source.kind,
                 seconds=_WRITE_SECONDS,
             )
+            if done.bytes != source.payload:
+                raise BenchError(f"{done.bytes:,} bytes were written for {source}")
             self._written += source.bytes
             speed = source.bytes / MEGABYTE / done.seconds
             self._say(f"wrote {source} in {done.seconds:.1f} s ({speed:.0f} MB/s)")

@@ -20,6 +20,12 @@ EVENT_HEADER = 8
 _ORDER = 300
 """Bytes of an order."""
 
+_MIXED = 100
+"""Bytes of an event of mixed length, in the mean."""
+
+_STEP = 37
+"""By which mixed lengths go on from event to event, round and round."""
+
 _RELATIONS = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
 
 
@@ -33,7 +39,7 @@ class Source:
 
     Attributes:
         events: how many.
-        size: bytes of each payload.
+        size: bytes of each payload; of mixed ones, in the mean.
         segments: over how many segments they are spread.
         kind: of the payloads, see ForeignClient.write.
     """
@@ -41,7 +47,7 @@ class Source:
     events: int
     size: int
     segments: int
-    kind: Literal["padded", "orders"] = "padded"
+    kind: Literal["padded", "orders", "mixed"] = "padded"
 
     @classmethod
     def of_bytes(cls, total: float, *, segments: int, size: int = 8184) -> Source:
@@ -53,10 +59,30 @@ class Source:
         """A source of about so many bytes that compress as what applications write does."""
         return replace(cls.of_bytes(total, segments=segments, size=_ORDER), kind="orders")
 
+    @classmethod
+    def of_mixed(cls, total: float, *, segments: int) -> Source:
+        """A source of about so many bytes in events of 60 to 140 bytes."""
+        return replace(cls.of_bytes(total, segments=segments, size=_MIXED), kind="mixed")
+
     @property
     def bytes(self) -> int:
         """Bytes in the segments, which is what a copy moves."""
-        return self.events * (self.size + EVENT_HEADER)
+        return self.payload + self.events * EVENT_HEADER
+
+    @property
+    def payload(self) -> int:
+        """Bytes of all payloads."""
+        if self.kind != "mixed":
+            return self.events * self.size
+        lengths = self._lengths
+        turns, rest = divmod(self.events, len(lengths))
+        return turns * sum(lengths) + sum(lengths[:rest])
+
+    @property
+    def _lengths(self) -> list[int]:
+        """A turn of mixed lengths, as `Mixed.java` has it."""
+        shortest, number = self.size * 3 // 5, self.size * 4 // 5 + 1
+        return [shortest + place * _STEP % number for place in range(number)]
 
     def scaled(self, scale: float) -> Source:
         """The same with fewer events."""
@@ -64,7 +90,10 @@ class Source:
 
     def __str__(self) -> str:
         """For people."""
-        return f"{self.events:,} x {self.size:,} B in {self.segments} segment(s)"
+        size = f"{self.size:,}"
+        if self.kind == "mixed":
+            size = f"{min(self._lengths):,} to {max(self._lengths):,}"
+        return f"{self.events:,} x {size} B in {self.segments} segment(s)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +104,8 @@ class Run:
         seconds: how long it took.
         bytes: bytes copied.
         cpu: CPU seconds of the copier's processes, the store's not among them.
-        store_cpu: CPU seconds of the store meanwhile, and of the gateway if there is one.
+        store_cpu: CPU seconds of the store, and of the gateway if there is one, until they have
+            done all that they put off.
         peak_rss: peak memory of the largest Python worker, in bytes; None where there are none.
         steps: seconds in each step of the protocol; empty where there are none.
         retries: how often the copy had to try again, which spoils its time.
@@ -154,15 +184,20 @@ class Comparison:
         key: its name.
         ours: the side that is judged.
         theirs: the side it is judged against; the same where a run is judged by itself.
-        value: makes a value of two runs, ours first.
-        goal: what the median should be; None where it is only reported.
+        metric: the number of a run that is compared.
+        goal: what the value should be; None where it is only reported.
     """
 
     key: str
     ours: str
     theirs: str
-    value: Callable[[Run, Run], float]
+    metric: Callable[[Run], float]
     goal: Goal | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether runs are judged by themselves."""
+        return self.ours == self.theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,21 +208,29 @@ class Phase:
         name: for people.
         sides: in the order of their turns.
         comparisons: between them.
-        rehearsed: how many of the sides, from the first on, run once on each new store before
-            anything is measured there; None for all.
+        rehearsal: what runs once on each new store before anything is measured there: some of the
+            sides, or sides of their names with less to copy; None for all sides.
     """
 
     name: str
     sides: tuple[Side, ...]
     comparisons: tuple[Comparison, ...]
-    rehearsed: int | None = None
+    rehearsal: tuple[Side, ...] | None = None
+
+    @property
+    def rehearsed(self) -> tuple[Side, ...]:
+        """What runs once on each new store."""
+        return self.sides if self.rehearsal is None else self.rehearsal
 
     def restricted(self, keys: Sequence[str]) -> Phase:
         """The phase with the comparisons of these keys, and the sides that they need."""
         comparisons = tuple(c for c in self.comparisons if c.key in keys)
         needed = {side for c in comparisons for side in (c.ours, c.theirs)}
-        sides = tuple(side for side in self.sides if side.name in needed)
-        return Phase(self.name, sides, comparisons, self.rehearsed)
+
+        def kept(sides: tuple[Side, ...]) -> tuple[Side, ...]:
+            return tuple(side for side in sides if side.name in needed)
+
+        return Phase(self.name, kept(self.sides), comparisons, kept(self.rehearsed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +241,27 @@ class Result:
     ours: tuple[Run, ...]
     theirs: tuple[Run, ...]
 
+    def __post_init__(self) -> None:
+        """Have a number that a run lacks fail its phase, and not the report of all phases."""
+        _ = self.samples
+
     @property
     def samples(self) -> list[float]:
         """The value of each pair."""
-        return [self.comparison.value(*pair) for pair in zip(self.ours, self.theirs, strict=True)]
+        ours, theirs = (
+            list(map(self.comparison.metric, runs)) for runs in (self.ours, self.theirs)
+        )
+        if self.comparison.is_alone:
+            return ours
+        return [one / other for one, other in zip(ours, theirs, strict=True)]
 
     @property
     def value(self) -> float:
-        """The median."""
-        return median(self.samples)
+        """The ratio of the medians of both sides; the median of a side that is alone."""
+        ours = median(map(self.comparison.metric, self.ours))
+        if self.comparison.is_alone:
+            return ours
+        return ours / median(map(self.comparison.metric, self.theirs))
 
     @property
     def met(self) -> bool | None:
@@ -222,10 +277,11 @@ class Measurement:
     Attributes:
         key: its name.
         samples: one of each run.
-        goal: what the median should be; None where it is only reported.
+        goal: what the value should be; None where it is only reported.
         phases: the median seconds of what makes up a run, in the order of time; may be empty.
         unit: of the samples; empty for numbers and ratios.
         counts: what else is worth reporting, by what it is.
+        base: what the samples are compared with, in runs that took turns; may be empty.
     """
 
     key: str
@@ -234,11 +290,12 @@ class Measurement:
     phases: dict[str, float] = field(default_factory=dict)
     unit: str = "s"
     counts: dict[str, float] = field(default_factory=dict)
+    base: tuple[float, ...] = ()
 
     @property
     def value(self) -> float:
-        """The median."""
-        return median(self.samples)
+        """The median; of samples with a base, the ratio of both medians."""
+        return median(self.samples) / (median(self.base) if self.base else 1)
 
     @property
     def met(self) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
@@ -15,6 +15,7 @@ from bench.model import BenchError, Run, Source
 from sluice.config import Settings
 from sluice.core.copy.planner import PART_BYTES, CopyRequest, SourceRequest
 from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.report import Outcome, StreamReport
 from sluice.engine.rounds.limits import Limits
 from sluice.pipelines.programs.jobs import Job
@@ -37,14 +38,11 @@ WARM_UP = Source(events=10_000, size=1000, segments=4)
 """What is copied before each run: idle Python workers end after a minute, theirs or ours."""
 
 PATIENCE = 120.0
-_SETTINGS = Settings()
+SETTINGS = Settings()
 
 
 class Spark:
-    """The one Spark application of this process, begun anew when it should have other slots.
-
-    Its JVM stays the same all the time, and so does the JVM's heap.
-    """
+    """The one Spark application of this process, begun anew when it should have other slots."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -170,30 +168,82 @@ class Sluice:
         return timed(self.spark, lambda watch: self._copy(lab, self.source, target, watch).bytes)
 
     def _copy(self, lab: Lab, source: Source, target: str, watch: Stopwatch) -> StreamReport:
-        address = StoreAddress(uri=lab.uri)
-        request = CopyRequest(
-            copy_id=uuid4().hex,
-            sources=(SourceRequest(stream=StreamName(scope=SCOPE, stream=lab.source(source))),),
-            target=StreamName(scope=SCOPE, stream=target),
-            verify=self.verify,
-            part_bytes=self.part_bytes,
-            tasks=self.slots,
-        )
-        job = Job(name=target, request=request, sources=(address,), target=address, limits=Limits())
-        with Stores(_SETTINGS) as stores:
-            plan = job.plan(stores).plan
-            if plan is None:
-                raise BenchError(f"{target} was there before")
+        job = replace(self, source=source).job(lab, target)
+        with Stores(SETTINGS) as stores:
             report = run_plan(
-                plan,
+                planned(job, stores),
                 stores,
-                Tasks(spark=lambda: self.spark.current, settings=_SETTINGS),
+                Tasks(spark=lambda: self.spark.current, settings=SETTINGS),
                 limits=lambda: job.limits,
                 listener=watch,
                 patience=PATIENCE,
             )
-        if not isinstance(report, StreamReport):
-            raise BenchError(f"a copy has a {type(report).__name__}")
-        if report.outcome is not Outcome.COPIED or report.bytes != source.bytes:
-            raise BenchError(f"a copy of {source} failed: {report.error or report.outcome}")
-        return report
+        return copied(report, source)
+
+    def job(self, lab: Lab, target: str) -> Job[CopyRequest]:
+        """What is to be copied, and how."""
+        stream = StreamName(scope=SCOPE, stream=lab.source(self.source))
+        return copy_job(
+            lab.uri,
+            stream,
+            StreamName(scope=SCOPE, stream=target),
+            verify=self.verify,
+            part_bytes=self.part_bytes,
+            tasks=self.slots,
+        )
+
+
+def copy_job(
+    uri: str,
+    source: StreamName,
+    target: StreamName,
+    *,
+    tasks: int,
+    verify: bool = True,
+    part_bytes: int = PART_BYTES,
+    limits: Limits | None = None,
+) -> Job[CopyRequest]:
+    """A copy within a store, as the command makes it of a file.
+
+    Args:
+        uri: the store's address.
+        source: the stream that is copied.
+        target: the stream that it becomes.
+        tasks: tasks at once.
+        verify: whether staged bytes are compared before they are published.
+        part_bytes: longer segments are divided into parts.
+        limits: of the copy; its own when left out.
+    """
+    address = StoreAddress(uri=uri)
+    request = CopyRequest(
+        copy_id=uuid4().hex,
+        sources=(SourceRequest(stream=source),),
+        target=target,
+        verify=verify,
+        part_bytes=part_bytes,
+        tasks=tasks,
+    )
+    return Job(
+        name=target.stream,
+        request=request,
+        sources=(address,),
+        target=address,
+        limits=limits or Limits(),
+    )
+
+
+def planned(job: Job[CopyRequest], stores: Stores) -> StreamCopyPlan:
+    """The plan of a copy that is not done yet."""
+    plan = job.plan(stores).plan
+    if not isinstance(plan, StreamCopyPlan):
+        raise BenchError(f"{job.name} was there before")
+    return plan
+
+
+def copied(report: object, source: Source) -> StreamReport:
+    """The report of a copy that has copied all."""
+    if not isinstance(report, StreamReport):
+        raise BenchError(f"a copy has a {type(report).__name__}")
+    if report.outcome is not Outcome.COPIED or report.bytes != source.bytes:
+        raise BenchError(f"a copy of {source} failed: {report.error or report.outcome}")
+    return report

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bench.cold import ColdJava, ColdSluice
 from bench.floor import Floor
 from bench.model import BenchError, Comparison, Goal, Phase, Source
 from bench.ours import Sluice, Spark
@@ -14,10 +16,13 @@ from sluice.core.events.digest import CHUNK
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
-    from bench.model import Run
+    from bench.model import Run, Side
 
 _SMALL_EVENTS = Source(events=1_000_000, size=100, segments=4)
 _LARGE_EVENTS = Source(events=100_000, size=1000, segments=4)
+_MANY_EVENTS = Source.of_bytes(2e9, segments=4, size=992)
+_MIXED = Source.of_mixed(1e9, segments=4)
+_LITTLE_MIXED = Source.of_mixed(100e6, segments=4)
 _ONE_SEGMENT = Source.of_bytes(1e9, segments=1)
 _LITTLE = Source.of_bytes(200e6, segments=4)
 _MUCH = Source.of_bytes(2e9, segments=4)
@@ -31,68 +36,92 @@ def all_phases(spark: Spark, floor: ProcessPoolExecutor, scale: float) -> list[P
         floor: where the floor runs.
         scale: by which the data shrink.
     """
+    small, large = _SMALL_EVENTS.scaled(scale), _LARGE_EVENTS.scaled(scale)
     return [
-        _against_java("100B", _SMALL_EVENTS.scaled(scale), spark, batches=4, txn=8),
-        _against_java("1KB", _LARGE_EVENTS.scaled(scale), spark, batches=2.5, txn=3),
-        _against_floor(_SMALL_EVENTS.scaled(scale), spark, floor),
+        _against_java("100B", small, spark, goal=1.5),
+        _against_java("1KB", large, spark, goal=1.2),
+        _against_java("2GB", _MANY_EVENTS.scaled(scale), spark, goal=1.5, rehearsal=large),
+        _against_floor(_MIXED.scaled(scale), _LITTLE_MIXED.scaled(scale), spark, floor),
+        _cold(small),
         _parts(_ONE_SEGMENT.scaled(scale), spark, max(CHUNK, round(PART_BYTES * scale))),
         _memory(_LITTLE.scaled(scale), _MUCH.scaled(scale), spark),
     ]
 
 
 def _against_java(
-    events: str, source: Source, spark: Spark, *, batches: float, txn: float
+    what: str, source: Source, spark: Spark, *, goal: float, rehearsal: Source | None = None
 ) -> Phase:
-    return Phase(
-        f"snapshots of {events} events, and the Java client's",
-        (
+    """Copies and the Java client's.
+
+    Args:
+        what: what the source is, for the keys.
+        source: what is copied.
+        spark: where Sluice runs.
+        goal: how many times as fast as batches.
+        rehearsal: what gets a new store warm; the source when left out.
+    """
+
+    def sides(source: Source) -> tuple[Side, ...]:
+        return (
             Sluice(name="sluice", source=source, spark=spark),
             Java("java batches", source, "batches"),
             Java("java txn", source, "txn"),
-        ),
+        )
+
+    key = f"snapshot_{what}_vs_java"
+    return Phase(
+        f"snapshots, {what}, and the Java client's",
+        sides(source),
         (
-            Comparison(
-                f"snapshot_{events}_vs_java_batches",
-                "sluice",
-                "java batches",
-                speed,
-                Goal(">=", batches),
-            ),
-            Comparison(
-                f"snapshot_{events}_vs_java_txn", "sluice", "java txn", speed, Goal(">=", txn)
-            ),
+            Comparison(f"{key}_batches", "sluice", "java batches", speed, Goal(">=", goal)),
+            Comparison(f"{key}_txn", "sluice", "java txn", speed, Goal(">=", 2)),
         ),
+        rehearsal=sides(rehearsal or source),
     )
 
 
-def _against_floor(source: Source, spark: Spark, floor: ProcessPoolExecutor) -> Phase:
-    return Phase(
-        "snapshots, verified and not, and the floor",
-        (
+def _against_floor(
+    source: Source, rehearsal: Source, spark: Spark, floor: ProcessPoolExecutor
+) -> Phase:
+    def sides(source: Source) -> tuple[Side, ...]:
+        return (
             Sluice(name="verified", source=source, spark=spark),
             Sluice(name="unverified", source=source, spark=spark, verify=False),
             Floor("floor", source, floor),
-        ),
+        )
+
+    return Phase(
+        "snapshots, verified and not, and the floor",
+        sides(source),
         (
-            Comparison("snapshot_vs_floor", "unverified", "floor", speed, Goal(">=", 0.7)),
+            Comparison("snapshot_vs_floor", "unverified", "floor", speed, Goal(">=", 0.8)),
             Comparison("snapshot_verified_vs_floor", "verified", "floor", speed),
-            Comparison("verify_cost", "verified", "unverified", _time, Goal("<=", 1.6)),
+            Comparison("verify_cost", "verified", "unverified", seconds, Goal("<=", 1.35)),
+            Comparison("cpu_s_per_gb", "verified", "verified", _cpu, Goal("<=", 3.5)),
+            Comparison("store_cpu_vs_floor", "verified", "floor", _store_cpu, Goal("<=", 1.5)),
         ),
+        rehearsal=sides(rehearsal),
+    )
+
+
+def _cold(source: Source) -> Phase:
+    return Phase(
+        "a copy by a process of its own, and the Java client's",
+        (ColdSluice("sluice run", source), ColdJava("java", source)),
+        (Comparison("run_cold_108MB_vs_java", "sluice run", "java", speed, Goal(">=", 0.8)),),
     )
 
 
 def _parts(source: Source, spark: Spark, part_bytes: int) -> Phase:
+    both = Sluice(name="2 tasks", source=source, spark=spark, part_bytes=part_bytes)
     return Phase(
         "one segment in parts, by two tasks and by one",
-        (
-            Sluice(name="2 tasks", source=source, spark=spark, part_bytes=part_bytes),
-            Sluice(name="1 task", source=source, spark=spark, part_bytes=part_bytes, slots=1),
-        ),
+        (both, replace(both, name="1 task", slots=1)),
         (
             Comparison("stitchspeedup", "2 tasks", "1 task", speed, Goal(">=", 1.5)),
             Comparison("publish_vs_copy", "2 tasks", "2 tasks", _whole_to_publish, Goal(">=", 50)),
         ),
-        rehearsed=1,  # the store is warm after one gigabyte
+        rehearsal=(both,),  # the store is warm after one gigabyte
     )
 
 
@@ -104,25 +133,34 @@ def _memory(little: Source, much: Source, spark: Spark) -> Phase:
             Sluice(name="little", source=little, spark=spark, fresh=True),
         ),
         (Comparison("memory_growth", "much", "little", peak_rss, Goal("<", 1.1)),),
-        rehearsed=0,  # warmth does not matter to memory
+        rehearsal=(),  # warmth does not matter to memory
     )
 
 
-def speed(ours: Run, theirs: Run) -> float:
-    """How many times as fast."""
-    return ours.speed / theirs.speed
+def speed(run: Run) -> float:
+    """Megabytes per second."""
+    return run.speed
 
 
-def _time(ours: Run, theirs: Run) -> float:
-    return ours.seconds / theirs.seconds
+def seconds(run: Run) -> float:
+    """How long it took."""
+    return run.seconds
 
 
-def peak_rss(ours: Run, theirs: Run) -> float:
-    """How many times the memory."""
-    if ours.peak_rss is None or theirs.peak_rss is None:
+def peak_rss(run: Run) -> float:
+    """The most memory of a worker, in bytes."""
+    if run.peak_rss is None:
         raise BenchError("no Python worker was there at the end of a copy")
-    return ours.peak_rss / theirs.peak_rss
+    return run.peak_rss
 
 
-def _whole_to_publish(ours: Run, _: Run) -> float:
-    return ours.seconds / ours.steps["Publish"]
+def _cpu(run: Run) -> float:
+    return run.cpu_per_gigabyte
+
+
+def _store_cpu(run: Run) -> float:
+    return run.store_cpu_per_gigabyte
+
+
+def _whole_to_publish(run: Run) -> float:
+    return run.seconds / run.steps["Publish"]

@@ -12,7 +12,7 @@ from rich.table import Table
 from bench.machine import describe_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from bench.model import Measurement, Result, Run
@@ -39,7 +39,7 @@ class Report:
     @property
     def title(self) -> str:
         """For people: what the numbers are worth."""
-        text = f"Medians; comparisons are of {self._pairs} pair(s)"
+        text = f"Medians, and their ratios; comparisons are of {self._pairs} run(s) of each side"
         if self._scale != 1:
             text += f", DATA SCALED BY {self._scale:g}: no measure of the goals"
         return text
@@ -58,7 +58,7 @@ class Report:
             "pairs": self._pairs,
             "scale": self._scale,
             "fullSize": self._scale == 1,
-            "othersShare": _rounded(self.disturbance),
+            "othersShare": self.disturbance,
             "machine": self._machine,
             "failures": self.failures,
             "results": {result.comparison.key: _entry(result) for result in self.results}
@@ -74,7 +74,7 @@ class Report:
             table.add_column(column, justify="right")
         for result in self.results:
             comparison = result.comparison
-            alone = comparison.ours == comparison.theirs
+            alone = comparison.is_alone
             sides = (result.ours,) if alone else (result.ours, result.theirs)
             table.add_row(
                 comparison.key,
@@ -119,26 +119,27 @@ def _counted(found: Measurement) -> Table:
 
 def _plain(found: Measurement) -> dict[str, Any]:
     return {
-        "value": _rounded(found.value),
+        "value": found.value,
         "unit": found.unit,
         "goal": None if found.goal is None else str(found.goal),
         "met": found.met,
-        "samples": [_rounded(sample) for sample in found.samples],
-        "phaseSeconds": _all_rounded(found.phases),
-        "counts": _all_rounded(found.counts),
+        "samples": found.samples,
+        "base": found.base,
+        "phaseSeconds": found.phases,
+        "counts": found.counts,
     }
 
 
 def _entry(result: Result) -> dict[str, Any]:
     comparison = result.comparison
     entry: dict[str, Any] = {
-        "value": _rounded(result.value),
+        "value": result.value,
         "goal": str(comparison.goal) if comparison.goal else None,
         "met": result.met,
-        "samples": [_rounded(sample) for sample in result.samples],
+        "samples": result.samples,
         "ours": _side(comparison.ours, result.ours),
     }
-    if comparison.theirs != comparison.ours:
+    if not comparison.is_alone:
         entry["theirs"] = _side(comparison.theirs, result.theirs)
     return entry
 
@@ -148,26 +149,27 @@ def _side(name: str, runs: Sequence[Run]) -> dict[str, Any]:
     side: dict[str, Any] = {
         "name": name,
         "bytes": runs[0].bytes,
-        "megabytesPerSecond": _rounded(_speed(runs)),
-        "cpuSecondsPerGigabyte": _rounded(_cpu(runs)),
-        "storeCpuSecondsPerGigabyte": _rounded(_store_cpu(runs)),
+        "megabytesPerSecond": _speed(runs),
+        "cpuSecondsPerGigabyte": _cpu(runs),
+        "storeCpuSecondsPerGigabyte": _store_cpu(runs),
     }
     if steps:
-        medians = {step: median(run.steps.get(step, 0.0) for run in runs) for step in steps}
-        side["stepSeconds"] = _all_rounded(medians)
+        side["stepSeconds"] = {
+            step: median(run.steps.get(step, 0.0) for run in runs) for step in steps
+        }
     side["runs"] = [_run(run) for run in runs]
     return side
 
 
 def _run(run: Run) -> dict[str, Any]:
     return {
-        "seconds": _rounded(run.seconds),
-        "cpuSeconds": _rounded(run.cpu),
-        "storeCpuSeconds": _rounded(run.store_cpu),
+        "seconds": run.seconds,
+        "cpuSeconds": run.cpu,
+        "storeCpuSeconds": run.store_cpu,
         "peakWorkerRssBytes": run.peak_rss,
-        "steps": _all_rounded(run.steps),
+        "steps": run.steps,
         "retries": run.retries,
-        "othersShare": _rounded(run.others),
+        "othersShare": run.others,
     }
 
 
@@ -181,11 +183,3 @@ def _cpu(runs: Sequence[Run]) -> float:
 
 def _store_cpu(runs: Sequence[Run]) -> float:
     return median(run.store_cpu_per_gigabyte for run in runs)
-
-
-def _all_rounded(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: _rounded(value) for name, value in values.items()}
-
-
-def _rounded(value: float) -> float:
-    return round(value, 4)

@@ -15,12 +15,13 @@ from bench.model import BenchError, Goal, Measurement
 from localstore import ForeignClient, Standalone
 from support.command.scope_command import ScopeCopy, plan, resource, store_resource
 from support.command.sluice_command import Filed
-from support.store.scopes import NAMES, Sketch, fill
 from support.store.scopes import STREAMS as MIXED
+from support.store.scopes import Sketch, fill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from bench.relay import Relay
     from support.command.sluice_command import Finished
 
     Say = Callable[[str], None]
@@ -64,6 +65,8 @@ class Copies(Filed):
         names: of the streams.
     """
 
+    log_level = ScopeCopy.log_level
+
     def __init__(self, place: Place, source: str, target: str, names: Sequence[str]) -> None:
         self.environment = {}
         self._place = place
@@ -86,11 +89,20 @@ class Copies(Filed):
 
 
 @contextmanager
-def local_store(say: Say) -> Iterator[Place]:
-    """A store with nothing in it."""
+def local_store(say: Say, *, relay: Relay | None = None) -> Iterator[Place]:
+    """A store with nothing in it.
+
+    Args:
+        say: told what happens.
+        relay: by which all clients go to the segments; none when left out.
+    """
     with ExitStack() as stack:
         begun = time.monotonic()
-        server = stack.enter_context(Standalone(heap=_HEAP, lasting=True))
+        port = None if relay is None else relay.port
+        store = Standalone(heap=_HEAP, lasting=True, published_port=port)
+        if relay is not None:
+            relay.begin(store.segment_store)
+        server = stack.enter_context(store)
         java = stack.enter_context(ForeignClient(server.controller_uri, lasting=True))
         say(f"a new store serves after {time.monotonic() - begun:.1f} s")
         yield Place(server, java, Path(stack.enter_context(TemporaryDirectory())))
@@ -113,23 +125,25 @@ def measure_against_copies(place: Place, say: Say) -> list[Measurement]:
     Raises:
         BenchError: one is not copied.
     """
-    source = _filled(place, (*MIXED, *SMALL[: 30 - len(MIXED)]), say)
+    sketches = (*MIXED, *SMALL[: 30 - len(MIXED)])
+    names = [sketch.name for sketch in sketches]
+    source = _filled(place, sketches, say)
     whole, single = [], []
     for number in range(RUNS + 1):
-        whole.append(_run(_copy(place, source), len(NAMES)))
+        whole.append(_run(_copy(place, source), len(names)))
         target = _name("copies")
         place.java.create_scope(target)
-        single.append(_run(Copies(place, source, target, NAMES), len(NAMES)))
+        single.append(_run(Copies(place, source, target, names), len(names)))
         say(
             f"{number} of {RUNS}: one ScopeCopy {whole[-1]:.1f} s, "
-            f"{len(NAMES)} StreamCopies {single[-1]:.1f} s"
+            f"{len(names)} StreamCopies {single[-1]:.1f} s"
         )
-    ratios = tuple(ours / theirs for ours, theirs in zip(whole[1:], single[1:], strict=True))
     counts = {
         "one ScopeCopy, seconds": median(whole[1:]),
-        f"{len(NAMES)} StreamCopies, seconds in all": median(single[1:]),
+        f"{len(names)} StreamCopies, seconds in all": median(single[1:]),
     }
-    return [Measurement(COPIES_KEY, ratios, Goal("<", 1), unit="", counts=counts)]
+    ours, base = tuple(whole[1:]), tuple(single[1:])
+    return [Measurement(COPIES_KEY, ours, Goal("<", 1), unit="", counts=counts, base=base)]
 
 
 def measure_plan(place: Place, say: Say) -> list[Measurement]:

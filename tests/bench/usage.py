@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _TICKS = os.sysconf("SC_CLK_TCK")
 _GONE = (FileNotFoundError, ProcessLookupError)
 _DAEMON = "pyspark.daemon"
+_GLANCE_SECONDS = 0.05
 
 
 def own_cpu_seconds() -> float:
@@ -66,6 +68,44 @@ class TreeClock:
             with suppress(*_GONE):
                 ticks[pid] = sum(_times(pid))
         return ticks
+
+
+class TreeWatch:
+    """CPU time of a process and its descendants while it runs, looked at again and again.
+
+    Of those that end nothing is known but the last look: what they used since then is missing.
+
+    Args:
+        root: process id of the topmost one.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._ticks: dict[int, int] = {}
+        self._over = threading.Event()
+        self._looking = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._looking.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self._over.set()
+        self._looking.join()
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds of all that were seen."""
+        return sum(self._ticks.values()) / _TICKS
+
+    def _look(self) -> None:
+        while not self._over.wait(_GLANCE_SECONDS):
+            with suppress(*_GONE):
+                for pid in _tree(self._root):
+                    with suppress(*_GONE):
+                        self._ticks[pid] = sum(_times(pid)[:2])  # its own, not its children's
 
 
 def peak_worker_rss(root: int) -> int | None:

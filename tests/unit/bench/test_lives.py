@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bench import lives
-from bench.lives import DELETED, GONE, READY, Life
+from bench.cluster import lives
+from bench.cluster.lives import DELETED, GONE, READY, Life
 
 BEFORE = """
 # TYPE sluice_api_calls_total counter

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.timeline import APPLY, CREATED, READY, Seen, is_ready, medians, moments, phases
+from bench.cluster.timeline import APPLY, CREATED, READY, Seen, is_ready, medians, moments, phases
 
 LOG = "\n".join(
     json.dumps({"event": event, "timestamp": f"1970-01-01T00:00:{second:09.6f}Z"})

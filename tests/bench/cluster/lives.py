@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.timeline import is_ready
+from bench.cluster.timeline import is_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from bench.timeline import Object
+    from bench.cluster.timeline import Object
 
 READY: Final = "Ready"
 DELETED: Final = "deletionTimestamp"

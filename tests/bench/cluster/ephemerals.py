@@ -10,18 +10,18 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from uuid import uuid4
 
-from bench import lives
-from bench.lives import DELETED, GONE, READY
+from bench.cluster import lives
+from bench.cluster.lives import DELETED, GONE, READY
+from bench.cluster.site import new_tenant
+from bench.cluster.watching import follow
 from bench.model import BenchError, Goal, Measurement
-from bench.site import new_tenant
-from bench.watching import follow
 from localcluster.release import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from bench.lives import Samples
-    from bench.site import Site
+    from bench.cluster.lives import Samples
+    from bench.cluster.site import Site
     from support.cluster.tenant import Tenant
 
     Say = Callable[[str], None]
@@ -68,10 +68,10 @@ def measure_deletions(site: Site, say: Say) -> list[Measurement]:
         found = [_delete_few(site, tenant, f"r{run}", say) for run in range(RUNS + 1)][1:]
     phases = {part: median(run.phases[part] for run in found) for part in found[0].phases}
     ours = tuple(run.ours for run in found)
-    ratios = tuple(run.theirs / run.ours for run in found)
+    theirs = tuple(run.theirs for run in found)
     return [
         Measurement(DELETE_KEY, ours, Goal("<", 5), phases),
-        Measurement(JAVA_KEY, ratios, unit=""),
+        Measurement(JAVA_KEY, theirs, unit="", base=ours),
     ]
 
 

@@ -9,14 +9,14 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
+from bench.cluster.timeline import Seen
 from bench.model import BenchError
-from bench.timeline import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import IO
 
-    from bench.timeline import Object
+    from bench.cluster.timeline import Object
     from localcluster import Cluster
 
 _KINDS: Final = {

@@ -1,0 +1,73 @@
+"""Copies whose bytes are moved where a test of speed wants it, whatever their size."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from bench.ours import PATIENCE, SETTINGS, copied, planned
+from sluice.engine.copy.stream_copy import StreamCopyWork
+from sluice.engine.rounds.executor import ThreadExecutor
+from sluice.engine.rounds.runner import Runner
+from sluice.pipelines.programs.stores import Stores
+from sluice.pipelines.spark.application import local_spark
+from sluice.pipelines.spark.tasks import SparkExecutor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from bench.model import Source
+    from bench.ours import Stopwatch
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.workloads.plan import StreamCopyPlan
+    from sluice.engine.rounds.executor import Executor
+    from sluice.pipelines.programs.jobs import Job
+
+    Place = Callable[[StreamCopyPlan, Stores], AbstractContextManager[Executor]]
+
+SLOTS = 2
+"""Tasks at once."""
+
+
+@contextmanager
+def threads(plan: StreamCopyPlan, stores: Stores) -> Iterator[Executor]:
+    """Threads of this process, as `run_plan` takes them for little."""
+    sources = [stores.source(one) for one in plan.sources]
+    with ThreadExecutor(sources, stores[plan.target], slots=SLOTS) as executor:
+        yield executor
+
+
+@contextmanager
+def cold_spark(plan: StreamCopyPlan, stores: Stores) -> Iterator[Executor]:
+    """A local Spark that is started for the plan and then stopped, as the command does for much."""
+    del stores
+    with local_spark(SLOTS) as context:
+        yield SparkExecutor(context, sources=plan.sources, target=plan.target, settings=SETTINGS)
+
+
+def copy(
+    job: Job[CopyRequest], source: Source, place: Place, watch: Stopwatch | None = None
+) -> None:
+    """Copy, from planning to the end of what moves the bytes. BenchError.
+
+    Args:
+        job: the copy.
+        source: what it copies.
+        place: where the bytes are moved.
+        watch: told of every step.
+    """
+    with Stores(SETTINGS) as stores:
+        plan = planned(job, stores)
+        sources = [stores.source(one) for one in plan.sources]
+        (stream,) = plan.streams
+        work = StreamCopyWork(stream, 0, sources, stores[plan.target])
+        with place(plan, stores) as executor:
+            (report,) = Runner(
+                [work],
+                executor=executor,
+                limits=lambda: job.limits,
+                listener=watch,
+                patience=PATIENCE,
+            ).run()
+    copied(report, source)

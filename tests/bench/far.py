@@ -1,0 +1,96 @@
+"""A copy within a store that is 40 ms away, and the bytes that may be on their way to it.
+
+What counts is the step that reads and appends all bytes. The steps around it, of a few seconds,
+mostly wait for the store's controller, which is as far from the segments as we are.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from bench.executors import SLOTS, copy, threads
+from bench.model import MEGABYTE, Goal, Measurement, Source
+from bench.ours import Stopwatch, copy_job
+from bench.relay import Relay
+from bench.scopes import local_store
+from sluice.core.values.model import StreamName
+from sluice.engine.rounds.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bench.scopes import Place
+
+KEY: Final = "wan_40ms_vs_window"
+
+_ROUND_TRIP: Final = 0.040
+_WINDOW: Final = 4 << 20
+"""Bytes on their way, so few that neither the store nor the relay is what bounds the speed."""
+
+_SCOPE: Final = "far"
+_KEYS: Final = 1000
+_WRITE_SECONDS: Final = 900.0
+_SOURCE: Final = Source.of_bytes(500e6, segments=4)
+
+
+@contextmanager
+def far_store(say: Callable[[str], None]) -> Iterator[Place]:
+    """A store whose segments are far away for everybody, its own controller included."""
+    with Relay(_ROUND_TRIP) as relay, local_store(say, relay=relay) as place:
+        yield place
+
+
+def measure_far(
+    place: Place, say: Callable[[str], None], *, runs: int, scale: float
+) -> list[Measurement]:
+    """Copy a stream some times over, without verification, which reads all once more.
+
+    Args:
+        place: where.
+        say: told what happens.
+        runs: how often.
+        scale: by which the stream shrinks.
+
+    Raises:
+        BenchError: it is not copied.
+    """
+    source = _SOURCE.scaled(scale)
+    stream = StreamName(scope=_SCOPE, stream="source")
+    place.java.create(_SCOPE, stream.stream, segments=source.segments)
+    place.java.write(
+        _SCOPE,
+        stream.stream,
+        events=source.events,
+        size=source.size,
+        keys=_KEYS,
+        seconds=_WRITE_SECONDS,
+    )
+    say(f"wrote {source}")
+    most = _WINDOW / _ROUND_TRIP
+    speeds, wholes = [], []
+    for number in range(runs + 1):
+        target = StreamName(scope=_SCOPE, stream=f"target-{number}")
+        limits = Limits(in_flight_bytes=_WINDOW)
+        job = copy_job(
+            place.store.controller_uri, stream, target, tasks=SLOTS, verify=False, limits=limits
+        )
+        begun, watch = time.monotonic(), Stopwatch()
+        copy(job, source, threads, watch)
+        end = time.monotonic()
+        wholes.append(end - begun)
+        speeds.append(source.bytes / watch.durations(end)["Transfer"])
+        place.java.delete(_SCOPE, target.stream)
+        say(
+            f"{number} of {runs}: {speeds[-1] / MEGABYTE:.0f} of {most / MEGABYTE:.0f} MB/s, "
+            f"and {wholes[-1]:.1f} s in all"
+        )
+    counts = {
+        "MB/s": median(speeds[1:]) / MEGABYTE,
+        "MB/s at most": most / MEGABYTE,
+        "the whole copy, seconds": median(wholes[1:]),
+    }
+    shares = tuple(speed / most for speed in speeds[1:])  # the first one was to get warm
+    return [Measurement(KEY, shares, Goal(">=", 0.6), unit="", counts=counts)]
