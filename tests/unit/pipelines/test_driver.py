@@ -21,6 +21,7 @@ from sluice.engine.copy import stream_copy
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.resume import Resumed, resume
 from sluice.engine.copy.stream_copy import StreamCopyWork
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import (
     DigestMismatch,
@@ -243,11 +244,11 @@ def test_a_store_that_is_busy_is_asked_again(
     """The first look at a copy is as patient as all that follow."""
     asked: list[str] = []
 
-    def busy(plan: StreamPlan, target: Store) -> Resumed:
+    def busy(plan: StreamPlan, copy_journal: CopyJournal, target: Store) -> Resumed:
         asked.append(plan.copy_id)
         if len(asked) == 1:
             raise StoreBusy("later")
-        return resume(plan, target)
+        return resume(plan, copy_journal, target)
 
     monkeypatch.setattr(stream_copy, "resume", busy)
     assert drive(options, Settings()) is None
@@ -352,5 +353,7 @@ def test_a_copy_of_another_stream_is_none_of_its_business(world: World) -> None:
     store = ModelStore(world)
     put_source(world, [3], name=StreamName(scope="in", stream="other"))
     before = dict(world.segments)
-    assert resume(planned(store), store).digest is None
+    plan = planned(store)
+    journal = CopyJournal(store, plan.copy_id, plan.target)
+    assert resume(plan, journal, store).digest is None
     assert world.segments == before

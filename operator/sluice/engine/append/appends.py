@@ -80,7 +80,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
     *,
     digest: str,
     events: Callable[[int], int],
-) -> None:
+) -> bool:
     """Carry out a step of an append that moves no bytes.
 
     Args:
@@ -90,14 +90,18 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
         step: the step.
         digest: the copy's digest, for the receipt.
         events: returns the number of events of a segment of the plan.
+
+    Returns:
+        Whether the effect is known; see `staging.ending.Ending.perform`.
     """
     if not isinstance(step, AppendStep):
         raise TypeError(f"{step} is no step of an append")
     match step:
         case PlanPlacement():
             foresee(plan, copy_journal, store)
+            return True
         case Stage(parts):
-            stage(plan, copy_journal, store, parts)
+            return stage(plan, copy_journal, store, parts)
         case AcquireScaling():
             scaling_lock.take(plan.copy_id, plan.target, store)
         case ReleaseScaling():
@@ -129,11 +133,13 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
             store.seal_stream(plan.target)
         case WriteReceipt():
             total = sum(events(index) for index, one in enumerate(plan.segments) if one.length)
-            certify(plan, store, digest=digest, events=total)
+            return certify(plan, store, digest=digest, events=total)
         case DeleteJournal():
             delete_journal(plan, copy_journal, store)
+            return True
         case _:
             assert_never(step)
+    return False
 
 
 def remember(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> None:
@@ -196,15 +202,15 @@ def note(copy_journal: CopyJournal, generations: Sequence[int]) -> None:
     copy_journal.write([append_progress.committed_record(generations)])
 
 
-def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None:
-    """Write the receipt, which says that all is appended."""
+def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> bool:
+    """Write the receipt, which says that all is appended. Return whether this one counts."""
     stream = target_of(plan, store)
     names = [store.segment_name(plan.target, segment.id) for segment in stream.tail]
     created = store.attributes([(name, store.creation_time) for name in names])
     at = max((value for value in created if value is not None), default=0)
     latest = max(segment.id for segment in stream.tail)
     receipt = Receipt(digest, plan.bytes, events, at, latest)
-    receipts.leave(plan.copy_id, plan.target, store, receipt)
+    return receipts.leave(plan.copy_id, plan.target, store, receipt) == receipt
 
 
 def delete_journal(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> None:

@@ -43,12 +43,12 @@ class ExistingTarget:
         if self._stream.journal.load() is not None:
             appends.let_go(self._stream.plan, self._stream.journal, self._stream.target)
 
-    def perform(self, step: Step) -> None:
-        """Carry out a step that moves no bytes."""
+    def perform(self, step: Step) -> bool:
+        """Carry out a step that moves no bytes. Return whether its effect is known."""
         stream = self._stream
         if isinstance(step, DeleteJournal) and stream.staged.journal.target is not None:
             stream.remember()
-        appends.perform(
+        return appends.perform(
             stream.plan,
             stream.journal,
             stream.target,

@@ -118,8 +118,12 @@ def is_misplaced(plan: StreamPlan, loaded: Journal, store: Store) -> bool:
 
 def stage(
     plan: StreamPlan, copy_journal: CopyJournal, store: Store, parts: Sequence[tuple[int, Part]]
-) -> None:
-    """Make staging segments, and delete them again if their attempt has ended meanwhile."""
+) -> bool:
+    """Make staging segments, and delete them again if their attempt has ended meanwhile.
+
+    Returns:
+        Whether this call made all of them, and they stay.
+    """
     attempt = roll_of(copy_journal).attempt
     names = [
         staging_name(plan, copy_journal, store, index=index, part=part.number)
@@ -130,6 +134,8 @@ def stage(
     if loaded is None or loaded.roll.attempt != attempt or loaded.roll.aborted:
         for name in made:
             store.delete(name)
+        return False
+    return made == names
 
 
 def clear(

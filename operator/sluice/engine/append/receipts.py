@@ -62,23 +62,14 @@ def find(copy_id: str, target: StreamName, store: Store) -> Receipt | None:
     return next((receipt for _, receipt in current), None)
 
 
-def drop_former(copy_id: str, target: StreamName, store: Store) -> None:
-    """Delete the receipts that are certainly of an earlier stream of this name.
+def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> Receipt:
+    """Write a receipt, unless another driver has, and delete the receipts of earlier streams.
 
     Nothing is deleted before the present stream has a receipt: the place of the latest former one
     says which name the next receipt gets.
-    """
-    current, former = _sorted(_read_all(copy_id, target, store), target, store)
-    if not current:
-        return
-    for name, _ in former:
-        (info,) = store.infos([name])
-        if info is not None:
-            store.delete(name, length=info.length)
 
-
-def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> None:
-    """Write a receipt, unless another driver has, and delete the receipts of earlier streams.
+    Returns:
+        The receipt that counts.
 
     Raises:
         StoreBusy: no name is free yet. The store frees the names of deleted receipts within
@@ -100,9 +91,14 @@ def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> N
         places = deque(zip(names, infos, strict=True))
         places.rotate(-_after_latest(names, former))
         _write(places, record, store)
-        if find(copy_id, target, store) is None:
+        current, former = _sorted(_read_all(copy_id, target, store), target, store)
+        if not current:
             raise StoreBusy(f"there is no room for a receipt of this copy beside {target} yet")
-    drop_former(copy_id, target, store)
+    for name, _ in former:
+        (info,) = store.infos([name])
+        if info is not None:
+            store.delete(name, length=info.length)
+    return current[0][1]
 
 
 def _after_latest(names: Sequence[str], former: Sequence[tuple[str, Receipt]]) -> int:

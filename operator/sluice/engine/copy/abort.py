@@ -85,13 +85,23 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
     if journal is not None and journal.plan.append:
         return journal.roll.aborted and appends.abort(journal.plan, copy_journal, store)
     stream = store.describe(target)
+    return is_aborted(copy_id, target, stream, store) and abort(copy_id, target, store)
+
+
+def is_aborted(copy_id: str, target: StreamName, stream: Stream | None, store: Store) -> bool:
+    """Tell whether an abort of this copy was interrupted.
+
+    Args:
+        copy_id: the copy.
+        target: its target stream.
+        stream: the target as it was described just now.
+        store: the target store.
+    """
     if stream is None or not identity.is_ours(stream.config.tags, copy_id):
         return False
     attribute = identity.publish_attribute(copy_id)
     first = store.segment_name(target, _first(stream)[0])
-    return store.attributes([(first, attribute)]) == [identity.ABORTED] and abort(
-        copy_id, target, store
-    )
+    return store.attributes([(first, attribute)]) == [identity.ABORTED]
 
 
 def sweep(copy_id: str, target: StreamName, store: Store) -> int:

@@ -70,8 +70,8 @@ class NewTarget:
     def let_go(self) -> None:
         """Do nothing: a target that this copy made has nothing to give back."""
 
-    def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
-        """Carry out a step that moves no bytes."""
+    def perform(self, step: Step) -> bool:  # noqa: C901, PLR0912 - one case for each step
+        """Carry out a step that moves no bytes. Return whether its effect is known."""
         if not isinstance(step, CopyStep) or isinstance(step, Stitch):
             raise TypeError(f"{step} moves bytes or is no step to perform")
         stream = self._stream
@@ -87,10 +87,10 @@ class NewTarget:
             case Shape(segments):
                 targets.shape(plan, segments, target)
             case Bind(segments):
-                bind(plan, segments, copy_journal, target, made=self._made)
+                return bind(plan, segments, copy_journal, target, made=self._made)
             case Stage(parts):
-                for index, part in parts:
-                    target.create(staged.name(index, part.number))
+                made = [target.create(staged.name(index, part.number)) for index, part in parts]
+                return all(made)
             case Amend(starts):
                 for index, to in starts:
                     staged.amend(index, to)
@@ -99,8 +99,8 @@ class NewTarget:
             case DeleteSource():
                 moving.leave(plan, staged.bound, self._source, target)
             case Publish(segments):
-                for index in segments:
-                    self._publish(index)
+                published = [self._publish(index) for index in segments]
+                return all(published)
             case Scale(generation):
                 targets.scale(plan, staged.bound, generation, target)
                 targets.mend(plan, copy_journal, stream.digest(), target)
@@ -109,6 +109,7 @@ class NewTarget:
                 targets.mend(plan, copy_journal, stream.digest(), target)
             case ConfigureTarget():
                 targets.configure(plan, stream.digest(), target)
+                return True
             case Seal():
                 target.seal_stream(plan.target)
             case Sweep(left):
@@ -119,14 +120,16 @@ class NewTarget:
                     stream.remember()
                     clear_attempts(plan, staged.bound, target)
                 copy_journal.delete()
+                return True
             case _:
                 assert_never(step)
+        return False
 
     @property
     def _source(self) -> Store:
         """The store of a move's only source."""
         return writable(self._stream.sources[self._stream.plan.sources[0].store])
 
-    def _publish(self, index: int) -> None:
+    def _publish(self, index: int) -> bool:
         counted = self._stream.plan.segments[index].length > 0
-        self._stream.staged.publish(index, self._stream.counted(index) if counted else 0)
+        return self._stream.staged.publish(index, self._stream.counted(index) if counted else 0)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sluice.engine.access.source_runs import Place
     from sluice.engine.append.receipts import Receipt
     from sluice.stores.base import Source, Store
+    from sluice.stores.reading import Stream
 
 
 class Resolved(NamedTuple):
@@ -94,7 +95,8 @@ def begun(request: CopyRequest, target: Store) -> Resolved:
         receipt = receipts.find(request.copy_id, request.target, target)
         digest = None if receipt is None else receipt.digest
     else:
-        digest = check_target(request.copy_id, request.target, target)
+        there = target.describe(request.target)
+        digest = check_target(request.copy_id, request.target, there, target)
     if digest is not None:
         # Read the journal again: as long as there is one, steps are left to do after the mark. And
         # another driver may have begun one since.
@@ -123,36 +125,37 @@ def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
     return True
 
 
-def check_plan(plan: StreamPlan, target: Store) -> str | None:
-    """Check that a plan may start. Return the digest of a copy that is complete, else None.
+def check_append(plan: StreamPlan, copy_journal: CopyJournal, there: Stream | None) -> None:
+    """Check that an append without a receipt may start.
+
+    Args:
+        plan: the plan of the append.
+        copy_journal: its journal.
+        there: the target, described after the search for a receipt.
 
     Raises:
         TargetSealed: the target takes no appends, and no journal of this copy is there. A copy with
             a journal goes on, so that it can clean up.
-        TargetExists, TargetScopeNotFound: as `check_target`.
     """
-    if not plan.append:
-        return check_target(plan.copy_id, plan.target, target)
-    receipt = receipts.find(plan.copy_id, plan.target, target)
-    if receipt is not None:
-        return receipt.digest
-    there = target.describe(plan.target)
-    begun = CopyJournal(target, plan.copy_id, plan.target).is_there()
-    if there is not None and there.sealed and not begun:
+    if there is not None and there.sealed and not copy_journal.is_there():
         raise TargetSealed(
             f"{plan.target} is sealed, so nothing is appended to it", field="spec.target.stream"
         )
-    return None
 
 
-def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
+def check_target(copy_id: str, name: StreamName, there: Stream | None, target: Store) -> str | None:
     """Check that the target may be made. Return the digest of a complete target, else None.
+
+    Args:
+        copy_id: the copy.
+        name: its target stream.
+        there: the target as it was described just now.
+        target: the store to write to.
 
     Raises:
         TargetExists: the stream exists, and this copy did not make it.
         TargetScopeNotFound: its scope does not exist.
     """
-    there = target.describe(name)
     if there is None:
         if not target.scope_exists(name.scope):
             raise TargetScopeNotFound(

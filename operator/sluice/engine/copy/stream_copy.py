@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.copy import journal
+from sluice.core.copy import effects, journal
+from sluice.core.copy.observed import Observed
 from sluice.core.copy.steps import (
+    ConfigureTarget,
     Stitch,
     Transfer,
     Verify,
+    WriteReceipt,
 )
 from sluice.core.events.digest import chunks, combine
 from sluice.core.values import identity
@@ -28,8 +31,9 @@ from sluice.engine.copy.resume import resume
 from sluice.engine.copy.slices import CopySlice, VerifySlice
 from sluice.engine.copy.verify_progress import Checking
 from sluice.engine.journal.copy_journal import CopyJournal
+from sluice.engine.staging.observe import observe_known
 from sluice.engine.staging.staged import Staged
-from sluice.errors import StoreUnavailable
+from sluice.errors import SluiceError, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +44,6 @@ if TYPE_CHECKING:
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.engine.staging.ending import Ending
-    from sluice.errors import SluiceError
     from sluice.stores.base import Source, Store
 
 
@@ -73,6 +76,8 @@ class StreamCopyWork:
         self._checked: defaultdict[tuple[str, str], Checking] = defaultdict(Checking)
         self._reading(plan)
         self._segments: tuple[SegmentReport, ...] | None = None
+        self._seen: Observed | None = None
+        self._known: tuple[Step | None, Observed | None] = None, None
 
     @property
     def _ending(self) -> Ending:
@@ -87,12 +92,16 @@ class StreamCopyWork:
         Returns:
             The report, if the copy is complete and nothing is left to do; else None.
         """
-        resumed = resume(self.plan, self.target)
+        resumed = resume(self.plan, self.journal, self.target)
         if resumed.digest is not None:
             return self.finished(resumed.digest) if resumed.settled else None
         if permit is not None:
             permit()
+        new = self.journal.loaded is None
         self._reading(self.journal.begin(self.plan))  # another driver may have chosen another run
+        begun = self.journal.loaded
+        if new and resumed.targetless and begun is not None and begun.target is None:
+            self._known = None, Observed(begun, None)
         return None
 
     def _reading(self, plan: StreamPlan) -> None:
@@ -102,14 +111,38 @@ class StreamCopyWork:
         self._readings = Readings(plan.copy_id, self.sources)
 
     def look(self) -> Step:
-        """Look at the stores, and decide the next step.
+        """Look at the stores as far as this driver does not know them, and decide the next step.
 
         Raises what `next_step` and `Readings.renew` raise.
         """
-        seen = self._ending.observe()
+        return self._known_step() or self._decide(self._ending.observe())
+
+    def _known_step(self) -> Step | None:
+        """Return the next step, if it follows from this driver's last step; else None."""
+        (before, known), self._known = self._known, (None, None)
+        if known is not None and not effects.is_self_evident(before):
+            known = observe_known(known, self.plan, self.journal, self.sources)
+        if known is None:
+            return None
+        try:
+            step = self._decide(known)
+        except SluiceError:
+            return None  # look at everything: another driver may have staged what the source lost
+        return step if effects.follows(before, step) else None
+
+    def _decide(self, seen: Observed) -> Step:
         if seen.sources is not None:
             self._readings.renew()
+        self._seen = seen
         return self._ending.decide(seen)
+
+    def _did(self, step: Step) -> None:
+        """Note that this driver did a step and knows the effect."""
+        noted = isinstance(step, ConfigureTarget | WriteReceipt)
+        digest = self.digest() if noted else UNVERIFIED
+        if self._seen is not None:
+            known = effects.after(step, self._seen, self.plan, self.journal.loaded, digest)
+            self._known = step, known
 
     def give_up(self) -> None:
         """Delete staging, the target if this copy made it, and the journal."""
@@ -128,8 +161,9 @@ class StreamCopyWork:
         """Carry out a step that moves no bytes."""
         if isinstance(step, Stitch):
             self.staged.stitch(step.parts)
-        else:
-            self._ending.perform(step)
+            self._did(step)
+        elif self._ending.perform(step):
+            self._did(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
         """Return the next slices of a step that moves bytes."""
@@ -169,6 +203,12 @@ class StreamCopyWork:
         for index in ready:
             self.staged.mark_verified(index)
             del self._checked[self._evidence(index)]
+        if isinstance(step, Transfer) and self._is_read_back(step):
+            self._did(step)
+
+    def _is_read_back(self, step: Transfer) -> bool:
+        """Tell whether all bytes of a step were read back: then all of its parts are staged."""
+        return self.plan.verify and all(self._is_checked(index) for index, *_ in step.parts)
 
     def _is_checked(self, index: int) -> bool:
         """Tell whether a segment is verified completely."""

@@ -51,7 +51,7 @@ def shape(plan: StreamPlan, segments: Sequence[int], store: Store) -> None:
         TargetReplaced: the segments that it had before hold data.
     """
     wanted = [plan.segments[i].keys for i in plan.generations[0]]
-    stream = store.describe(plan.target)
+    stream = _unfinished(plan, store)
     if stream is not None and not has_shape(plan, stream.tail):
         stream = _scaled(plan, segments, wanted, store)
     if stream is None or not has_shape(plan, stream.tail):
@@ -79,8 +79,8 @@ def scale(plan: StreamPlan, bound: Sequence[int], generation: int, store: Store)
     """
     before, after = plan.active[generation - 1], plan.active[generation]
     made = plan.generations[generation]
-    stream = store.describe(plan.target)
-    if stream is None or identity.completed(stream.config.tags, plan.copy_id) is not None:
+    stream = _unfinished(plan, store)
+    if stream is None:
         return
     if stream.config.scaling.min_segments > len(after):
         # A store refuses fewer segments than a policy wants, and scales to the number of a fixed
@@ -96,9 +96,18 @@ def scale(plan: StreamPlan, bound: Sequence[int], generation: int, store: Store)
 
 def settle(plan: StreamPlan, store: Store) -> None:
     """Fix the target's number of segments at the present one, so that the store does not scale."""
-    stream = store.describe(plan.target)
-    if stream is not None and identity.completed(stream.config.tags, plan.copy_id) is None:
+    stream = _unfinished(plan, store)
+    if stream is not None:
         _update(plan, _at_rest(plan, len(stream.tail)), store)
+
+
+def _unfinished(plan: StreamPlan, store: Store) -> Stream | None:
+    """Return the target; None if it is gone, complete, or another stream of its name."""
+    stream = store.describe(plan.target)
+    if stream is None or not identity.is_ours(stream.config.tags, plan.copy_id):
+        return None
+    complete = identity.completed(stream.config.tags, plan.copy_id) is not None
+    return None if complete else stream
 
 
 def mend(plan: StreamPlan, copy_journal: CopyJournal, digest: str, store: Store) -> None:

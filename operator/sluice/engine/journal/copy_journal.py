@@ -63,24 +63,26 @@ class CopyJournal(Log):
     def begin(self, plan: StreamPlan) -> StreamPlan:
         """Record the plan, unless another driver has recorded one. Return the plan that holds.
 
+        The journal must have been loaded directly before.
+
         Raises:
             PlanTooLarge: the plan is longer than a record can be.
             StoreBusy: the copy was aborted too often within minutes.
         """
-        if self.load() is None:
+        if self.loaded is None:
+            record = journal.plan_record(plan)
+            if len(journal.frame(record)) > MAX_RECORD:
+                raise PlanTooLarge(
+                    f"the plan for {plan.target} is too large to be written down",
+                    field="spec.source.stream",
+                    remedy="This version copies no stream of so many segments; nothing was made.",
+                )
             self._make()
-        record = journal.frame(journal.plan_record(plan))
-        if len(record) > MAX_RECORD:
-            raise PlanTooLarge(
-                f"the plan for {plan.target} is too large to be written down",
-                field="spec.source.stream",
-                remedy="This version copies no stream of so many segments; nothing was made.",
-            )
-        self._store.append_at(self.name, 0, record)
-        recorded = self.load()
-        self._drop_rivals()
+            self._append([record])
+            self.load()
+            self._drop_rivals()
         # If the journal is gone again, the copy was finished or aborted: the next look tells which.
-        return plan if recorded is None else recorded.plan
+        return plan if self.loaded is None else self.loaded.plan
 
     def write(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records, behind those that another driver may write at the same time.

@@ -126,10 +126,12 @@ class Log(Trail):
         self._store = store
         self._first: bytes | None = None
         self._length = 0
+        self._count = 0
 
     def is_there(self) -> bool:
         """Tell whether there is a log, maybe an empty one."""
-        return any(self._store.infos(self._names))
+        known = self._length > 0 and any(self._store.infos([self.name]))
+        return known or any(self._store.infos(self._names))
 
     def discard(self) -> None:
         """Delete the log, whatever is in it."""
@@ -141,9 +143,12 @@ class Log(Trail):
         return deleted
 
     def _read_on(self) -> None:
-        there = self._there()
-        name = self._chosen(there)
-        info = there.get(name)
+        info = self._own()
+        name = self.name
+        if info is None:
+            there = self._there(self._names)
+            name = self._chosen(there)
+            info = there.get(name)
         if info is None or name != self.name or info.length < self._length:
             self._reset()
         self.name = name
@@ -156,13 +161,24 @@ class Log(Trail):
                 self._reset()
                 raise
 
-    def _there(self) -> dict[str, SegmentInfo]:
-        """Return the segments that exist under the log's names, in the order of the names.
+    def _own(self) -> SegmentInfo | None:
+        """Return the segment of the log that was read; None if all names have to be searched.
+
+        A log with more than its first record is the log as long as it exists (see `_chosen`), so
+        the other names need not be searched. Before that it may have to give way.
+        """
+        if self._count < 2:  # noqa: PLR2004 - one more than the first
+            return None
+        info = self._there([self.name]).get(self.name)
+        return None if info is None or info.length < self._length else info
+
+    def _there(self, names: Sequence[str]) -> dict[str, SegmentInfo]:
+        """Return the segments that exist under these names, in the order of the names.
 
         Raises:
             JournalDamaged: a segment is longer than a log gets; it is not read.
         """
-        infos = zip(self._names, self._store.infos(self._names), strict=True)
+        infos = zip(names, self._store.infos(names), strict=True)
         there = {name: info for name, info in infos if info is not None}
         for name, info in there.items():
             if info.length > MOST_LOG:
@@ -210,7 +226,7 @@ class Log(Trail):
 
         The driver that began such a log finds out by its next record, and has done nothing before.
         """
-        there = self._there()
+        there = self._there(self._names)
         for name, info in there.items():
             if name != self.name and info.length and self._records_of(name, info) == 1:
                 self._store.delete(name, length=info.length)
@@ -240,7 +256,7 @@ class Log(Trail):
 
     def _make(self) -> None:
         """Make the log's segment under the first name that the store accepts, if there is none."""
-        if there := self._there():
+        if there := self._there(self._names):
             self.name = self._chosen(there)
             return
         for name in self._names:
@@ -258,8 +274,9 @@ class Log(Trail):
         for record in records:
             if self._first is None:
                 self._first = hashlib.sha256(journal.frame(record)).digest()
+            self._count += 1
             yield record
 
     def _reset(self) -> None:
-        self._first, self._length = None, 0
+        self._first, self._length, self._count = None, 0, 0
         self._forget()

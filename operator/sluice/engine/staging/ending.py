@@ -69,8 +69,13 @@ class Ending(Protocol):
         """Decide the next step. Raises as `next_step` does."""
         ...
 
-    def perform(self, step: Step) -> None:
-        """Carry out a step that moves no bytes."""
+    def perform(self, step: Step) -> bool:
+        """Carry out a step that moves no bytes.
+
+        Returns:
+            Whether the effect is known: for `core.copy.effects`, which decides what follows from
+            it. False if another driver may have done a part of the step.
+        """
         ...
 
     def let_go(self) -> None:

@@ -7,8 +7,10 @@ read before attributes: if a segment is gone, it was merged, and the attribute s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sluice.core.copy.effects import is_as_known
 from sluice.core.copy.next_step import generation_of, is_behind
 from sluice.core.copy.observed import Observed, SeenSource, SeenStaging, SeenTarget
 from sluice.core.values import identity
@@ -124,21 +126,41 @@ def observe(
         and _has_moved_on(journal, copy_journal, seen_target, segments)
     ):
         return observe(plan, copy_journal, stores, target, tries=tries - 1)
-    sources = None
-    if any(
+    return with_sources(Observed(journal, seen_target, segments), plan, stores)
+
+
+def observe_known(
+    known: Observed, plan: StreamPlan, copy_journal: CopyJournal, stores: Sequence[Source]
+) -> Observed | None:
+    """Complete what a driver knows of a copy from its own steps: look at the journal and sources.
+
+    A copy that is complete or aborted has no journal. So if the journal is as it was, the copy goes
+    on, and no driver has amended its plan.
+
+    Args:
+        known: what the stores hold after this driver's last step, but for the sources.
+        plan: the plan with its amendments.
+        copy_journal: its journal, as this driver has read and written it.
+        stores: the stores of the sources.
+
+    Returns:
+        None if the journal is another one, or tells of what another driver did.
+    """
+    if not (copy_journal.is_same() and is_as_known(copy_journal.loaded, known.journal)):
+        return None
+    return with_sources(replace(known, journal=copy_journal.loaded), plan, stores)
+
+
+def with_sources(seen: Observed, plan: StreamPlan, stores: Sequence[Source]) -> Observed:
+    """Add the sources to an observation, if bytes may have to be read from them."""
+    if not any(
         state.published is None and state.verified != segment.length and segment.length
-        for state, segment in zip(segments, plan.segments, strict=False)
+        for state, segment in zip(seen.segments, plan.segments, strict=False)
     ):
-        sources = observe_sources(plan, stores)
+        return seen
+    sources = observe_sources(plan, stores)
     renewed, outrun = missing_sources(plan, sources, stores)
-    return Observed(
-        journal=journal,
-        target=seen_target,
-        segments=segments,
-        sources=sources,
-        renewed=renewed,
-        outrun=outrun,
-    )
+    return replace(seen, sources=sources, renewed=renewed, outrun=outrun)
 
 
 def _has_moved_on(

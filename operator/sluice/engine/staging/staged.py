@@ -107,11 +107,14 @@ class Staged:
             CompareAndSet(identity.verified_attribute(self._plan.copy_id), None, length),
         )
 
-    def publish(self, index: int, events: int) -> None:
+    def publish(self, index: int, events: int) -> bool:
         """Merge a staged segment into the target's segment, or mark one without bytes as done.
 
         The condition on the publish attribute lets this happen only once. An abort sets the same
         attribute, so only one of the two succeeds.
+
+        Returns:
+            Whether this call did it. False only for a segment without bytes.
         """
         plan = self._plan
         segment = plan.segments[index]
@@ -128,8 +131,8 @@ class Staged:
         if segment.length == 0:
             for attribute, value in notes:
                 self._target.set_attribute(target, CompareAndSet(attribute, None, value))
-            self._target.set_attribute(target, condition)
-            return
+            return self._target.set_attribute(target, condition)
         name = self.name(index, 0)
         self._target.seal(name)
         self._target.merge(target, name, condition, events=events, notes=notes)
+        return True

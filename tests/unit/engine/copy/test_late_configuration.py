@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.core.copy.steps import FixSegmentCount, Scale, Step
+from sluice.core.copy.steps import ConfigureTarget, Done, FixSegmentCount, Scale, Shape, Step
 from sluice.core.values import identity
 from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.report import Outcome
@@ -39,3 +39,40 @@ def test_what_a_late_change_takes_from_a_whole_target_is_given_back(kind: type[S
     late.perform(step)
     assert [identity.completed(config.tags, COPY) for config in whole] == [late.digest()]
     assert [world.streams[TARGET].config] == whole
+
+
+@pytest.mark.parametrize("kind", [Shape, Scale, FixSegmentCount])
+def test_a_stream_in_the_place_of_the_target_is_left_as_it_is(kind: type[Step]) -> None:
+    """A driver that is about to scale its target finds another client's stream of that name."""
+    world = World()
+    put_scaled_source(world, [[21, 14], [30, 22, 31]], MERGED)
+    store = ModelStore(world)
+    late = StreamCopyWork(split(planned(store)), 0, [store], store)
+    late.plan = late.journal.begin(late.plan)
+    step = go(late, world, kind)
+    store.seal_stream(TARGET)
+    store.delete_stream(TARGET)
+    store.create_stream(TARGET, CONFIG)
+    segments = world.streams[TARGET].segments
+    late.perform(step)
+    stream = world.streams[TARGET]
+    assert (stream.config, stream.segments) == (CONFIG, segments)
+
+
+def test_a_mark_that_a_late_change_takes_away_is_set_again() -> None:
+    """A driver that has set the mark of such a target looks at it before the journal is deleted."""
+    world = World()
+    put_scaled_source(world, [[21, 14], [30, 22, 31]], MERGED)
+    store = ModelStore(world)
+    late = StreamCopyWork(split(planned(store)), 0, [store], store)
+    late.plan = late.journal.begin(late.plan)
+    step = go(late, world, FixSegmentCount)
+    copy = StreamCopyWork(late.plan, 0, [store], store)
+    assert copy.begin(permit=None) is None
+    copy.perform(go(copy, world, ConfigureTarget))
+    at_rest = world.streams[TARGET].config.model_copy(update={"tags": identity.owner_tags(COPY)})
+    assert isinstance(step, FixSegmentCount)
+    store.update_stream(TARGET, at_rest)  # the late call of that step
+    assert isinstance(copy.look(), ConfigureTarget)
+    assert isinstance(go(copy, world), Done)
+    assert identity.completed(world.streams[TARGET].config.tags, COPY) is not None

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from sluice.core.copy.steps import Open, WriteReceipt
+from sluice.core.copy.steps import DeleteJournal, Done, Open, WriteReceipt
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.planning import resolve
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import JournalDamaged
 from support.engine.appends import APPEND, appended, driven, put_target, run_append
 from support.engine.plans import COPY, SOURCE, TARGET
-from support.engine.sources import ManualClock, put_source
+from support.engine.sources import REQUEST, ManualClock, begun, go, put_source
 from support.model import ModelStore, World
+
+if TYPE_CHECKING:
+    from sluice.core.copy.planner import CopyRequest
 
 
 @pytest.mark.parametrize("what", ["the segment", "the plan as well"])
@@ -46,6 +51,21 @@ def test_a_journal_that_is_made_late_hides_none(what: str, place: str) -> None:
     ended = [run_append(APPEND, store, ManualClock()) for _ in range(3)]
     assert ended[-1] == "complete before", ended
     assert appended(world, contents) == [1]
+
+
+@pytest.mark.parametrize("request_", [REQUEST, APPEND], ids=["a new target", "an append"])
+def test_a_journal_that_is_begun_at_the_very_end_is_deleted(request_: CopyRequest) -> None:
+    """A driver that has deleted its own journal still looks for another one."""
+    world = World()
+    put_source(world, [40, 40])
+    if request_.append:
+        put_target(world, 2)
+    copy = begun(world, request_)
+    copy.perform(go(copy, world, DeleteJournal))
+    CopyJournal(ModelStore(world), COPY, TARGET).begin(copy.plan)
+    assert isinstance(copy.look(), DeleteJournal)
+    assert isinstance(go(copy, world), Done)
+    assert not CopyJournal(ModelStore(world), COPY, TARGET).is_there()
 
 
 def test_of_two_journals_that_were_begun_at_once_all_go_by_one() -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sluice.core.copy import journal
 from sluice.core.copy.next_step import next_step
-from sluice.core.copy.steps import Bind, MakeTarget
+from sluice.core.copy.observed import Observed
+from sluice.core.copy.steps import Bind, MakeTarget, Stage
 from sluice.engine.journal.copy_journal import CopyJournal
-from sluice.engine.staging.observe import observe
+from sluice.engine.staging.observe import observe, observe_known
+from support.engine.appends import APPEND, put_target
 from support.engine.plans import COPY, TARGET
-from support.engine.sources import drive, planned, put_source
+from support.engine.sources import begun, drive, go, planned, put_source
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
@@ -55,3 +58,55 @@ def test_a_target_made_meanwhile_is_not_taken_for_one_that_was_deleted() -> None
     assert seen.journal is not None
     assert seen.journal.target == seen.target.segments
     next_step(plan, seen)
+
+
+def staged(world: World) -> tuple[StreamCopyWork, Observed]:
+    """An append whose next step is Stage, and what its driver knows."""
+    put_source(world, [40, 40], [9])
+    put_target(world, 2)
+    copy = begun(world, APPEND)
+    go(copy, world, Stage)
+    return copy, Observed(copy.journal.loaded, None)
+
+
+def test_a_copy_whose_journal_only_got_digests_is_as_known() -> None:
+    """Another driver that stages the same bytes records their digests."""
+    world = World()
+    copy, known = staged(world)
+    other = CopyJournal(ModelStore(world), COPY, TARGET)
+    other.load()
+    other.write([journal.digest_record(0, 0, [b"d" * 32])])
+    seen = observe_known(known, copy.plan, copy.journal, copy.sources)
+    assert seen is not None
+    assert seen.journal == other.loaded != known.journal
+
+
+def test_a_copy_whose_journal_tells_of_a_restart_is_not_as_known() -> None:
+    """Another driver has restarted a segment from offset 20 on."""
+    world = World()
+    copy, known = staged(world)
+    other = CopyJournal(ModelStore(world), COPY, TARGET)
+    other.load()
+    other.write([journal.amend_record(0, copy.plan.segments[0].edition, 20)])
+    assert observe_known(known, copy.plan, copy.journal, copy.sources) is None
+
+
+def test_a_copy_that_was_begun_again_is_not_as_known() -> None:
+    """Its journal has the same records as that of the aborted run, under another name."""
+    world = World()
+    copy, known = staged(world)
+    other = CopyJournal(ModelStore(world), COPY, TARGET)
+    other.load()
+    other.delete()
+    again = begun(world, APPEND)
+    go(again, world, Stage)
+    assert again.journal.loaded == known.journal
+    assert observe_known(known, copy.plan, copy.journal, copy.sources) is None
+
+
+def test_a_copy_without_a_journal_is_not_as_known() -> None:
+    """It is complete, or was aborted."""
+    world = World()
+    copy, known = staged(world)
+    ModelStore(world).delete(copy.journal.name)
+    assert observe_known(known, copy.plan, copy.journal, copy.sources) is None

@@ -1,0 +1,46 @@
+"""What follows from a step whose effect is known, and what does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.core.copy import effects
+from sluice.core.copy.append_progress import Opened, Roll
+from sluice.core.copy.journal import Journal
+from sluice.core.copy.observed import Observed, SeenStaging
+from sluice.core.copy.steps import MakeTarget, Publish, Seal, Stage, Transfer, Verify
+from support.engine.plans import segment_plan, stream_plan
+
+PLAN = stream_plan(segment_plan(100))
+NOTHING = SeenStaging((None,), stitched=None, verified=None, published=None, target=None)
+STAGE = Stage(((0, PLAN.segments[0].parts[0]),))
+
+
+def test_staging_that_was_made_is_empty() -> None:
+    """Its driver goes on with the transfer."""
+    journal = Journal(PLAN, (0,))
+    known = effects.after(STAGE, Observed(journal, None, (NOTHING,)), PLAN, journal, "")
+    assert known is not None
+    (info,) = known.segments[0].parts
+    assert info is not None
+    assert info.length == 0
+
+
+@pytest.mark.parametrize("roll", [Roll(attempt=1), Roll(aborted=True), Roll(decided=True)])
+def test_a_step_of_a_copy_that_another_driver_has_changed_is_not_known(roll: Roll) -> None:
+    """Its driver has read a record of that when it wrote its own."""
+    seen = Observed(Journal(PLAN, (0,)), None, (NOTHING,))
+    assert effects.after(STAGE, seen, PLAN, Journal(PLAN, (0,), roll=roll), "") is None
+
+
+def test_open_transactions_are_looked_at_after_each_step() -> None:
+    """Each look renews their leases."""
+    journal = Journal(PLAN, (0,), roll=Roll(transactions={0: Opened("ab", (0,))}))
+    assert effects.after(STAGE, Observed(journal, None, (NOTHING,)), PLAN, journal, "") is None
+
+
+def test_nothing_is_published_without_a_look() -> None:
+    """Nor is a target sealed, or made a second time."""
+    for step in (STAGE, Transfer(()), Verify((0,)), Publish((0,))):
+        for following in (Publish((0,)), Seal(), MakeTarget()):
+            assert not effects.follows(step, following)

@@ -1,0 +1,281 @@
+"""A copy to a new target that is disturbed at any call of its driver.
+
+A driver leaves out looks between steps whose effect it knows. All the same, the copy is exact, or
+ends with an error that says why, and streams of other clients stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core.values.model import Scaling, StreamConfig
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.report import Outcome
+from sluice.errors import AbortRefused, SluiceError
+from support.engine.actors import Actor
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import REQUEST, events_of, put_source
+from support.model import Fate, ModelStore, segment_name
+from support.search import searches, some
+from unit.engine.copy.test_protocol_machine import Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PARTS = "two segments, one of them in parts"
+SCALED = "a source that was scaled to fewer segments"
+EMPTY = "an empty source"
+SEALED = "a target that is sealed"
+SHAPES = {
+    PARTS: ([[9, 30], [20]], [], False),
+    SCALED: ([[9], [20], [17]], [("split", 0), ("merge", 0), ("merge", 0)], False),
+    EMPTY: ([[], []], [], False),
+    SEALED: ([[9], [20]], [], True),
+}
+DONE = (Outcome.COPIED, Outcome.ALREADY_COMPLETE, "complete before")
+GONE = ("TargetReplaced", "CopyAborted", "StreamNotFound")
+FOREIGN = StreamConfig(scaling=Scaling(min_segments=1), tags=("team=c",))
+EVENT = events_of([20], seed=999)
+
+
+def _machine(shape: str) -> Protocol:
+    """Two drivers that have not made a call yet."""
+    shapes, moves, seal = SHAPES[shape]
+    machine = Protocol()
+    machine.source(shapes=shapes, moves=moves, divided=True, told=None, seal=seal)
+    return machine
+
+
+def _finish(machine: Protocol, actor: Actor) -> object:
+    """An actor runs to its end; gives its result."""
+    while actor.alive:
+        machine.step(actor)
+    assert actor.error is None
+    return actor.result
+
+
+def _abort(machine: Protocol) -> None:
+    """The copy is aborted, unless that is too late."""
+    machine.aborted = True
+
+    def body(store: ModelStore, _: Actor) -> object:
+        try:
+            return abort(REQUEST.copy_id, TARGET, store)
+        except AbortRefused:
+            return "refused"
+
+    actor = Actor("abort", machine.world, body)
+    while actor.alive:
+        actor.move()
+    assert actor.error is None
+
+
+def _nothing_staged_is_left(machine: Protocol) -> None:
+    staged = machine.world.staging()
+    assert not any(machine.world.segments[name].data for name in staged), machine.world.history
+
+
+def _killed(machine: Protocol, held: Actor) -> None:
+    """It dies, and another driver goes on."""
+    held.kill()
+    assert _finish(machine, machine.alive[1]) in DONE
+    machine.teardown()
+
+
+def _overtaken(machine: Protocol, held: Actor) -> None:
+    """Another driver does all of it, and then it goes on where it was."""
+    assert _finish(machine, machine.alive[1]) in DONE
+    assert _finish(machine, held) in DONE
+    _nothing_staged_is_left(machine)
+    machine.teardown()
+
+
+def _passed(machine: Protocol, held: Actor) -> None:
+    """Another driver goes on until it merges, and waits there until the first one is done."""
+    other = machine.alive[1]
+    while other.alive and not other.pending.startswith(("merge out/t/0 ", "update_stream")):
+        machine.step(other)
+    assert _finish(machine, held) in DONE
+    assert _finish(machine, other) in DONE
+    _nothing_staged_is_left(machine)
+    machine.teardown()
+
+
+def _passed_by_little(machine: Protocol, held: Actor) -> None:
+    """Another driver stages some bytes, and waits there until the first one is done."""
+    other = machine.alive[1]
+    while other.alive and not other.pending.startswith("append "):
+        machine.step(other)
+    assert _finish(machine, held) in DONE
+    assert _finish(machine, other) in DONE
+    _nothing_staged_is_left(machine)
+    machine.teardown()
+
+
+def _reply_lost(machine: Protocol, held: Actor) -> None:
+    """Its call is done, and it does not hear of that."""
+    held.move(Fate.REPLY_LOST)
+    if held.alive or held.error is None:
+        assert _finish(machine, held) in DONE
+    machine.teardown()
+
+
+def _aborted(machine: Protocol, held: Actor) -> None:
+    """The copy is aborted, unless that is too late; then it goes on where it was."""
+    _abort(machine)
+    assert _finish(machine, held) in (*DONE, *GONE)
+    machine.teardown()
+
+
+def _begun_again(machine: Protocol, held: Actor) -> None:
+    """The copy is aborted and another driver begins it again, then it goes on where it was."""
+    _abort(machine)
+    other = machine.alive[1]
+    while other.alive and not other.pending.startswith(("append ", "merge", "update_stream")):
+        machine.step(other)
+    assert _finish(machine, held) in (*DONE, *GONE)
+    assert _finish(machine, other) in (*DONE, *GONE)
+    machine.teardown()
+
+
+def _deleted(machine: Protocol, held: Actor) -> None:
+    """Another client deletes the target. The driver reports that, unless it was whole before."""
+    was_whole = machine.is_whole()
+    there = _delete(machine)
+    ended = _run(held)
+    assert ended in (*GONE, *DONE) if there else DONE, ended
+    if ended in DONE and not was_whole:
+        assert machine.is_whole()  # it was made again, since nothing was recorded of it
+        machine.assert_whole()
+
+
+def _replaced(machine: Protocol, held: Actor) -> None:
+    """Another client makes a stream in the target's place. It stays as it is.
+
+    This is not so directly before a call that changes a stream by its name: stores have no
+    condition for that.
+    """
+    was_whole = machine.is_whole()
+    there = _delete(machine)
+    ModelStore(machine.world).create_stream(TARGET, FOREIGN)
+    last = held.pending.startswith(("update_stream", "seal_stream", "truncate_stream"))
+    ended = _run(held)
+    assert ended in (*GONE, "TargetExists", *(DONE if was_whole or last else ())), ended
+    assert there or ended == "TargetExists"
+    if not last:
+        stream = machine.world.streams[TARGET]
+        assert (stream.config, stream.sealed) == (FOREIGN, False), machine.world.history
+        assert machine.world.bytes_of(TARGET) == [b""]
+
+
+def _written(machine: Protocol, held: Actor) -> None:
+    """Another client writes to the target: the copy refuses that, or is whole beside the event."""
+    stream = machine.world.streams.get(TARGET)
+    if stream is None or stream.sealed:
+        return
+    name = segment_name(TARGET, stream.segments[0].id)
+    machine.world.segments[name].data += EVENT
+    ended = _run(held)
+    assert ended in (*DONE, "TargetReplaced"), ended
+    if ended in DONE:
+        found = machine.world.bytes_of(TARGET)
+        there = [sum(data.count(one) for data in found) for one in machine.contents if one]
+        assert there == [1] * len(there)
+        assert sum(map(len, found)) == sum(map(len, machine.contents)) + len(EVENT)
+
+
+def _scaled(machine: Protocol, held: Actor) -> None:
+    """Another client scales the target: the copy refuses that, or was whole by then."""
+    stream = machine.world.streams.get(TARGET)
+    if stream is None or stream.sealed:
+        return
+    machine.world.scale(TARGET, len(stream.segments) + 1)
+    ended = _run(held)
+    assert ended in (*DONE, "TargetReplaced"), ended
+    if ended in DONE:
+        found = [data for data in machine.world.bytes_of(TARGET) if data]
+        assert found == [data for data in machine.contents if data]
+
+
+def _source_deleted(machine: Protocol, held: Actor) -> None:
+    """Another client deletes the source: the driver reports that, or has all bytes."""
+    store = ModelStore(machine.world)
+    store.seal_stream(SOURCE)
+    store.delete_stream(SOURCE)
+    ended = _run(held)
+    assert ended in (*DONE, "SourceNotFound", "SourceReplaced"), ended
+    if ended in DONE:
+        machine.assert_whole()
+
+
+def _source_made_again(machine: Protocol, held: Actor) -> None:
+    """Another client makes the source anew, with other bytes: the copy is of one of the two."""
+    store = ModelStore(machine.world)
+    known = machine.contents
+    store.seal_stream(SOURCE)
+    store.delete_stream(SOURCE)
+    put_source(machine.world, [30, 30, 30], [30, 30, 30], seed=77)
+    other = machine.world.bytes_of(SOURCE)
+    ended = _run(held)
+    assert ended in (*DONE, "SourceReplaced", "IntegrityError"), ended
+    if ended in DONE:
+        assert machine.world.bytes_of(TARGET) in (known, other)
+
+
+EVENTS = {
+    "killed": _killed,
+    "overtaken": _overtaken,
+    "passed": _passed,
+    "passed by little": _passed_by_little,
+    "reply lost": _reply_lost,
+    "aborted": _aborted,
+    "begun again": _begun_again,
+    "deleted": _deleted,
+    "replaced": _replaced,
+    "written": _written,
+    "scaled": _scaled,
+    "source deleted": _source_deleted,
+    "source made again": _source_made_again,
+}
+
+
+def _run(actor: Actor) -> object:
+    """An actor runs to its end, in a world that another client has changed."""
+    while actor.alive:
+        actor.move()
+    if actor.error is None:
+        return actor.result
+    assert isinstance(actor.error, SluiceError)
+    return actor.error.reason
+
+
+def _delete(machine: Protocol) -> bool:
+    """Delete the target; gives whether there was one."""
+    store = ModelStore(machine.world)
+    if TARGET not in machine.world.streams:
+        return False
+    store.seal_stream(TARGET)
+    return store.delete_stream(TARGET)
+
+
+@searches
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
+def test_whatever_happens_at_whichever_call_the_copy_is_exact_or_refused(
+    shape: str, event: Callable[[Protocol, Actor], None]
+) -> None:
+    """Each event comes before each call in turn; a far search takes all calls."""
+    calls = 0
+    while True:
+        machine = _machine(shape)
+        held = machine.alive[0]
+        for _ in range(calls):
+            if held.alive:
+                machine.step(held)
+        if not held.alive:
+            break
+        event(machine, held)
+        calls += some(5)
+    assert calls > 30
