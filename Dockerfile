@@ -56,7 +56,8 @@ COPY operator/sluice/errors /opt/sluice/app/sluice/errors
 COPY operator/sluice/pipelines/__init__.py /opt/sluice/app/sluice/pipelines/
 COPY operator/sluice/pipelines/spark/__init__.py operator/sluice/pipelines/spark/application.py \
      operator/sluice/pipelines/spark/executor.py operator/sluice/pipelines/spark/java.py \
-     operator/sluice/pipelines/spark/jvm.py operator/sluice/pipelines/spark/sparkconf.py \
+     operator/sluice/pipelines/spark/jvm.py operator/sluice/pipelines/spark/lost.py \
+     operator/sluice/pipelines/spark/sparkconf.py \
      operator/sluice/pipelines/spark/log4j2.properties /opt/sluice/app/sluice/pipelines/spark/
 RUN /opt/sluice/bin/python train.py /opt/sluice/lib/spark.jsa
 

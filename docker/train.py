@@ -149,6 +149,10 @@ class Api(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+# The daemon of Sluice's own imports all of Sluice, which is not here.
+PLAIN = {"spark.python.daemon.module": "pyspark.daemon"}
+
+
 def job(context: Any, tasks: int) -> None:
     """A job such as a round is."""
     for _ in range(2):
@@ -160,7 +164,7 @@ def job(context: Any, tasks: int) -> None:
 def train_local(lists: Lists) -> None:
     """A job in one process."""
     os.environ.update(lists.environment())
-    with Application(sparkconf.local(2), jvm=OrderlyJvm) as application:
+    with Application(sparkconf.local(2) | PLAIN, jvm=OrderlyJvm) as application:
         job(application.start(), 2)
 
 
@@ -179,7 +183,7 @@ def train_executors(lists: Lists, folder: Path) -> None:
         )
         os.environ.update(lists.environment())
         here = {"spark.master": f"k8s://http://127.0.0.1:{server.server_port}"}
-        configuration = sparkconf.kubernetes(executors) | here
+        configuration = sparkconf.kubernetes(executors) | PLAIN | here
         with Application(configuration, jvm=OrderlyJvm) as application:
             job(application.start(), 1)  # waits for the executor
         for executor in Api.executors:

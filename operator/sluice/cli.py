@@ -7,19 +7,58 @@ the plan says, 130 interrupted, 143 told to stop. With several copies in a file 
 
 from __future__ import annotations
 
+import gc
 import sys
+from importlib import import_module
+from typing import Final
 
 import click
 
-from sluice import __version__, console, logs
-from sluice.commands import archives, copying, pods, positions, status, streams, uninstall, verify
+from sluice import __version__, logs
 from sluice.commands.shared import EXIT_CODES
 from sluice.core.events import framing
 from sluice.errors import SluiceError
 from sluice.pipelines.driver.stopping import Terminated
 
+COMMANDS: Final = {
+    "abort": "copying",
+    "archive": "archives",
+    "drain": "uninstall",
+    "driver": "pods",
+    "operator": "pods",
+    "plan": "copying",
+    "position": "positions",
+    "run": "copying",
+    "status": "status",
+    "streams": "streams",
+    "verify": "verify",
+}
+"""The module of `sluice.commands` in which each command stands, as a function of its name."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=__doc__)
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are called: each needs little of Sluice."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command. None if there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        # An import leaves no garbage, and what it makes stays. So the collector need not look.
+        gc.disable()
+        try:
+            module = import_module(f"sluice.commands.{COMMANDS[cmd_name]}")
+        finally:
+            gc.freeze()
+            gc.enable()
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=__doc__)
 @click.version_option(
     __version__,
     prog_name="sluice",
@@ -38,27 +77,13 @@ def cli(*, log_level: str, log_json: bool) -> None:
     logs.configure(log_level, as_json=log_json)
 
 
-for command in (
-    copying.plan,
-    copying.run,
-    copying.abort,
-    positions.position,
-    verify.verify,
-    archives.archive,
-    status.status,
-    streams.streams,
-    uninstall.drain,
-    pods.driver,
-    pods.operator,
-):
-    cli.add_command(command)
-
-
 def main() -> None:
     """Run the command line; errors of the tree become a message and an exit code."""
     try:
         cli(standalone_mode=False)
     except SluiceError as error:
+        from sluice import console  # noqa: PLC0415 - slow, and needed for messages only
+
         console.show_error(error)
         sys.exit(EXIT_CODES[error.category])
     except click.ClickException as error:
@@ -67,5 +92,7 @@ def main() -> None:
     except Terminated:
         sys.exit(143)
     except (KeyboardInterrupt, click.Abort):
+        from sluice import console  # noqa: PLC0415 - as above
+
         console.err.print("Interrupted. What is staged is kept: run again to go on.")
         sys.exit(130)

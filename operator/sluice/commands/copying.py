@@ -37,7 +37,8 @@ from sluice.errors import InfrastructureError, InvalidSpec, SluiceError
 from sluice.pipelines.programs.jobs import all_jobs
 from sluice.pipelines.programs.run import Tasks, run_plan
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.spark.application import SparkLost, local_spark
+from sluice.pipelines.spark.application import local_spark
+from sluice.pipelines.spark.lost import SparkLost
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

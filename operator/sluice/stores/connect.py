@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
     from sluice.stores.base import Store, Told
+    from sluice.stores.pravega.store import PravegaStore
 
 
 def connect(
@@ -48,16 +49,27 @@ def connect(
     return opened(address, settings, credentials, told)
 
 
+def preload() -> None:
+    """Import the clients of live stores, for a process that is forked before it uses them."""
+    _import_pravega()
+    from sluice.stores.pravega.controller import controller  # noqa: F401, PLC0415
+
+
 def _pravega(
     address: StoreAddress, settings: Settings, credentials: Credentials | None, told: Told | None
 ) -> Store:
+    store = _import_pravega()
+    return store(address.uri, credentials=credentials, timeouts=settings.timeouts, told=told)
+
+
+def _import_pravega() -> type[PravegaStore]:
     # gRPC's own handling of fork() can crash a child that is about to become another
     # program, such as Spark's JVM. So it is off unless the environment sets it.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     # Imported here so that a process pays for, and knows, only the backends it uses.
     from sluice.stores.pravega.store import PravegaStore  # noqa: PLC0415
 
-    return PravegaStore(address.uri, credentials=credentials, timeouts=settings.timeouts, told=told)
+    return PravegaStore
 
 
 _OPENERS: Final[dict[BackendName, Callable[..., Store]]] = {"pravega": _pravega}

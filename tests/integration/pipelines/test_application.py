@@ -18,7 +18,8 @@ from sluice.config import Settings
 from sluice.core.values.model import StoreAddress
 from sluice.errors import InfrastructureError
 from sluice.pipelines.spark import java, sparkconf
-from sluice.pipelines.spark.application import Application, SparkLost, local_spark
+from sluice.pipelines.spark.application import Application, local_spark
+from sluice.pipelines.spark.lost import SparkLost
 from sluice.pipelines.spark.tasks import SparkExecutor
 
 ADDRESS = StoreAddress(uri="tcp://127.0.0.1:1")

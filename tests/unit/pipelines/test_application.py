@@ -1,6 +1,6 @@
 import pytest
 
-from sluice.pipelines.spark.application import first_line
+from sluice.pipelines.spark.lost import first_line
 
 PYTHON = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed 4 times

@@ -19,7 +19,11 @@ class ApiModel(BaseModel):
     """A part of a resource: camelCase in YAML, unknown fields refused, immutable."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, validate_by_name=False
+        alias_generator=to_camel,
+        defer_build=True,  # see Frozen
+        extra="forbid",
+        frozen=True,
+        validate_by_name=False,
     )
 
 

@@ -27,6 +27,7 @@ from pydantic.alias_generators import to_camel
 
 from sluice.api.fields.common import ObjectName
 from sluice.api.fields.rules import following
+from sluice.api.fields.texts import Reason, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,15 +40,6 @@ MOST_GAPS: Final = 100
 
 MOST_TOKEN: Final = 512
 """Characters of the annotation sluice.dev/requestedAt that count."""
-
-_CUT = "..."
-
-
-def cut(most: int, value: Any) -> Any:
-    """Cut a text to at most `most` characters; a text that was cut ends in dots."""
-    if isinstance(value, str) and len(value) > most:
-        return value[: most - len(_CUT)] + _CUT
-    return value
 
 
 def _first(most: int, value: Any) -> Any:
@@ -76,11 +68,6 @@ Time = Annotated[
     PlainSerializer(lambda value: value.strftime("%Y-%m-%dT%H:%M:%SZ"), return_type=str),
 ]
 """A point in time, to the second, in UTC."""
-
-Reason = Annotated[
-    str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
-]
-"""One CamelCase word of the catalogue."""
 
 Count = Annotated[int, Field(ge=0, le=1 << 62)]
 """A number of things. The bound is one that JSON's numbers hold exactly."""
@@ -114,6 +101,7 @@ class StatusModel(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel,
         extra="ignore",
+        defer_build=True,  # see Frozen
         frozen=True,
         validate_by_alias=True,
         validate_by_name=True,

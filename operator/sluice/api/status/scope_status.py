@@ -8,18 +8,17 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from sluice.api.fields.rules import following
+from sluice.api.fields.texts import Reason, cut
 from sluice.api.status.common import (
     CopyingStatus,
     Count,
     Name,
     Number,
     ObjectRef,
-    Reason,
     ShortText,
     StatusModel,
     Text,
     Time,
-    cut,
     head,
 )
 

@@ -29,6 +29,8 @@ class Frozen(BaseModel):
     """An immutable value that refuses unknown fields; camelCase in JSON."""
 
     model_config = ConfigDict(
+        # Validators are built when they are first used: a process uses few of all models.
+        defer_build=True,
         frozen=True,
         extra="forbid",
         alias_generator=to_camel,

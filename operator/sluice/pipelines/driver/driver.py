@@ -25,7 +25,6 @@ from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import Outcome
 from sluice.engine.scope.report import ScopeReport
-from sluice.engine.workloads.choice import workload_of
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines.driver import termination
 from sluice.pipelines.driver.controls import Controls, read_retention
@@ -36,7 +35,6 @@ from sluice.pipelines.programs.run import Tasks, needs_spark, run_plan
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark import sparkconf
 from sluice.pipelines.spark.application import Application
-from sluice.pipelines.spark.kubernetes import Crew, own_pod, read_template
 from sluice.pipelines.spark.sparkconf import Executors
 
 if TYPE_CHECKING:
@@ -49,7 +47,9 @@ if TYPE_CHECKING:
     from sluice.core.archive.recorded import Recorded
     from sluice.core.workloads.plan import Plan
     from sluice.engine.rounds.limits import Limits
+    from sluice.engine.workloads.workload import Workload
     from sluice.pipelines.programs.run import Report
+    from sluice.pipelines.spark.kubernetes import Crew
 
 _log = structlog.get_logger()
 
@@ -141,7 +141,7 @@ def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, 
             if plan is not None:
                 trouble = _carry_out(plan, options, settings, stores)
             if trouble is None and isinstance(wanted, Unplanned):
-                told = workload_of(wanted.request).tell(stores.place(wanted.target))
+                told = _workload(wanted).tell(stores.place(wanted.target))
     except SluiceError as error:
         trouble = Trouble.of(error)
     if trouble is not None:
@@ -153,8 +153,16 @@ def _planned(wanted: Unplanned, stores: Stores) -> Plan | None:
     """Plan the request that the operator could not plan. Return None if nothing is left to do."""
     sources = [(address, stores.place(address)) for address in wanted.sources]
     target = (wanted.target, stores.place(wanted.target))
-    plan: Plan | None = workload_of(wanted.request).plan(sources, target, run=wanted.run).plan
+    plan: Plan | None = _workload(wanted).plan(sources, target, run=wanted.run).plan
     return plan
+
+
+def _workload(wanted: Unplanned) -> Workload:
+    """Return the workload that this driver has to plan."""
+    # Imported here: nearly all drivers get a plan, and need no code that plans.
+    from sluice.engine.workloads.choice import workload_of  # noqa: PLC0415
+
+    return workload_of(wanted.request)
 
 
 def _carry_out(
@@ -228,6 +236,8 @@ class _Application:
         context = self.prepare().start()
         _log.info("spark started", slots=self._options.slots, executors=self._options.executors)
         if self._executors is not None:
+            from sluice.pipelines.spark.kubernetes import Crew  # noqa: PLC0415 - as below
+
             timeout = self._settings.executor_timeout
             self._crew = Crew(context, self._executors, timeout, check=self._stop.check)
             self._crew.wait()
@@ -268,6 +278,9 @@ def _configuration(
         raise InvalidSpec(
             "executors need a template for their pods", remedy="Give --executor-template."
         )
+    # Imported here: few copies are so large that they have executors.
+    from sluice.pipelines.spark.kubernetes import own_pod, read_template  # noqa: PLC0415
+
     given = read_given(options.executor_template, options.executor_template_sha256)
     # Spark reads the template whenever it makes a pod. So it gets a private copy of the checked
     # bytes: the mounted file changes when its ConfigMap does.

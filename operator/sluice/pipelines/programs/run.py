@@ -13,16 +13,12 @@ from sluice.core.archive.retention import Retention
 from sluice.core.events.digest import CHUNK
 from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopyPlan
 from sluice.engine.access.source_runs import live, root
-from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.report import ArchiveReport
-from sluice.engine.archive.retention import retain
 from sluice.engine.copy.report import StreamReport
-from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import ThreadExecutor, is_small, is_small_plan, is_small_run
 from sluice.engine.rounds.runner import Runner
 from sluice.engine.rounds.scheduler import is_slow
 from sluice.engine.scope.report import ScopeReport
-from sluice.engine.scope.runner import ScopeRunner
 from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
@@ -132,6 +128,9 @@ def run_plan(
     target = stores.place(plan.target)
     with tasks.of(plan) as executor:
         if isinstance(plan, ScopeCopyPlan):
+            # What only one kind needs is imported where it is used: a driver runs one plan.
+            from sluice.engine.scope.runner import ScopeRunner  # noqa: PLC0415
+
             return ScopeRunner(
                 plan,
                 sources=[stores.place(one) for one in plan.sources],
@@ -168,9 +167,13 @@ def _work(
     """
     match plan:
         case ArchiveRunPlan():
+            from sluice.engine.archive.archive_run import ArchiveCopy  # noqa: PLC0415 - see run_plan
+
             archive = root(target).archive(plan.archive.path)
             return ArchiveCopy(plan.archive, sources, archive)
         case StreamCopyPlan(streams=(stream,)):
+            from sluice.engine.copy.stream_copy import StreamCopyWork  # noqa: PLC0415 - see run_plan
+
             return StreamCopyWork(stream, 0, sources, live(target))
         case _:
             raise InvalidSpec(
@@ -201,6 +204,8 @@ def _tidy(archive: Archive, retention: Retention, maker: Maker | None) -> None:
         retention: which runs are kept.
         maker: the resource that makes the runs, for the lease; None if there is none.
     """
+    from sluice.engine.archive.retention import retain  # noqa: PLC0415 - see run_plan
+
     try:
         done = retain(archive, retention, maker=None if maker is None else maker.id)
     except SluiceError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ import structlog
 from sluice.errors import InfrastructureError, WaitingForExecutors
 from sluice.pipelines.spark import sparkconf
 from sluice.pipelines.spark.jvm import Jvm
+from sluice.pipelines.spark.lost import SparkLost, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,20 +34,14 @@ HEAP = "512m"
 STOP_SECONDS = 10.0
 """The time that Spark has to stop. Spark deletes the executors' pods in that time."""
 
-_TRACEBACK = "Traceback (most recent call last):"
-_CAUSE = "Caused by: "
-_LONGEST = 500
-
 TOO_MANY_FAILURES = 11
 """The JVM's exit code when executors fail repeatedly."""
 
 
-class SparkLost(Exception):
-    """The Spark application is gone, so later tasks cannot succeed either."""
-
-
 class Application:
-    """A Spark application. The JVM begins to start with the block and ends with it.
+    """A Spark application. It begins to start with the block, in the background, and ends with it.
+
+    The JVM, Spark in it and the Python workers start while this process does other work.
 
     Args:
         configuration: Spark's configuration.
@@ -70,10 +66,10 @@ class Application:
         self._heap = heap
         self._quiet = quiet
         self._make_jvm = jvm
-        self._context: SparkContext | None = None
+        self._started: Future[SparkContext] = Future()
 
     def __enter__(self) -> Self:
-        """Begin to start the JVM, without waiting for it."""
+        """Begin to start Spark, without waiting for it."""
         # Spark writes all its files here. Workers may still be ending when the folder is removed.
         self._scratch = TemporaryDirectory(prefix="sluice-spark-", ignore_cleanup_errors=True)
         try:
@@ -86,14 +82,19 @@ class Application:
         except BaseException:
             self._scratch.cleanup()
             raise
+        self._starter = threading.Thread(target=self._start, name="spark", daemon=True)
+        self._starter.start()
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Stop the context in order, then kill the JVM. Raise the reason if Spark was lost."""
         loss = _loss(self._jvm, error) if isinstance(error, SparkLost) else None
         try:
-            if self._context is not None:
-                _stop(self._context, self._jvm)
+            if not self._started.done():
+                self._jvm.stop()  # nobody waits for Spark any more, so let its start fail
+            self._starter.join(STOP_SECONDS)  # Spark logs workers that it stops in their start
+            if self._started.done() and self._started.exception() is None:
+                _stop(self._started.result(), self._jvm)
         finally:
             # The JVM first: while it runs, PySpark would wait for its answer.
             self._jvm.stop()
@@ -103,11 +104,27 @@ class Application:
             raise loss from error
 
     def start(self) -> SparkContext:
-        """Wait for the JVM, start Spark in it, and return Spark's context.
+        """Wait until Spark has started, and return its context.
 
         Raises:
             InfrastructureError: the JVM ended, or Spark refused to start.
         """
+        return self._started.result()
+
+    def _start(self) -> None:
+        """Start Spark and its Python workers. This runs in a thread of its own."""
+        try:
+            context = self._start_context()
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            self._started.set_exception(error)
+            return
+        self._started.set_result(context)
+        if self._configuration["spark.master"].startswith("local"):
+            with suppress(Exception):  # if Spark is lost, the first round finds that out
+                _start_workers(context)
+
+    def _start_context(self) -> SparkContext:
+        """Wait for the JVM, and start Spark in it. Arguments and errors are those of `start`."""
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - slow, so beside the JVM
 
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -115,13 +132,12 @@ class Application:
         try:
             SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as PySpark's shell
             settings = SparkConf().setAll(list(self._configuration.items()))
-            self._context = SparkContext(conf=settings)
+            return SparkContext(conf=settings)
         except Exception as error:  # Py4J raises many kinds
             said = first_line(error)  # Py4J asks the JVM for the text
             raise InfrastructureError(
                 "; ".join([f"Spark did not start: {said}", *self._jvm.tail])
             ) from error
-        return self._context
 
 
 @contextmanager
@@ -136,6 +152,12 @@ def local_spark(slots: int) -> Iterator[SparkContext]:
     """
     with Application(sparkconf.local(slots), quiet=True) as application:
         yield application.start()
+
+
+def _start_workers(context: SparkContext) -> None:
+    """Run a task of no work in each slot. Spark keeps the Python workers for later tasks."""
+    slots = context.defaultParallelism
+    context.parallelize(range(slots), slots).count()
 
 
 def _stop(context: SparkContext, jvm: Jvm) -> None:
@@ -189,19 +211,3 @@ def _loss(jvm: Jvm, error: SparkLost) -> InfrastructureError:
         return WaitingForExecutors("executors failed over and over, and Spark gave up")
     said = f"Spark's JVM ended with code {code}" if code is not None else "Spark stopped"
     return InfrastructureError("; ".join([f"{said}: {error}", *jvm.tail]))
-
-
-def first_line(error: Exception) -> str:
-    """Return the useful line of a stack trace: Python's exception, or the first cause in Java."""
-    try:
-        lines = str(error).splitlines()
-    except Exception:  # noqa: BLE001 - Py4J asks the JVM for the text, which may be gone
-        lines = []
-    for number, line in enumerate(lines):
-        if line.endswith(_TRACEBACK):
-            raised = (later for later in lines[number + 1 :] if later and not later[0].isspace())
-            return next(raised, line)[:_LONGEST]
-    causes = [line for line in lines if line.startswith(_CAUSE)]
-    thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
-    told = [*(cause.removeprefix(_CAUSE) for cause in reversed(causes)), *thrown, *lines]
-    return next((line.strip() for line in told if line.strip()), type(error).__name__)[:_LONGEST]

@@ -37,6 +37,7 @@ _COMMON = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "sluice.pipelines.spark.daemon",
     "spark.python.authenticate.socketTimeout": "60s",
     # Spark starts workers by `python -m`, which would import modules of the working directory.
     "spark.executorEnv.PYTHONSAFEPATH": "1",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 from sluice.engine.access.connect import archives, open_source
 from sluice.engine.rounds.slices import run_slice
 from sluice.errors import InfrastructureError, SluiceError
-from sluice.pipelines.spark.application import SparkLost, first_line
+from sluice.pipelines.spark.lost import SparkLost, first_line
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:

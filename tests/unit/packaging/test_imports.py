@@ -1,0 +1,75 @@
+"""What a process imports before it does anything, which is most of what its start takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+DRIVER: Final = "import sluice.cli; sluice.cli.cli.get_command(None, 'driver')"
+WORKER: Final = "import sluice.pipelines.spark.daemon"
+
+OPERATOR: Final = {
+    *("aiohttp", "kopf", "kubernetes", "prometheus_client"),
+    *("sluice.administration", "sluice.handlers", "sluice.kube"),
+}
+ARCHIVES: Final = {
+    *("obstore", "pyarrow"),
+    *("sluice.archive.objects.s3", "sluice.archive.formats.parquet"),
+}
+
+
+def imported(code: str) -> set[str]:
+    """The modules, packages and their packages, that a new interpreter has after some code."""
+    said = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"],
+        capture_output=True,
+        check=True,
+    )
+    return set(json.loads(said.stdout))
+
+
+@pytest.mark.parametrize("command", ["driver", "run", "plan", "verify"])
+def test_what_runs_without_a_cluster_knows_no_kubernetes(command: str) -> None:
+    """Its client alone takes longer to import than a small copy takes."""
+    found = imported(f"import sluice.cli; sluice.cli.cli.get_command(None, {command!r})")
+    assert "sluice.pipelines" in found
+    assert found.isdisjoint(OPERATOR | ARCHIVES | {"pyspark", "grpc"})
+
+
+def test_a_driver_imports_what_its_plan_needs_when_it_has_read_it() -> None:
+    """Before that it knows no runner, no console for people, and no template of pods."""
+    found = imported(DRIVER)
+    assert "sluice.pipelines.driver.driver" in found
+    assert found.isdisjoint(
+        {
+            "yaml",
+            *("sluice.console", "sluice.pipelines.spark.kubernetes", "sluice.stores.pravega"),
+            *("sluice.engine.archive.archive_run", "sluice.engine.scope.runner"),
+            *("sluice.engine.copy.stream_copy", "sluice.engine.workloads"),
+        }
+    )
+
+
+def test_a_worker_of_spark_imports_what_moves_bytes() -> None:
+    """All of it before its first task, and nothing that the driver does for it."""
+    found = imported(WORKER)
+    assert {"pyspark.worker", "grpc", "sluice.stores.pravega.store"} <= found
+    assert found.isdisjoint(
+        OPERATOR
+        | ARCHIVES
+        | {
+            *("click", "rich", "structlog", "yaml"),
+            *("sluice.api.kinds", "sluice.commands", "sluice.console", "sluice.pipelines.driver"),
+            *("sluice.engine.archive", "sluice.engine.scope", "sluice.pipelines.programs"),
+        }
+    )
+
+
+def test_importing_what_workers_need_starts_no_thread() -> None:
+    """A process with threads cannot be forked: the child would wait for locks that they hold."""
+    code = f"{WORKER}\nimport os\nassert len(os.listdir('/proc/self/task')) == 1"
+    assert imported(code)
