@@ -154,7 +154,7 @@ PLAIN = {"spark.python.daemon.module": "pyspark.daemon"}
 
 
 def job(context: Any, tasks: int) -> None:
-    """A job such as a round is."""
+    """A job such as runs tasks."""
     for _ in range(2):
         doubled = context.parallelize(range(tasks), tasks).mapPartitions(lambda n: [sum(n) * 2])
         if sorted(doubled.collect()) != [2 * number for number in range(tasks)]:

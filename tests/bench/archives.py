@@ -21,7 +21,7 @@ from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.access.connect import archives
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import Outcome, StreamReport
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.pipelines.programs.jobs import Job
 from sluice.pipelines.programs.run import Tasks, run_plan
 from sluice.pipelines.programs.stores import Stores

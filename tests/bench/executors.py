@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from bench.ours import PATIENCE, SETTINGS, copied, planned
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.executor import ThreadExecutor
-from sluice.engine.rounds.runner import Runner
+from sluice.engine.tasks.executor import ThreadExecutor
+from sluice.engine.tasks.runner import Runner
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark.application import local_spark
 from sluice.pipelines.spark.tasks import SparkExecutor
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bench.ours import Stopwatch
     from sluice.core.copy.planner import CopyRequest
     from sluice.core.workloads.plan import StreamCopyPlan
-    from sluice.engine.rounds.executor import Executor
+    from sluice.engine.tasks.executor import Executor
     from sluice.pipelines.programs.jobs import Job
 
     Place = Callable[[StreamCopyPlan, Stores], AbstractContextManager[Executor]]

@@ -17,7 +17,7 @@ from bench.ours import Stopwatch, copy_job
 from bench.relay import Relay
 from bench.scopes import local_store
 from sluice.core.values.model import StreamName
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from bench.model import BenchError, Run
 from bench.ours import WARM_UP
 from sluice.config import Settings
 from sluice.core.values.model import Scaling, StoreAddress, StreamConfig, StreamName
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:

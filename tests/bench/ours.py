@@ -17,7 +17,7 @@ from sluice.core.copy.planner import PART_BYTES, CopyRequest, SourceRequest
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.report import Outcome, StreamReport
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.pipelines.programs.jobs import Job
 from sluice.pipelines.programs.run import Tasks, run_plan
 from sluice.pipelines.programs.stores import Stores
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bench.lab import Lab
     from sluice.core.copy.steps import Step
     from sluice.core.scope.scope import StreamResult
-    from sluice.engine.rounds.work import Work
+    from sluice.engine.tasks.work import Work
     from sluice.errors import SluiceError
 
 WARM_UP = Source(events=10_000, size=1000, segments=4)

@@ -21,8 +21,8 @@ from sluice.core.values.model import StreamName
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, begin, job_of, run_inline

@@ -5,7 +5,7 @@ import pytest
 from localstore import ForeignClient, Standalone
 from sluice.engine.copy.query import positions
 from sluice.engine.copy.report import Outcome
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import (

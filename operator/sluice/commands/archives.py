@@ -34,7 +34,7 @@ from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.engine.archive.retention import retain as run_retention
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import ArchiveNotFound, Category, SluiceError
 from sluice.pipelines.programs.jobs import Job
 from sluice.pipelines.programs.run import Tasks

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sluice.core.scope.progress import Progress as Reading
     from sluice.core.scope.scope import Counts, StreamResult
     from sluice.core.workloads.plan import Plan
-    from sluice.engine.rounds.work import Work
+    from sluice.engine.tasks.work import Work
     from sluice.engine.workloads.workload import Workload
 
 _log = structlog.get_logger()

@@ -16,8 +16,8 @@ from sluice.core.events.digest import CHUNK
 from sluice.core.values.model import ScaleType, Scaling, StoreAddress, StreamConfig, StreamName
 from sluice.engine.archive import parts
 from sluice.engine.copy.report import Outcome
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
 from sluice.pipelines.programs.stores import Stores
 from support.engine.archive_runs import archive_once, held_by, last_run, root_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import Manifest
     from sluice.engine.archive.report import ArchiveReport
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
 # The first one to need the gateway compiles it.

@@ -16,8 +16,8 @@ from sluice.core.events import grouping
 from sluice.engine.archive import parts
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.report import ArchiveReport
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from support.engine.plans import SOURCE
 from support.engine.runners import archive_runner
 from support.engine.sources import CHUNK, Heard, ManualClock
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import Manifest
-    from sluice.engine.rounds.executor import Executor
-    from sluice.engine.rounds.work import Clock, Listener
+    from sluice.engine.tasks.executor import Executor
+    from sluice.engine.tasks.work import Clock, Listener
     from sluice.stores.base import Store
 
 PATH = "shop/orders"

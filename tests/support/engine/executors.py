@@ -6,8 +6,8 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sluice.engine.rounds.executor import InlineExecutor
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.executor import InlineExecutor
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.errors import SluiceError
 
 

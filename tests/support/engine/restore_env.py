@@ -12,7 +12,7 @@ from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.values.model import RetentionType, StreamConfig, StreamRetention
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from support.engine.archives import START, Source, take
 from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
 from support.engine.runners import copy_runner
@@ -22,7 +22,7 @@ from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from sluice.engine.copy.report import StreamReport
-    from sluice.engine.rounds.runner import Runner
+    from sluice.engine.tasks.runner import Runner
 
 PATH = "team/orders"
 

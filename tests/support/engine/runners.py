@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.archive.formats.piece import OBJECT
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.runner import Runner
+from sluice.engine.tasks.runner import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

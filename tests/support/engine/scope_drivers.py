@@ -15,14 +15,14 @@ from sluice.core.values.model import StreamName
 from sluice.core.workloads.plan import Plan, ScopeCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.executor import Executor, InlineExecutor
-from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.engine.scope.listener import ScopeListener, SilentScope
 from sluice.engine.scope.log import ScopeLog
 from sluice.engine.scope.object_log import ScopeNotes
 from sluice.engine.scope.report import ScopeReport
 from sluice.engine.scope.runner import ScopeRunner
+from sluice.engine.tasks.executor import Executor, InlineExecutor
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.slices import Slice, SliceResult
 from sluice.errors import SluiceError
 from support.engine.executors import Relay, failed
 from support.engine.plans import ADDRESS

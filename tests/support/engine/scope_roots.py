@@ -10,12 +10,12 @@ from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.scope.request import ArchiveTo, RestoreFrom, ScopeRequest
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned, ScopeEnded
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.listener import SilentScope
 from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.scope.query import abandon_scope, ask_scope
 from sluice.engine.scope.runner import ScopeRunner
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SharedStore
 from support.model.memory_objects import MemoryObjects
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from sluice.core.copy.steps import Step
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.work import Work
     from sluice.engine.scope.listener import ScopeListener
     from sluice.engine.scope.report import ScopeReport
+    from sluice.engine.tasks.work import Work
     from support.model import World
 
 BUCKET = StoreAddress(backend="s3", uri="s3://backups/team")

@@ -11,9 +11,9 @@ from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.executor import Executor, InlineExecutor
-from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.work import Listener
+from sluice.engine.tasks.executor import Executor, InlineExecutor
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.work import Listener
 from sluice.errors import SluiceError
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
 from support.engine.runners import copy_runner

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.values.model import StoreAddress, StreamName
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.workloads.archive import ArchiveWorkload
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, SECRET, STREAM_ARCHIVE, STREAM_STORE
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, run_name

@@ -13,9 +13,9 @@ from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.scope_results import results_name
 from sluice.core.workloads.unplanned import Unplanned
-from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.scope.query import plan_run
 from sluice.engine.scope.runner import ScopeRunner
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, SCOPE_COPY, SECRET, STREAM_STORE
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, run_name
 from sluice.kube.jobs.manifests import plan_of

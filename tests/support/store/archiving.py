@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archive.planning import resolve_archive
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from support.engine.runners import archive_runner
 
 if TYPE_CHECKING:

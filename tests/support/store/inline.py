@@ -15,8 +15,8 @@ from sluice.engine.copy.abort import finish_abort
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import SluiceError
 from sluice.pipelines.programs.jobs import Job, jobs
 from sluice.pipelines.programs.stores import Stores

@@ -16,7 +16,7 @@ from sluice.core.workloads.unplanned import Unplanned, read_plan
 from sluice.engine.access.source_runs import run_stores
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from support.engine.appends import appended, run_append
 from support.engine.archive_runs import archive_once, make_objects_small, root_of
 from support.engine.plans import SOURCE, TARGET, whole_plan

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.pipelines.driver.controls import SLICE_BYTES, SLICE_SECONDS, Controls
 
 DEFAULT = Limits(slice_seconds=SLICE_SECONDS, slice_bytes=SLICE_BYTES)

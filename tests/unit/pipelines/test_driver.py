@@ -22,7 +22,7 @@ from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.resume import Resumed, resume
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import (
     DigestMismatch,
     InvalidSpec,
@@ -85,7 +85,7 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
     monkeypatch.setattr(driver, "Stores", lambda _settings: Stores())
     monkeypatch.setattr(driver, "Application", application)
     monkeypatch.setattr(run, "SparkExecutor", lambda *_, **__: InlineExecutor([store], store))
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_PLAN", 95)  # the source has 96 bytes
+    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_PLAN", 95)  # the source has 96 bytes
     return log
 
 
@@ -191,7 +191,7 @@ def test_a_small_copy_is_run_without_spark(
     options: DriverOptions, world: World, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One process has copied it before Spark would be there."""
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_PLAN", 96)
+    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_PLAN", 96)
     assert drive(options, Settings()) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert TARGET in world.streams

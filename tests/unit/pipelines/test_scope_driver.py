@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from sluice.config import Settings
 from sluice.core.workloads.plan import Plan, compressed
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import InvalidSpec, WaitingForExecutors
 from sluice.pipelines.driver import driver
 from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
@@ -144,7 +144,7 @@ def test_a_scope_s_driver_ends_when_spark_does_not_start(
         started.append("start")
         raise WaitingForExecutors("none was there")
 
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 10)
+    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 10)
     monkeypatch.setattr(driver, "Application", application)
     with capture_logs() as logs:
         trouble = drive(options, Settings())
@@ -158,7 +158,7 @@ def test_large_streams_start_spark_once(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the main thread; its JVM begins to start at once."""
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 10)
+    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 10)
     assert drive(options, Settings()) is None
     main = threading.current_thread().name
     assert started == ["jvm", f"spark in {main}", "stopped", "stores closed"]
@@ -193,7 +193,7 @@ def test_executors_that_do_not_come_are_the_drivers_failure(
     options: DriverOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not one of the streams that wait for them."""
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 10)
+    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 10)
 
     def start(_self: object) -> None:
         raise WaitingForExecutors("nobody came")

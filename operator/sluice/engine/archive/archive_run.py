@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.standing import ObjectRow
     from sluice.core.copy.steps import Step
-    from sluice.engine.rounds.limits import Limits
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.limits import Limits
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.errors import SluiceError
     from sluice.stores.base import Source
 
 
 class ArchiveCopy:
-    """A run of an archive; see `engine.rounds.work.Work`.
+    """A run of an archive; see `engine.tasks.work.Work`.
 
     Args:
         plan: what to archive. A plan that is already noted in the archive replaces it.

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.manifest import Manifest
     from sluice.core.copy.steps import Step, Transfer, Verify
-    from sluice.engine.rounds.limits import Limits
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.limits import Limits
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.errors import SluiceError
 
 _REST: Final = "rest"
@@ -67,7 +67,7 @@ def _is_sealed(manifest: Manifest) -> bool:
 
 
 class ArchiveMove:
-    """A stream that is moved into an archive; see `engine.rounds.work.Work`.
+    """A stream that is moved into an archive; see `engine.tasks.work.Work`.
 
     Args:
         first: the move's first run.

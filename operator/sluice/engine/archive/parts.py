@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from sluice.archive.formats.piece import OBJECT
 from sluice.core.archive.names import Format
-from sluice.engine.rounds.scheduler import WAVE_SLICES
+from sluice.engine.tasks.scheduler import WAVE_SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sluice.core.archive.standing import SegmentStanding
-    from sluice.engine.rounds.limits import Limits
+    from sluice.engine.tasks.limits import Limits
 
 
 def share(size: int, slots: int, limits: Limits) -> int:

@@ -21,7 +21,7 @@ from sluice.core.events.digest import CHUNK, ChunkDigester, chunk_end
 from sluice.core.events.framing import HEADER
 from sluice.core.events.grouping import Following, Tallier, Tally
 from sluice.engine.access.source_runs import root
-from sluice.engine.rounds.slices import Slice, SliceResult
+from sluice.engine.tasks.slices import Slice, SliceResult
 from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import ArchivedSegment, StoredObject
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.throttle import Task
+    from sluice.engine.tasks.throttle import Task
     from sluice.stores.base import Source
     from sluice.stores.reading import Block
 

@@ -26,7 +26,7 @@ from sluice.engine.copy.read_leases import release
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
-from sluice.engine.rounds.runner import Runner
+from sluice.engine.tasks.runner import Runner
 from sluice.errors import AbortRefused, InfrastructureError, InvalidSpec, StreamNotFound
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StoreAddress
     from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.archive.runs.leases import Lease
     from sluice.core.copy.plan import StreamPlan
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.slices import SliceResult
+    from sluice.engine.tasks.slices import SliceResult
     from sluice.stores.base import Source
 
 

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.events.counting import Counted, CountedStretch, StretchCounter
 from sluice.core.events.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
-from sluice.core.values.rounds import slice_end
+from sluice.core.values.slicing import slice_end
 from sluice.engine.access.source_runs import live
-from sluice.engine.rounds.slices import Slice, SliceResult
+from sluice.engine.copy.slice_count import Counting
+from sluice.engine.tasks.slices import Slice, SliceResult
 from sluice.errors import (
-    CutInsideEvent,
     DigestMismatch,
     EventsDamaged,
-    IntegrityError,
-    SluiceError,
-    SourceTruncated,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.throttle import Task
+    from sluice.engine.tasks.throttle import Task
     from sluice.stores.base import Source, Store
     from sluice.stores.writing import Appender
 
@@ -289,7 +286,7 @@ def _verify(
     work: VerifySlice, source: Source, target: Store, result: VerifyResult, task: Task
 ) -> None:
     digester = ChunkDigester(work.start, work.limit)
-    counting = _Counting(work) if work.count else None
+    counting = Counting(work) if work.count else None
     begin, end = counting.bounds if counting else (work.start, work.end)
     staged = (work.staging, begin - work.origin, end - work.origin)
     way = target.read(*staged, flow=task.pace, ahead=work.window)
@@ -324,66 +321,6 @@ def _compare(
                 f"{name} were staged as other bytes: SHA-256 {digest.hex()}, "
                 f"expected {expected[chunk].hex()}"
             )
-
-
-class _Counting:
-    """A counter of a slice's events. Bytes that are no events are an error if `strict` is set."""
-
-    def __init__(self, work: VerifySlice) -> None:
-        self._work = work
-        self._counter = StretchCounter(work.start, work.end, work.limit, work.first)
-        self._error: SluiceError | None = None
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """The bytes to read: none where an event of the slice before covers the whole slice."""
-        return min(self._counter.begin, self._counter.reach), self._counter.reach
-
-    def feed(self, block: memoryview) -> None:
-        """Count events in the next bytes. Keep an error until `finish`."""
-        if self._error is None:
-            try:
-                self._counter.feed(block)
-            except EventsDamaged as error:
-                self._error = _damaged(self._work, error.message)
-
-    def finish(self) -> Counted | None:
-        """Return the count; without a number where the bytes are no events and that is no error.
-
-        Raises:
-            EventsDamaged, CutInsideEvent, SourceTruncated, IntegrityError: the bytes are no events,
-                and the slice is strict.
-        """
-        if self._error is None:
-            try:
-                return self._counter.finish()
-            except EventsDamaged as error:
-                self._error = _inside(self._work, error.message)
-        if self._work.strict:
-            raise self._error
-        return Counted(self._counter.begin, None, self._work.limit)
-
-
-def _damaged(work: VerifySlice, what: str) -> SluiceError:
-    """Return the error for bytes that are no events: a bound inside an event, or damage."""
-    if work.range is not None or work.truncated:
-        return _inside(work, what)
-    return EventsDamaged(f"in {work.source}, {what}")
-
-
-def _inside(work: VerifySlice, what: str) -> SluiceError:
-    """Return the error for a bound that lies inside an event."""
-    what = f"in {work.source}, {what}"
-    if work.truncated:
-        return SourceTruncated(
-            f"{what}; it was truncated to {work.origin} while it was copied, inside an event",
-            remedy="Truncate the source at the end of an event, then run the copy again.",
-        )
-    if work.range is not None:
-        bounds = f"of offsets {work.origin} and {work.limit} one is inside an event"
-        return CutInsideEvent(f"{what}; {bounds}", field=f"spec.source.ranges[{work.range}]")
-    remedy = "Abort the copy and run it again: the bounds are taken anew."
-    return IntegrityError(what, remedy=remedy)
 
 
 def _source_digest(work: VerifySlice, source: Source, chunk: int, task: Task) -> bytes:

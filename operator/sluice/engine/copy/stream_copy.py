@@ -19,7 +19,7 @@ from sluice.core.copy.steps import (
 )
 from sluice.core.events.digest import chunks, combine
 from sluice.core.values import identity
-from sluice.core.values.rounds import slice_end
+from sluice.core.values.slicing import slice_end
 from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.access.source_runs import run_stores
 from sluice.engine.append.existing_target import ExistingTarget
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import Part, StreamPlan
     from sluice.core.copy.steps import Step
     from sluice.engine.access.source_runs import Origin
-    from sluice.engine.rounds.limits import Limits
-    from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.engine.staging.ending import Ending
+    from sluice.engine.tasks.limits import Limits
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.stores.base import Source, Store
 
 

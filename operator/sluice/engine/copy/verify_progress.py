@@ -16,7 +16,7 @@ from sluice.engine.copy.slices import CopyResult, VerifyResult, VerifySlice, ver
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice.engine.rounds.slices import SliceResult
+    from sluice.engine.tasks.slices import SliceResult
 
 
 class Checking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from sluice.engine.rounds.work import Listener, Silent
+from sluice.engine.tasks.work import Listener, Silent
 
 if TYPE_CHECKING:
     from sluice.core.scope.scope import StreamResult

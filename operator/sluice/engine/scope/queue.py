@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sluice.core.copy.steps import Step
-    from sluice.engine.rounds.work import Clock, CopyRun, Listener, Work
+    from sluice.engine.tasks.work import Clock, CopyRun, Listener, Work
     from sluice.errors import SluiceError
 
 

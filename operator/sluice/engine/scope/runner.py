@@ -16,16 +16,16 @@ from sluice.core.scope.scope import StreamState
 from sluice.core.values.retry import Patience
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.scope_log import ScopeState
-from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.scheduler import TICK, Scheduler
-from sluice.engine.rounds.throttle import RateLimiter
-from sluice.engine.rounds.work import StreamRun
 from sluice.engine.scope.listener import SilentScope
 from sluice.engine.scope.moving import delete_source_scope
 from sluice.engine.scope.object_log import log_of
 from sluice.engine.scope.queue import CalledOff, Halted, Halting, StreamQueue
 from sluice.engine.scope.report import ScopeReport, may_pass, result_of
 from sluice.engine.scope.streams import ScopeStreams
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.scheduler import TICK, Scheduler
+from sluice.engine.tasks.throttle import RateLimiter
+from sluice.engine.tasks.work import StreamRun
 from sluice.errors import CopyAborted, NoSuchSegment, SluiceError
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from sluice.core.scope.scope import StreamResult
     from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.executor import Executor
-    from sluice.engine.rounds.scheduler import Landed
-    from sluice.engine.rounds.slices import Slice
-    from sluice.engine.rounds.work import Clock, CopyRun
     from sluice.engine.scope.listener import ScopeListener
+    from sluice.engine.tasks.executor import Executor
+    from sluice.engine.tasks.scheduler import StepResults
+    from sluice.engine.tasks.slices import Slice
+    from sluice.engine.tasks.work import Clock, CopyRun
 
 POLL: Final = 0.5
 """Seconds after which the limits are read again while no task runs."""
@@ -95,7 +95,7 @@ class ScopeRunner:
         self._scheduler = Scheduler(executor, unit=self._streams.unit, clock=clock, wake=self._wake)
         self._threads: list[threading.Thread] = []
         self._large: dict[int, CopyRun] = {}  # whose slices the scheduler has
-        self._landed: dict[int, Landed] = {}
+        self._step_results: dict[int, StepResults] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         # With the lock:
@@ -195,7 +195,7 @@ class ScopeRunner:
         for one in self._scheduler.turn(limits, wait=0):
             run = self._large[one.stream]
             if one.over:
-                self._landed[one.stream] = one
+                self._step_results[one.stream] = one
                 self._queue.put(self._large.pop(one.stream))
             elif (error := run.take(one.results)) is not None:
                 self._scheduler.fail(one.stream, error)
@@ -317,9 +317,9 @@ class ScopeRunner:
     def _go_on(self, run: CopyRun) -> None:
         """Do a stream's steps until it has ended, waits, or needs tasks."""
         before = run.moves
-        landed = self._landed.pop(run.copy.number, None)
-        if landed is not None:
-            run.absorb(landed.results, landed.error)
+        ended = self._step_results.pop(run.copy.number, None)
+        if ended is not None:
+            run.absorb(ended.results, ended.error)
         slices: list[Slice] = []
         while run.report is None and run.not_before <= self._clock.monotonic():
             limits = self._limits

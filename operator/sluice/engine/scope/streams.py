@@ -17,8 +17,8 @@ from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.moving import ArchiveMove
 from sluice.engine.copy.read_leases import Readings
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.scope.planner import is_for_all
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.throttle import RateLimiter
-    from sluice.engine.rounds.work import Clock, Work
+    from sluice.engine.tasks.throttle import RateLimiter
+    from sluice.engine.tasks.work import Clock, Work
 
 HOLD_AGAIN: Final = 3 * 3600.0
 """Seconds after which waiting streams take the leases of the runs that they read again."""

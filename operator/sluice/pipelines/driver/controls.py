@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from sluice.core.archive.retention import Retention
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.archive.recorded import Recorded
     from sluice.core.workloads.plan import Plan
-    from sluice.engine.rounds.limits import Limits
+    from sluice.engine.tasks.limits import Limits
     from sluice.engine.workloads.workload import Workload
     from sluice.pipelines.programs.run import Report
     from sluice.pipelines.spark.kubernetes import Crew

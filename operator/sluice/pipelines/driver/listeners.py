@@ -9,7 +9,7 @@ import structlog
 if TYPE_CHECKING:
     from sluice.core.copy.steps import Step
     from sluice.core.scope.scope import StreamResult
-    from sluice.engine.rounds.work import Work
+    from sluice.engine.tasks.work import Work
     from sluice.errors import SluiceError
 
 _log = structlog.get_logger()

@@ -13,8 +13,8 @@ from sluice.core.workloads.answers import ScopeEnded
 from sluice.core.workloads.request import Request, request_of, source_stores, store_address
 from sluice.core.workloads.scope_log import planned_results
 from sluice.engine.access.source_runs import choose
-from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.planning import resolve_scope
+from sluice.engine.tasks.limits import Limits
 from sluice.engine.workloads.choice import workload_of
 
 if TYPE_CHECKING:

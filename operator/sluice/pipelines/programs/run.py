@@ -15,10 +15,10 @@ from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopy
 from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import StreamReport
-from sluice.engine.rounds.executor import ThreadExecutor, is_small, is_small_plan, is_small_run
-from sluice.engine.rounds.runner import Runner
-from sluice.engine.rounds.scheduler import is_slow
 from sluice.engine.scope.report import ScopeReport
+from sluice.engine.tasks.executor import ThreadExecutor, is_small, is_small_plan, is_small_run
+from sluice.engine.tasks.runner import Runner
+from sluice.engine.tasks.scheduler import is_slow
 from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Maker
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.limits import Limits
-    from sluice.engine.rounds.work import Work
     from sluice.engine.scope.listener import ScopeListener
+    from sluice.engine.tasks.limits import Limits
+    from sluice.engine.tasks.work import Work
     from sluice.pipelines.programs.stores import Stores
     from sluice.stores.base import Source
 

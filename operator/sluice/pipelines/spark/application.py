@@ -120,7 +120,7 @@ class Application:
             return
         self._started.set_result(context)
         if self._configuration["spark.master"].startswith("local"):
-            with suppress(Exception):  # if Spark is lost, the first round finds that out
+            with suppress(Exception):  # if Spark is lost, the first task finds that out
                 _start_workers(context)
 
     def _start_context(self) -> SparkContext:

@@ -16,7 +16,7 @@ from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Final, Self
 
 from sluice.engine.access.connect import archives, open_source
-from sluice.engine.rounds.slices import run_slice
+from sluice.engine.tasks.slices import run_slice
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.spark.lost import SparkLost, first_line
 from sluice.stores.connect import connect
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.stores.base import Source, Store
 
 

@@ -12,7 +12,7 @@ from sluice.core.values.model import ArchivedRun
 from sluice.engine.copy.query import How, end
 from sluice.engine.copy.read_leases import Readings
 from sluice.engine.copy.report import Outcome
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import PermissionDenied
 from support.engine.restore_env import BLOCK, PATH, Env
 from support.model import ModelStore

@@ -16,7 +16,7 @@ from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.erase import Erased, erase_archive
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.retention import retain
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import CopyAborted, StoreBusy
 from support.engine.archive_runs import LIMITS, MAKER, PATH, REQUEST, archive_once, root_of
 from support.engine.plans import SOURCE

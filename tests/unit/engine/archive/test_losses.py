@@ -12,8 +12,8 @@ from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archive.query import told_of
 from sluice.engine.archive.slices import CheckSlice
 from sluice.engine.copy.report import Outcome
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.slices import Slice, SliceResult
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.slices import Slice, SliceResult
 from sluice.errors import (
     InvalidSpec,
     SourceNotFound,

@@ -13,8 +13,8 @@ from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.engine.archive.slices import ArchiveSlice
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import InfrastructureError
 from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, root_of
 from support.engine.executors import Relay, failed
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Future
 
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.slices import Slice, SliceResult
 
 EVENTS = [20] * 40
 """Of 1,120 bytes, in objects of 64 bytes."""

@@ -18,7 +18,7 @@ from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.erase import erase_archive
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.retention import retain
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import StoreBusy, StoreUnavailable
 from support.engine.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, root_of
 from support.engine.plans import SOURCE

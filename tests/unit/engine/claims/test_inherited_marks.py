@@ -15,7 +15,7 @@ from sluice.core.values.model import (
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.claims import claims, ownership, scope_lifecycle
 from sluice.engine.claims.stale import Tagged, drop, stale
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import SourceUnsupported, StreamExists
 from support.engine.appends import APPEND, appended, put_target, run_append
 from support.engine.archive_runs import REQUEST as ARCHIVE

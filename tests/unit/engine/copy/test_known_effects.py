@@ -11,8 +11,8 @@ from sluice.core.copy import next_append_step, next_step
 from sluice.core.copy.steps import Done, Transfer, Verify
 from sluice.core.values import identity
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from support.engine.appends import APPEND, put_target
 from support.engine.sources import REQUEST, planned, put_scaled_source, split
 from support.model import ModelStore, World

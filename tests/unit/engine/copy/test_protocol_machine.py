@@ -21,8 +21,8 @@ from sluice.core.values.model import StreamName
 from sluice.engine.copy.abort import abort, finish_abort, sweep
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable
 from support.engine.actors import Actor
 from support.engine.plans import SOURCE, TARGET, whole_plan

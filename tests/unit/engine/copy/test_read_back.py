@@ -13,8 +13,8 @@ from sluice.engine.append.appends import restart
 from sluice.engine.copy import slices
 from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.slices import CopySlice, VerifySlice
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import InfrastructureError
 from support.engine.appends import driven, put_target
 from support.engine.executors import failed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from sluice.engine.copy.report import StreamReport
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.slices import Slice, SliceResult
 
 SIZES = [40, 0, 7, 300, 1, 40, 90]
 STEPS_TO_TRANSFER = 4

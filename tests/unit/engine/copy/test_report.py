@@ -4,7 +4,7 @@ from sluice.core.values.trouble import Trouble
 from sluice.engine.copy.progress import Watch
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.work import Silent
+from sluice.engine.tasks.work import Silent
 from sluice.errors import SegmentTruncated, TargetExists
 from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.engine.sources import copy_all, planned, put_source, split

@@ -8,9 +8,9 @@ from sluice.core.copy.steps import Done, Publish, Step, Transfer, Verify
 from sluice.core.values.model import StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.slices import Slice, SliceResult
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.slices import Slice, SliceResult
 from sluice.errors import InfrastructureError, NoSuchSegment
 from sluice.stores.reading import Block, Flow
 from support.engine.executors import Relay, ended, failed

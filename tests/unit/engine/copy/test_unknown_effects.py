@@ -22,8 +22,8 @@ from sluice.core.values import identity
 from sluice.engine.append import receipts
 from sluice.engine.append.receipts import Receipt
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.executor import InlineExecutor
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import CopyAborted, TargetReplaced
 from support.engine.appends import APPEND, driven, put_target
 from support.engine.plans import COPY, SOURCE, TARGET

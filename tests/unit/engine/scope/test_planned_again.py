@@ -9,7 +9,7 @@ from sluice.core.scope.scope import StreamState
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned, ScopeEnded, ScopePlanned
 from sluice.core.workloads.scope_log import planned_results
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import (
     JournalDamaged,
     PermissionDenied,

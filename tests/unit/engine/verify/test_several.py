@@ -12,7 +12,7 @@ from sluice.core.values.model import StreamName
 from sluice.core.verify.verification import Result, What
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
-from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.verify.compare import Subject, compare, match_copy
 from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
 from support.engine.runners import copy_runner

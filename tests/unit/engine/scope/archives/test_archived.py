@@ -10,10 +10,10 @@ from sluice.core.scope.scope import StreamState, Why
 from sluice.core.values.model import StreamName
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.core.workloads.plan import ScopeCopyPlan
-from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.work import Work
 from sluice.engine.scope.listener import SilentScope
 from sluice.engine.scope.progress import ScopeWatch
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.work import Work
 from sluice.errors import InvalidSpec, SourceNotFound, TargetExists
 from support.engine.scope_drivers import damage, put_scope, source_name
 from support.engine.scope_requests import states_of

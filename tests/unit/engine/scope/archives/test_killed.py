@@ -8,7 +8,7 @@ import pytest
 from sluice.archive.runs.verify import verify_archive
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.scope.scope import StreamState
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import SluiceError
 from support.engine.scope_drivers import SharedStore, put_scope
 from support.engine.scope_requests import states_of

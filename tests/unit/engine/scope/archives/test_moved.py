@@ -11,8 +11,8 @@ from sluice.core.scope.request import Selector
 from sluice.core.scope.scope import StreamState
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.engine.copy.query import How
-from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.work import Work
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.work import Work
 from sluice.errors import InvalidSpec
 from support.engine.scope_drivers import SharedStore, put_scope, source_name
 from support.engine.scope_requests import states_of

@@ -8,9 +8,9 @@ from sluice.core.scope.request import Rename, RestoreFrom, ScopeRequest, Selecto
 from sluice.core.scope.scope import StreamState, Why
 from sluice.core.values.model import StreamName
 from sluice.core.workloads.answers import ScopeEnded
-from sluice.engine.rounds.work import Work
 from sluice.engine.scope.listener import SilentScope
 from sluice.engine.scope.streams import HOLD_AGAIN, ScopeStreams
+from sluice.engine.tasks.work import Work
 from sluice.errors import ArchiveNotFound, InvalidSpec, TargetExists
 from support.engine.scope_drivers import source_name
 from support.engine.scope_requests import states_of

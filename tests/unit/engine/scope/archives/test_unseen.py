@@ -10,9 +10,9 @@ from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.core.workloads.plan import Plan, ScopeCopyPlan
 from sluice.core.workloads.unplanned import Unplanned, UnplannedScopeCopy
-from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.progress import UnplannedScopeWatch
 from sluice.engine.scope.query import abandon_scope, ask_scope, plan_run
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import TargetScopeNotFound
 from sluice.kube.stores.connections import unseen
 from support.engine.plans import ADDRESS

@@ -4,9 +4,9 @@ from collections.abc import Callable
 import pytest
 
 from sluice.core.scope.scope import StreamResult, StreamState
-from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.copy_planner import failed
 from sluice.engine.scope.query import abandon_scope
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import SourceNotFound
 from support.engine.scope_drivers import (
     MANY,

@@ -1,7 +1,7 @@
 import pytest
 
 from sluice.core.scope.scope import StreamState
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import AuthenticationFailed, JournalDamaged, SluiceError, StoreRejected
 from support.engine.scope_drivers import (
     MANY,

@@ -7,8 +7,8 @@ import pytest
 from sluice.core.copy.steps import DeleteSource
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.query import abandon_scope
+from sluice.engine.tasks.limits import Limits
 from support.engine.scope_drivers import (
     MANY,
     InWork,
@@ -86,7 +86,7 @@ def test_drivers_that_are_killed_over_and_over_copy_all(
 
     What was written down of a stream is never taken back by a later driver.
     """
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 100)
+    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 100)
     chance = random.Random(seed)  # noqa: S311 - a test's
     world = World()
     shapes = [

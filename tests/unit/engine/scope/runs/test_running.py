@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from sluice.core.scope.scope import StreamState
-from sluice.engine.rounds.limits import Limits
+from sluice.engine.tasks.limits import Limits
 from sluice.errors import InfrastructureError
 from support.engine.scope_drivers import (
     MANY,
@@ -78,7 +78,7 @@ def test_small_streams_never_reach_the_executor(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is larger is copied by tasks, for which the calling thread asks; both side by side."""
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 60)
+    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 60)
     world = store._world
     contents = put_scope(world, [[100], [200]], [[300]], *([[9]] for _ in range(5)))
     executor = Tasks(store)
@@ -92,7 +92,7 @@ def test_small_streams_never_reach_the_executor(
 
 def test_large_streams_share_the_slots(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of all streams go to one executor."""
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 0)
+    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 0)
     put_scope(store._world, *([[100]] for _ in range(4)))
     executor = Tasks(store)
     report = copy_scope(scope_plan(store, range(4)), store, executor=executor)
@@ -120,7 +120,7 @@ def test_a_task_that_breaks_is_tried_again(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its stream waits, and goes on."""
-    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 0)
+    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 0)
     executor = Tasks(store, [InfrastructureError("worker lost")])
     report = copy_scope(scope_plan(store, range(2)), store, executor=executor, patience=None)
     assert report.counts.copied == 2

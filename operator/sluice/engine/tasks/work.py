@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sluice.core.copy.steps import Step
-    from sluice.engine.rounds.executor import Executor
-    from sluice.engine.rounds.limits import Limits
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.executor import Executor
+    from sluice.engine.tasks.limits import Limits
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.stores.base import Source
 
 MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)

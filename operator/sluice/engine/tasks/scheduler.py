@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sluice.core.events.digest import CHUNK
 from sluice.core.values.bucket import Account
-from sluice.core.values.rounds import take
-from sluice.engine.rounds.executor import is_small
+from sluice.core.values.slicing import take
+from sluice.engine.tasks.executor import is_small
 from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
-    from sluice.engine.rounds.executor import Executor
-    from sluice.engine.rounds.limits import Limits
-    from sluice.engine.rounds.slices import Slice, SliceResult
-    from sluice.engine.rounds.work import Clock, StreamRun
+    from sluice.engine.tasks.executor import Executor
+    from sluice.engine.tasks.limits import Limits
+    from sluice.engine.tasks.slices import Slice, SliceResult
+    from sluice.engine.tasks.work import Clock, StreamRun
 
 AHEAD: Final = 2
 """Slices that wait in the executor, so that a free slot has work at once."""
@@ -70,8 +70,8 @@ def is_slow(limits: Limits, unit: int = CHUNK) -> bool:
     return rate is not None and rate < 2 * unit
 
 
-class Landed(NamedTuple):
-    """What has ended of the slices of a stream's step.
+class StepResults(NamedTuple):
+    """Results of the slices of a stream's step.
 
     Attributes:
         stream: the stream's place in the plan.
@@ -92,7 +92,7 @@ class _Batch:
 
     waiting: list[Slice]
     told: float
-    flying: int = 0
+    submitted: int = 0
     results: list[SliceResult] = field(default_factory=list)
     error: SluiceError | None = None
 
@@ -129,7 +129,7 @@ class Scheduler:
         self._account = Account()
         self._batches: dict[int, _Batch] = {}
         self._ended: queue.SimpleQueue[tuple[int, Future[SliceResult]]] = queue.SimpleQueue()
-        self._flying = 0
+        self._submitted = 0
         self._limits: Limits | None = None
         self._used = executor
         self._each: float | None = None
@@ -192,7 +192,7 @@ class Scheduler:
             sorted(fitting, key=_size, reverse=True), self._clock.monotonic()
         )
 
-    def turn(self, limits: Limits, wait: float = TICK) -> list[Landed]:
+    def turn(self, limits: Limits, wait: float = TICK) -> list[StepResults]:
         """Begin as many slices as may run now, wait for a result, and return all that has ended.
 
         Args:
@@ -206,13 +206,13 @@ class Scheduler:
         if not self._batches:
             return []
         self._end_wave(limits)
-        if not self._flying:
+        if not self._submitted:
             self._begin_wave(limits)
         self._check(limits.bytes_per_second)
         self._fill()
-        self._gather(wait if self._flying and not self._is_over() else 0)
+        self._gather(wait if self._submitted and not self._is_over() else 0)
         self._fill()
-        return self._land()
+        return self._collect()
 
     def fail(self, stream: int, error: SluiceError) -> None:
         """Begin no other slice of a stream's step: its results could not be absorbed."""
@@ -220,17 +220,17 @@ class Scheduler:
         batch.waiting.clear()
         batch.error = batch.error or error
 
-    def stop(self) -> list[Landed]:
+    def stop(self) -> list[StepResults]:
         """Have all slices end soon, wait a moment for them, and return what has ended."""
         self._limits = None
         self._drop()
-        if self._flying:
+        if self._submitted:
             self._used.stop(GRACE)
         end = time.monotonic() + GRACE
-        while self._flying and (left := end - time.monotonic()) > 0:
+        while self._submitted and (left := end - time.monotonic()) > 0:
             with suppress(Exception):  # all work ends for another reason
                 self._gather(left)
-        return self._land(end=True)
+        return self._collect(end=True)
 
     def _tasks(self, limits: Limits) -> int:
         """Return how many tasks run at these limits."""
@@ -257,7 +257,7 @@ class Scheduler:
         changed = limits != self._limits
         if changed or self._clock.monotonic() >= self._until:
             self._limits = None
-            if changed or self._flying:
+            if changed or self._submitted:
                 self._drop()
 
     def _drop(self) -> None:
@@ -271,7 +271,7 @@ class Scheduler:
             return
         tasks = self._tasks(limits)
         most = tasks + AHEAD if limits.bytes_per_second is None else tasks
-        while self._flying < most:
+        while self._submitted < most:
             batch = max(self._batches.values(), key=_next_size, default=None)
             if batch is None or not batch.waiting:
                 return
@@ -279,8 +279,8 @@ class Scheduler:
 
     def _submit(self, batch: _Batch, work: Slice, limits: Limits) -> None:
         work = replace(work, rate=self._each, seconds=limits.slice_seconds)
-        batch.flying += 1
-        self._flying += 1
+        batch.submitted += 1
+        self._submitted += 1
         future = self._used.submit(work)
         future.add_done_callback(partial(self._note, work.stream))
 
@@ -304,13 +304,13 @@ class Scheduler:
             while True:
                 stream, future = self._ended.get(timeout=wait) if wait else self._ended.get_nowait()
                 wait = 0
-                self._flying -= 1
+                self._submitted -= 1
                 self._take(self._batches[stream], future)
         except queue.Empty:
             pass
 
     def _take(self, batch: _Batch, future: Future[SliceResult]) -> None:
-        batch.flying -= 1
+        batch.submitted -= 1
         try:
             result = future.result()
         except SluiceError as error:
@@ -327,24 +327,26 @@ class Scheduler:
 
     def _is_over(self) -> bool:
         """Tell whether some step has ended already."""
-        return any(not (batch.flying or batch.waiting) for batch in self._batches.values())
+        return any(not (batch.submitted or batch.waiting) for batch in self._batches.values())
 
-    def _land(self, *, end: bool = False) -> list[Landed]:
+    def _collect(self, *, end: bool = False) -> list[StepResults]:
         """Return steps that are over, and forget them; of others results that are old enough.
 
         Args:
             end: whether to return all results.
         """
-        now, landed = self._clock.monotonic(), []
+        now, ended = self._clock.monotonic(), []
         for stream, batch in list(self._batches.items()):
-            over = not (batch.flying or batch.waiting)
+            over = not (batch.submitted or batch.waiting)
             due = now - batch.told >= TELL_SECONDS and not batch.is_failed
             if over or (batch.results and (due or end)):
-                landed.append(Landed(stream, batch.results, batch.error if over else None, over))
+                ended.append(
+                    StepResults(stream, batch.results, batch.error if over else None, over)
+                )
                 batch.results, batch.told = [], now
             if over:
                 del self._batches[stream]
-        return landed
+        return ended
 
 
 def _size(work: Slice) -> int:

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from sluice.engine.copy.slices import CopySlice, VerifySlice
-from sluice.engine.rounds.slices import run_slice
-from sluice.engine.rounds.throttle import STEP, RateLimiter, Task
+from sluice.engine.tasks.slices import run_slice
+from sluice.engine.tasks.throttle import STEP, RateLimiter, Task
 from support.model import ModelStore, World
 
 KIB = 1 << 10
@@ -48,11 +48,11 @@ class Clock:
     now: float = 0.0
 
     def monotonic(self) -> float:
-        """See engine.rounds.work.Clock."""
+        """See engine.tasks.work.Clock."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """See engine.rounds.work.Clock."""
+        """See engine.tasks.work.Clock."""
         assert seconds <= STEP
         self.now += max(seconds, 1e-6)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sluice.engine.rounds.throttle import Task
+from sluice.engine.tasks.throttle import Task
 from sluice.errors import InvalidEventNumber, SluiceError
 
 if TYPE_CHECKING:

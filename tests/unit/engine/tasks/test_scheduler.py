@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.engine.rounds import scheduler as module
-from sluice.engine.rounds.executor import ThreadExecutor
-from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.scheduler import AHEAD, Landed, Scheduler
-from sluice.engine.rounds.slices import Slice, SliceResult
+from sluice.engine.tasks import scheduler as module
+from sluice.engine.tasks.executor import ThreadExecutor
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.scheduler import AHEAD, Scheduler, StepResults
+from sluice.engine.tasks.slices import Slice, SliceResult
 from sluice.errors import InfrastructureError, NoSuchSegment, WaitingForExecutors
 
 if TYPE_CHECKING:
-    from sluice.engine.rounds.throttle import Task
+    from sluice.engine.tasks.throttle import Task
 
 MIB = 1 << 20
 NO_LIMIT = Limits()
@@ -74,7 +74,7 @@ class Manual:
         self.trouble: InfrastructureError | None = None
 
     @property
-    def flying(self) -> list[Any]:
+    def submitted(self) -> list[Any]:
         """The slices that have begun and not ended."""
         return [work for work, future in self.begun if not future.done()]
 
@@ -129,7 +129,7 @@ def slices(*sizes: int, stream: int = 0, follows: int = 0) -> list[Bytes]:
     ]
 
 
-def turn(scheduler: Scheduler, limits: Limits = NO_LIMIT) -> list[Landed]:
+def turn(scheduler: Scheduler, limits: Limits = NO_LIMIT) -> list[StepResults]:
     """A turn that waits for nothing."""
     return scheduler.turn(limits, wait=0)
 
@@ -139,8 +139,8 @@ def test_the_largest_slices_begin_first(scheduler: Scheduler, executor: Manual) 
     scheduler.add(slices(5, 1, 9), NO_LIMIT)
     scheduler.add(slices(7, 2, stream=1), NO_LIMIT)
     turn(scheduler)
-    assert [work.size for work in executor.flying] == [9, 7, 5, 2]
-    assert len(executor.flying) == executor.slots + AHEAD
+    assert [work.size for work in executor.submitted] == [9, 7, 5, 2]
+    assert len(executor.submitted) == executor.slots + AHEAD
 
 
 def test_no_slice_waits_for_a_slow_one(scheduler: Scheduler, executor: Manual) -> None:
@@ -150,14 +150,14 @@ def test_no_slice_waits_for_a_slow_one(scheduler: Scheduler, executor: Manual) -
     for _ in range(20):
         executor.end(1)
         assert turn(scheduler) == []
-    assert [work.size for work in executor.flying] == [9]
+    assert [work.size for work in executor.submitted] == [9]
     scheduler.add(slices(1, stream=1), NO_LIMIT)
     turn(scheduler)
     executor.end(1)
     assert [(one.stream, one.over) for one in turn(scheduler)] == [(1, True)]
     executor.end()
-    (landed,) = turn(scheduler)
-    assert (landed.stream, landed.over, len(landed.results)) == (0, True, 21)
+    (ended,) = turn(scheduler)
+    assert (ended.stream, ended.over, len(ended.results)) == (0, True, 21)
     assert scheduler.is_idle
 
 
@@ -166,12 +166,12 @@ def test_a_part_goes_on_without_a_look(scheduler: Scheduler, executor: Manual) -
     scheduler.add(slices(4, follows=3), NO_LIMIT)
     turn(scheduler)
     for left in (3, 2, 1):
-        assert [work.follows for work in executor.flying] == [left]
+        assert [work.follows for work in executor.submitted] == [left]
         executor.end()
         turn(scheduler)
     executor.end()
-    (landed,) = turn(scheduler)
-    assert [one.slice.follows for one in landed.results] == [3, 2, 1, 0]  # type: ignore[attr-defined]
+    (ended,) = turn(scheduler)
+    assert [one.slice.follows for one in ended.results] == [3, 2, 1, 0]  # type: ignore[attr-defined]
 
 
 def test_results_are_told_while_a_step_goes_on(
@@ -199,14 +199,14 @@ def test_a_failure_ends_a_step_when_its_slices_have_ended(
     error = InfrastructureError("lost") if lost else NoSuchSegment("gone", segment="x")
     executor.end(2, error=error, lost=lost)
     assert turn(scheduler) == []
-    assert [work.stream for work in executor.flying] == [0, 0, 0, 1]
+    assert [work.stream for work in executor.submitted] == [0, 0, 0, 1]
     for _ in range(3):
         executor.end()
-    (landed,) = turn(scheduler)
-    assert (landed.stream, landed.over) == (0, True)
-    assert landed.error is (error if lost else None)
-    assert [one.error for one in landed.results if one.error] == ([] if lost else [error])
-    assert [work.stream for work in executor.flying] == [1]
+    (ended,) = turn(scheduler)
+    assert (ended.stream, ended.over) == (0, True)
+    assert ended.error is (error if lost else None)
+    assert [one.error for one in ended.results if one.error] == ([] if lost else [error])
+    assert [work.stream for work in executor.submitted] == [1]
 
 
 def test_errors_that_are_not_the_stores_end_all(scheduler: Scheduler, executor: Manual) -> None:
@@ -230,10 +230,10 @@ def test_new_limits_hold_for_slices_that_have_not_begun(
         assert turn(scheduler, LIMITED) == []
         executor.end()
     assert len(executor.begun) == 2 + AHEAD
-    (landed,) = turn(scheduler, LIMITED)
-    assert (landed.stream, len(landed.results)) == (0, 2 + AHEAD)
+    (ended,) = turn(scheduler, LIMITED)
+    assert (ended.stream, len(ended.results)) == (0, 2 + AHEAD)
     turn(scheduler, LIMITED)
-    assert [(work.size, work.rate) for work in executor.flying] == [(3, 32 * MIB)]
+    assert [(work.size, work.rate) for work in executor.submitted] == [(3, 32 * MIB)]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 8])
@@ -246,7 +246,7 @@ def test_the_rate_is_divided_among_the_slices_that_run(parts: int, clock: Clock)
     for _ in range(30):
         scheduler.add(slices(*([1] * parts)), limits)
         turn(scheduler, limits)
-        assert len(executor.flying) == parts
+        assert len(executor.submitted) == parts
         clock.now += 1
         for work, future in executor.begun:
             if not future.done():
@@ -288,7 +288,7 @@ def test_a_low_rate_is_for_one_process(clock: Clock) -> None:
         limits = Limits(bytes_per_second=rate)
         scheduler.add(slices(*([1] * 8)), limits)
         turn(scheduler, limits)
-        assert (len(executor.flying), len(slow.flying)) == (tasks, local)
+        assert (len(executor.submitted), len(slow.submitted)) == (tasks, local)
 
 
 def test_streams_fail_where_nothing_can_run(scheduler: Scheduler, executor: Manual) -> None:
@@ -300,8 +300,8 @@ def test_streams_fail_where_nothing_can_run(scheduler: Scheduler, executor: Manu
     assert executor.stopped == [0]
     for _ in range(2):
         executor.end(error=InfrastructureError("cancelled"), lost=True)
-    (landed,) = turn(scheduler)
-    assert isinstance(landed.error, WaitingForExecutors)
+    (ended,) = turn(scheduler)
+    assert isinstance(ended.error, WaitingForExecutors)
 
 
 def test_what_ends_in_time_is_kept_when_all_is_to_end(
@@ -313,8 +313,8 @@ def test_what_ends_in_time_is_kept_when_all_is_to_end(
     turn(scheduler)
     executor.end()
     executor.end(error=ZeroDivisionError(), lost=True)
-    (landed,) = scheduler.stop()
-    assert (len(landed.results), landed.over) == (1, False)
+    (ended,) = scheduler.stop()
+    assert (len(ended.results), ended.over) == (1, False)
     assert executor.stopped == [0.05]
     assert len(executor.begun) == 2 + AHEAD
 
@@ -323,9 +323,9 @@ def test_only_so_many_slices_of_a_step_are_held(scheduler: Scheduler, executor: 
     """A stream may have millions: the others are left to the next look."""
     limits = Limits(slice_bytes=1)
     scheduler.add(slices(*([1] * 1000)), limits)
-    while (landed := turn(scheduler, limits)) == []:
+    while (ended := turn(scheduler, limits)) == []:
         executor.end()
-    assert len(landed[0].results) == module.BATCH_SLICES * executor.slots
+    assert len(ended[0].results) == module.BATCH_SLICES * executor.slots
 
 
 @given(
@@ -352,10 +352,10 @@ def test_every_slice_has_one_result(
         )
     results = []
     while not scheduler.is_idle:
-        results += [one for landed in turn(scheduler) for one in landed.results]
-        assert len(executor.flying) <= slots + AHEAD
-        if executor.flying:
-            executor.end(chance.randrange(len(executor.flying)))
+        results += [one for ended in turn(scheduler) for one in ended.results]
+        assert len(executor.submitted) <= slots + AHEAD
+        if executor.submitted:
+            executor.end(chance.randrange(len(executor.submitted)))
     done = sorted((one.slice.stream, one.slice.segment) for one in results)
     assert done == sorted(
         (stream, number)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
-from sluice.engine.rounds.slices import run_slice
-from sluice.engine.rounds.throttle import RateLimiter, Task
+from sluice.engine.tasks.slices import run_slice
+from sluice.engine.tasks.throttle import RateLimiter, Task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.archive.runs.archive_root import ArchiveRoot
-    from sluice.engine.rounds.limits import Limits
-    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.tasks.limits import Limits
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.stores.base import Source, Store
 
 INLINE_BYTES: Final = 1 << 20

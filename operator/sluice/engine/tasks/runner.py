@@ -6,16 +6,16 @@ import time
 from typing import TYPE_CHECKING, Generic
 
 from sluice.core.events.digest import CHUNK
-from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.scheduler import Scheduler
-from sluice.engine.rounds.work import P, R, Silent, StreamRun
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.scheduler import Scheduler
+from sluice.engine.tasks.work import P, R, Silent, StreamRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.engine.rounds.executor import Executor
-    from sluice.engine.rounds.scheduler import Landed
-    from sluice.engine.rounds.work import Clock, Listener, Work
+    from sluice.engine.tasks.executor import Executor
+    from sluice.engine.tasks.scheduler import StepResults
+    from sluice.engine.tasks.work import Clock, Listener, Work
 
 
 class Runner(Generic[P, R]):
@@ -89,9 +89,9 @@ class Runner(Generic[P, R]):
         elif idle and (due := min(one.not_before for one in idle)) > now:
             self._clock.sleep(due - now)
 
-    def _absorb(self, landed: Sequence[Landed]) -> None:
+    def _absorb(self, ended: Sequence[StepResults]) -> None:
         """Give each stream the results of its slices."""
-        for one in landed:
+        for one in ended:
             run = self._runs[one.stream]
             if one.over:
                 run.absorb(one.results, one.error)

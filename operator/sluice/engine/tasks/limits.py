@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.core.values.rounds import SLICE_BYTES, SLICE_SECONDS
+from sluice.core.values.slicing import SLICE_BYTES, SLICE_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of a copy. They may change between rounds.
+    """The limits of a copy. They may change at any time.
 
     Attributes:
         in_flight_bytes: most bytes sent to the target store and not confirmed, over all tasks.
