@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.core.events import digest
-from sluice.core.values import rounds
+from sluice.core.values import slicing
 from sluice.engine.copy import slices
 from support.engine.sources import CHUNK
 
@@ -11,5 +11,5 @@ from support.engine.sources import CHUNK
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of 16 bytes, so that small segments have several chunks, parts and slices."""
-    for module in (digest, rounds, slices):
+    for module in (digest, slicing, slices):
         monkeypatch.setattr(module, "CHUNK", CHUNK)

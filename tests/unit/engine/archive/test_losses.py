@@ -96,7 +96,7 @@ def test_what_was_lost_between_two_runs_is_a_gap(world: World, form: Format) -> 
 
 
 class Changing(Relay):
-    """An executor that changes the source before one of its rounds.
+    """An executor that changes the source before one of its slices.
 
     Args:
         world: of the source.
@@ -129,7 +129,7 @@ class Changing(Relay):
 
 
 def truncating(world: World, objects: MemoryObjects, at: int, to: int | None) -> Changing:
-    """An executor that truncates the first segment, or drops it, before one of its rounds."""
+    """An executor that truncates the first segment, or drops it, before one of its slices."""
     if to is None:
         return Changing(world, objects, at, lambda: world.scale(SOURCE, 2, truncate=True))
     return Changing(world, objects, at, lambda: truncate(world, to))

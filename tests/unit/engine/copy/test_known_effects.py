@@ -102,7 +102,7 @@ def test_a_known_effect_is_the_one_that_a_look_shows(
     while not isinstance(step := copy.look(), Done):
         if isinstance(step, Transfer | Verify):
             work = copy.slices(step, Limits(), 1)
-            copy.absorb(step, InlineExecutor([store], store).run([work]) if work else [])
+            copy.absorb(step, InlineExecutor([store], store).run(work) if work else [])
         else:
             copy.perform(step)
     assert " ".join(copy.known) == known

@@ -129,7 +129,7 @@ def test_a_segment_that_another_driver_has_restarted_is_staged_anew(when: str) -
     if when == "while bytes are copied":
         step = copy.look()
         assert isinstance(step, Transfer)
-        results = InlineExecutor([store], store).run([copy.slices(step, Limits(), 1)])
+        results = InlineExecutor([store], store).run(copy.slices(step, Limits(), 1))
         for name in world.staging():  # as if the other driver had seen this before it was staged
             if name != copy.journal.name:
                 world.segments[name].data.clear()
