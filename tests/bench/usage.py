@@ -9,12 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from sluice.pipelines.spark.sparkconf import DAEMON
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _GONE = (FileNotFoundError, ProcessLookupError)
-_DAEMON = "pyspark.daemon"
 _GLANCE_SECONDS = 0.05
 
 
@@ -116,7 +117,7 @@ def peak_worker_rss(root: int) -> int | None:
     peaks = []
     for pid in _tree(root):
         with suppress(*_GONE):
-            if _DAEMON in _command(pid) and _DAEMON in _command(_parent(pid)):
+            if DAEMON in _command(pid) and DAEMON in _command(_parent(pid)):
                 peaks.append(_peak_rss(pid))
     return max(peaks, default=None)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sluice.pipelines.spark.sparkconf import DAEMON
 from support.command.spelling import parsed
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def finish(process: subprocess.Popen[str], seconds: float = SECONDS) -> Finished
 
 def workers_of(pid: int) -> list[int]:
     """Process ids of the Python workers of a driver: the forks of Spark's daemon."""
-    daemons = [child for child in descendants(pid) if "pyspark.daemon" in _command(child)]
+    daemons = [child for child in descendants(pid) if DAEMON in _command(child)]
     return [worker for daemon in daemons for worker in _children(daemon)]
 
 

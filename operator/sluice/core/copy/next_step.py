@@ -246,6 +246,7 @@ def stage(
     ]
     if unfinished:
         return Transfer(tuple(unfinished))
+    _check_identity(plan, seen, todo)
     apart = [(i, part) for i, part, _ in open_parts if part.number > 0]
     if apart:
         return Stitch(tuple(apart))
@@ -329,11 +330,32 @@ def _begins(plan: StreamPlan, seen: Observed, place: int) -> int:
     ):
         return segment.end
     if source is None or source.created != segment.created:
-        raise SourceReplaced(
-            f"{name} was deleted and made again: segment {segment.id} is not the one "
-            "whose bounds were taken"
-        )
+        raise _replaced(plan, segment)
     return source.info.start
+
+
+def _check_identity(
+    plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenStaging]]
+) -> None:
+    """Check that all staged bytes were read from the planned segments.
+
+    Since the last look another client may have made a source anew, with the same segment ids, and
+    tasks may have read from it. A segment that is gone is no such segment.
+
+    Raises:
+        SourceReplaced: a source's segment is another one now.
+    """
+    for place, segment, _ in todo:
+        source = seen.sources[place] if seen.sources is not None else None
+        if source is not None and source.created != segment.created:
+            raise _replaced(plan, segment)
+
+
+def _replaced(plan: StreamPlan, segment: SegmentPlan) -> SourceReplaced:
+    return SourceReplaced(
+        f"{plan.source_of(segment).stream} was deleted and made again: segment {segment.id} is "
+        "not the one whose bounds were taken"
+    )
 
 
 def _is_the_same(plan: StreamPlan, sources: Sequence[SeenSource | None], number: int) -> bool:

@@ -32,12 +32,15 @@ _MIB = 1 << 20
 _LEAST_OVERHEAD = 256 * _MIB
 _LONGEST_PREFIX = 40  # Spark refuses more than 47, and a pod's name more than 63
 
+DAEMON = "sluice.pipelines.spark.daemon"
+"""The module of the process from which Python workers are forked."""
+
 _COMMON = {
     "spark.app.name": "sluice",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
-    "spark.python.daemon.module": "sluice.pipelines.spark.daemon",
+    "spark.python.daemon.module": DAEMON,
     "spark.python.authenticate.socketTimeout": "60s",
     # Spark starts workers by `python -m`, which would import modules of the working directory.
     "spark.executorEnv.PYTHONSAFEPATH": "1",

@@ -24,7 +24,7 @@ from sluice.core.copy.steps import (
 )
 from sluice.core.values.identity import ABORTED, owner_tags
 from sluice.core.values.model import KeyRange, Segment, SegmentInfo
-from sluice.errors import SluiceError, SourceTruncated
+from sluice.errors import SluiceError, SourceReplaced, SourceTruncated
 from support.engine.plans import COPY, segment_plan, stream_plan
 
 CHUNK = 8 << 20
@@ -269,6 +269,18 @@ def test_a_source_that_is_staged_and_hashed_is_not_missed(
     """Once every byte is staged and every digest known, the source may be gone."""
     seen = observed(STITCHED, journal=replace(BOUND, digests=DIGESTS), sources=sources)
     assert next_step(PLAN, seen) == Verify((0,))
+
+
+def test_a_source_that_was_made_again_is_refused_once_all_is_staged() -> None:
+    """Its last bytes may have been read from the other stream, after the last look."""
+    for step in (STITCHED, segment(2 * CHUNK, CHUNK)):
+        seen = observed(
+            step,
+            journal=replace(BOUND, digests=DIGESTS),
+            sources=(SeenSource(info(LENGTH, 0), 1_001), SOURCES[1]),
+        )
+        with pytest.raises(SourceReplaced):
+            next_step(PLAN, seen)
 
 
 def test_an_unknown_digest_needs_the_source() -> None:
