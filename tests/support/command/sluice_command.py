@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,7 +208,8 @@ def is_alive(pid: int) -> bool:
 def _children(pid: int) -> list[int]:
     children: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        children += map(int, task.read_text().split())
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended since
+            children += map(int, task.read_text().split())
     return children
 
 
