@@ -91,7 +91,7 @@ class Application:
         loss = _loss(self._jvm, error) if isinstance(error, SparkLost) else None
         try:
             if not self._started.done():
-                self._jvm.stop()  # nobody waits for Spark any more, so let its start fail
+                self._jvm.stop()  # no caller waits for Spark any more, so let its start fail
             self._starter.join(STOP_SECONDS)  # Spark logs workers that it stops in their start
             if self._started.done() and self._started.exception() is None:
                 _stop(self._started.result(), self._jvm)

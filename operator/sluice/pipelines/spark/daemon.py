@@ -19,6 +19,6 @@ preload()
 
 if __name__ == "__main__":
     # PySpark collects a worker's garbage after each task, which takes longer than a short task if
-    # it looks at all modules. Memory that nobody writes to stays shared, too.
+    # it looks at all modules. Memory that is not written to stays shared, too.
     gc.freeze()
     manager()
