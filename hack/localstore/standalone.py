@@ -14,7 +14,10 @@ from localstore.probe import controller_serves, segment_store_serves
 from localstore.process import Process
 from localstore.scratch import Scratch
 from localstore.standalone_config import (
+    CACHE_BYTES,
     DIRECT_MEMORY,
+    LARGE_CACHE_BYTES,
+    LARGE_DIRECT_MEMORY,
     MAIN,
     PORTS,
     Place,
@@ -41,7 +44,7 @@ class Standalone:
         tethered: Whether it must not outlive this interpreter.
         published_port: Where clients are told to find the segment store, when that is a proxy in
             front of it.
-        lasting: Whether its speed matters more than that it starts soon.
+        lasting: Whether its speed matters more than that it starts soon, and takes little memory.
     """
 
     def __init__(
@@ -106,7 +109,7 @@ class Standalone:
             main=MAIN,
             classpath=classpath(),
             heap=self._heap,
-            direct_memory=DIRECT_MEMORY,
+            direct_memory=LARGE_DIRECT_MEMORY if self._lasting else DIRECT_MEMORY,
             properties=self._properties(storage),
             lasting=self._lasting,
         )
@@ -155,4 +158,5 @@ class Standalone:
         place.empty.touch()
         if self.users:
             place.accounts.write_text(accounts_file(self.users))
-        return standalone_properties(place, self.users)
+        cache = LARGE_CACHE_BYTES if self._lasting else CACHE_BYTES
+        return standalone_properties(place, self.users, cache=cache)

@@ -13,6 +13,12 @@ MAIN = "io.pravega.local.LocalPravegaEmulator"
 CACHE_BYTES = 1 << 30
 DIRECT_MEMORY = "1536m"
 
+# A gigabyte fills up within seconds of a copy at full speed. Then the store delays each write by up
+# to 25 s (`Throttler`, "Reason=Cache"), and containers stop (CacheFullException) and start anew. So
+# a server to measure on has the cache that a store has by default.
+LARGE_CACHE_BYTES = 4 << 30
+LARGE_DIRECT_MEMORY = "5g"
+
 # A store puts idle segments out of memory after the next checkpoint of their container's log only,
 # by default every 300 commits: tests that wait for it would have to write as many to each.
 CHECKPOINT_COMMITS = 50
@@ -55,13 +61,16 @@ class Place:
     accounts: Path
 
 
-def standalone_properties(place: Place, users: Sequence[User] = ()) -> dict[str, object]:
+def standalone_properties(
+    place: Place, users: Sequence[User] = (), *, cache: int = CACHE_BYTES
+) -> dict[str, object]:
     """Gives the system properties of a server.
 
     Args:
         place: Where it runs.
         users: Accounts, the first of which the server itself uses; nobody has to log in when left
             out.
+        cache: Bytes of its cache.
 
     Returns:
         The properties by name.
@@ -79,7 +88,7 @@ def standalone_properties(place: Place, users: Sequence[User] = ()) -> dict[str,
         "pravegaservice.service.published.port": place.port,
         "pravegaservice.rest.listener.port": ports["segmentstore_rest"],
         "pravegaservice.storage.impl.name": "FILESYSTEM",
-        "pravegaservice.cache.size.max": CACHE_BYTES,
+        "pravegaservice.cache.size.max": cache,
         "filesystem.root": place.storage,
         "durablelog.checkpoint.commit.count.min": CHECKPOINT_COMMITS,
         "durablelog.checkpoint.commit.threshold.count": CHECKPOINT_COMMITS,

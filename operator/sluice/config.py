@@ -43,6 +43,9 @@ class Settings:
             (`SLUICE_VOLUMES_DIR`, default none).
         part_bytes: longest part of a segment; tasks copy parts side by side (`SLUICE_PART_BYTES`,
             default 256 MiB, at least 8 MiB).
+        spark_bytes: a copy of one stream of up to so many bytes is run by threads of one process,
+            and a larger one by Spark, whose start takes a second (`SLUICE_SPARK_BYTES`, default
+            64 MiB).
         executor_timeout: seconds that a driver waits for executors before it gives up
             (`SLUICE_EXECUTOR_TIMEOUT`, default 300).
         timeouts: see StoreTimeouts (`SLUICE_STORE_TIMEOUT` sets `call` and `stall`, in seconds).
@@ -52,6 +55,7 @@ class Settings:
     credentials_dir: Path | None = None
     volumes_dir: Path | None = None
     part_bytes: int = 256 << 20
+    spark_bytes: int = 64 << 20
     executor_timeout: float = 300.0
     timeouts: StoreTimeouts = field(default_factory=StoreTimeouts)
 
@@ -74,6 +78,7 @@ class Settings:
             credentials_dir=Path(folder) if folder else None,
             volumes_dir=Path(volumes) if volumes else None,
             part_bytes=int(os.environ.get("SLUICE_PART_BYTES") or 256 << 20),
+            spark_bytes=int(os.environ.get("SLUICE_SPARK_BYTES") or 64 << 20),
             executor_timeout=_seconds(
                 "SLUICE_EXECUTOR_TIMEOUT", os.environ.get("SLUICE_EXECUTOR_TIMEOUT") or "300"
             ),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 _POLL_SECONDS = 0.5
+_WAITS = "waiting for the store"
 
 
 def _bar() -> Progress:
@@ -207,7 +208,7 @@ class LiveProgress:
                 try:
                     progress = watch.measure()
                 except SluiceError:
-                    self._bar.update(task, description="waiting for the store")
+                    self._bar.update(task, description=_WAITS)
                 else:
                     waiting = self._waiting
                     meter = meter if waiting is None else Meter()
@@ -217,7 +218,7 @@ class LiveProgress:
                         task,
                         completed=done,
                         total=whole,
-                        description=waiting or self._phase,
+                        description=waiting or (_WAITS if pace.waits else self._phase),
                         text=_progress(
                             progress.bytes, total, pace, events=count, streams=progress.streams
                         ),

@@ -155,12 +155,21 @@ class Admin(Protocol):
         """Make a stream with uniform key ranges; False when it exists. ScopeNotFound."""
         ...
 
-    def update_stream(self, name: StreamName, config: StreamConfig) -> None:
+    def update_stream(
+        self, name: StreamName, config: StreamConfig, *, until_listed: str | None = None
+    ) -> None:
         """Replace the whole configuration, tags included. StreamNotFound.
 
         The store also scales the stream if it has fewer segments than its policy's least number,
         or another number than a fixed policy wants. Even a change of tags can do this. The store
         refuses to update a sealed stream.
+
+        Args:
+            name: the stream.
+            config: its new configuration.
+            until_listed: a tag that the stream gets by this. The call may return as soon as the
+                store lists the stream by it: then the update is certain, but the store may refuse
+                another one for some milliseconds. None to wait for the update's end.
         """
         ...
 

@@ -27,7 +27,7 @@ Stream = tuple[str, str]
 
 SOURCE: Stream = ("in", "events")
 SCOPE = "out"
-ENVIRONMENT = {"SLUICE_PART_BYTES": str(8 << 20)}
+ENVIRONMENT = {"SLUICE_PART_BYTES": str(8 << 20), "SLUICE_SPARK_BYTES": str(8 << 20)}
 EPOCH = 1 << 32
 KEYS = 400
 EVENTS = 200_000

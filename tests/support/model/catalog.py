@@ -169,7 +169,13 @@ class ModelCatalog:
 
         return self._call(f"create_stream {name}", act)
 
-    def update_stream(self, name: StreamName, config: StreamConfig) -> None:
+    def update_stream(
+        self,
+        name: StreamName,
+        config: StreamConfig,
+        *,
+        until_listed: str | None = None,  # noqa: ARG002 - an update ends at once here
+    ) -> None:
         """See Catalog."""
 
         def act() -> None:

@@ -38,6 +38,9 @@ from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
 from support.engine.sources import planned, put_source
 from support.model import ModelStore, World
 
+LARGE = Settings(spark_bytes=95)
+"""By which the source, of 96 bytes, is a large one."""
+
 
 @pytest.fixture
 def world() -> World:
@@ -85,7 +88,6 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
     monkeypatch.setattr(driver, "Stores", lambda _settings: Stores())
     monkeypatch.setattr(driver, "Application", application)
     monkeypatch.setattr(run, "SparkExecutor", lambda *_, **__: InlineExecutor([store], store))
-    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_PLAN", 95)  # the source has 96 bytes
     return log
 
 
@@ -109,7 +111,7 @@ def test_a_damaged_plan_is_named(options: DriverOptions, text: str | None) -> No
         options.plan.write_text(text)
     with pytest.raises(InvalidSpec, match=r"plan\.json is no plan"):
         read_plan(options.plan)
-    trouble = drive(options, Settings())
+    trouble = drive(options, LARGE)
     assert trouble is not None
     assert trouble.reason == said(options)["reason"] == "InvalidSpec"
 
@@ -120,7 +122,7 @@ def test_a_plan_of_a_stream_copy_has_one_stream(
 ) -> None:
     """A plan with another number is refused before anything is made."""
     options.plan.write_text(whole_plan(*[planned(ModelStore(world))] * streams).model_dump_json())
-    trouble = drive(options, Settings())
+    trouble = drive(options, LARGE)
     assert trouble is not None
     assert said(options)["reason"] == "InvalidSpec"
     assert TARGET not in world.streams
@@ -142,7 +144,7 @@ def test_a_driver_runs_from_nothing_but_what_its_job_names(
     )
     file = options.plan if changed == "plan" else template
     file.write_bytes(file.read_bytes() + b"\n")
-    trouble = drive(given, Settings())
+    trouble = drive(given, LARGE)
     assert trouble is not None
     assert trouble.retryable
     assert f"{file.name} is not what the operator wrote" in trouble.message
@@ -155,7 +157,7 @@ def test_a_driver_runs_from_what_its_job_names(
     """With the plan that the operator wrote the copy is made."""
     assert started == []
     plan = hashlib.sha256(options.plan.read_bytes()).hexdigest()
-    assert drive(replace(options, plan_sha256=plan), Settings()) is None
+    assert drive(replace(options, plan_sha256=plan), LARGE) is None
     assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
 
 
@@ -173,7 +175,7 @@ def test_a_driver_ends_when_spark_does_not_start(
         raise WaitingForExecutors("none was there")
 
     monkeypatch.setattr(driver, "Application", application)
-    trouble = drive(options, Settings())
+    trouble = drive(options, LARGE)
     assert trouble is not None
     assert trouble.reason == said(options)["reason"] == "WaitingForExecutors"
     assert started.count("start") == 1
@@ -181,18 +183,17 @@ def test_a_driver_ends_when_spark_does_not_start(
 
 def test_a_copy_is_run_to_its_end(options: DriverOptions, world: World, started: list[str]) -> None:
     """The target is there, the message says so, and Spark was stopped."""
-    assert drive(options, Settings()) is None
+    assert drive(options, LARGE) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert TARGET in world.streams
     assert started == ["jvm", "spark", "stopped", "stores closed"]
 
 
 def test_a_small_copy_is_run_without_spark(
-    options: DriverOptions, world: World, started: list[str], monkeypatch: pytest.MonkeyPatch
+    options: DriverOptions, world: World, started: list[str]
 ) -> None:
     """One process has copied it before Spark would be there."""
-    monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_PLAN", 96)
-    assert drive(options, Settings()) is None
+    assert drive(options, Settings(spark_bytes=96)) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert TARGET in world.streams
     assert started == ["stores closed"]
@@ -202,9 +203,9 @@ def test_a_copy_that_is_complete_needs_no_spark(
     options: DriverOptions, world: World, started: list[str]
 ) -> None:
     """A driver that comes late succeeds at once."""
-    drive(options, Settings())
+    drive(options, LARGE)
     del started[:]
-    assert drive(options, Settings()) is None
+    assert drive(options, LARGE) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert "spark" not in started
 
@@ -213,12 +214,12 @@ def test_a_late_driver_deletes_what_even_later_ones_left(
     options: DriverOptions, world: World, started: list[str]
 ) -> None:
     """Staging that a zombie made for a copy that is complete is deleted by the next driver."""
-    drive(options, Settings())
+    drive(options, LARGE)
     store = ModelStore(world)
     segment = world.streams[TARGET].segments[0].id
     store.create(store.staging_name(TARGET, segment, identity.staging_key(COPY, 0, 1)))
     assert world.staging()
-    drive(options, Settings())
+    drive(options, LARGE)
     assert world.staging() == []
 
 
@@ -234,7 +235,7 @@ def test_an_abort_that_was_cut_off_is_finished_first(
     (target,) = world.streams[TARGET].segments
     name = store.segment_name(TARGET, target.id)
     world.segments[name].attributes[identity.publish_attribute(COPY)] = identity.ABORTED
-    assert drive(options, Settings()) is None
+    assert drive(options, LARGE) is None
     assert world.staging() == []
 
 
@@ -251,7 +252,7 @@ def test_a_store_that_is_busy_is_asked_again(
         return resume(plan, copy_journal, target)
 
     monkeypatch.setattr(stream_copy, "resume", busy)
-    assert drive(options, Settings()) is None
+    assert drive(options, LARGE) is None
     assert len(asked) == 2
 
 
@@ -260,7 +261,7 @@ def test_a_target_of_somebody_else_is_refused_before_spark_starts(
 ) -> None:
     """The category decides the exit code, the message names the field."""
     put_source(world, [1], name=TARGET)
-    trouble = drive(options, Settings())
+    trouble = drive(options, LARGE)
     assert trouble is not None
     assert (trouble.reason, trouble.field) == ("TargetExists", "spec.target.stream")
     assert said(options)["category"] == "Spec"
@@ -273,7 +274,7 @@ def test_the_failure_of_a_copy_is_the_driver_s(
     """The driver fails with the reason that the report gives."""
     report = StreamReport.failed(planned(ModelStore(world)), DigestMismatch("other bytes"))
     monkeypatch.setattr(driver, "run_plan", lambda *_, **__: report)
-    trouble = drive(options, Settings())
+    trouble = drive(options, LARGE)
     assert trouble is not None
     assert trouble.reason == said(options)["reason"] == "DigestMismatch"
 
@@ -288,7 +289,7 @@ def test_a_bug_leaves_a_message_and_is_raised(
 
     monkeypatch.setattr(driver, "run_plan", broken)
     with pytest.raises(ZeroDivisionError):
-        drive(options, Settings())
+        drive(options, LARGE)
     assert said(options)["reason"] == "InternalError"
     assert "ZeroDivisionError: oops" in said(options)["message"]
 
@@ -306,7 +307,7 @@ def test_sigterm_ends_the_driver_between_rounds(
 
     monkeypatch.setattr(driver, "run_plan", run_plan)
     with pytest.raises(Terminated):
-        drive(options, Settings())
+        drive(options, LARGE)
     assert said(options)["reason"] == "Interrupted"
     assert said(options)["retryable"] is True
     assert "stores closed" in started
@@ -327,13 +328,13 @@ def test_sigterm_cuts_off_what_lasts_too_long(
 
     monkeypatch.setattr(driver, "run_plan", run_plan)
     with pytest.raises(Terminated):
-        drive(options, Settings())
+        drive(options, LARGE)
 
 
 def test_steps_are_told_once_each(options: DriverOptions, started: list[str], world: World) -> None:
     """At level info the log says how far a copy is, and not every round."""
     with capture_logs() as logs:
-        drive(options, Settings())
+        drive(options, LARGE)
     steps = [log["step"] for log in logs if log["event"] == "step" and log["log_level"] == "info"]
     assert steps[:2] == ["MakeTarget", "Bind"]
     assert steps[-1] == "Done"
@@ -343,7 +344,7 @@ def test_steps_are_told_once_each(options: DriverOptions, started: list[str], wo
 def test_executors_without_a_template_are_refused(options: DriverOptions) -> None:
     """The remedy names the option."""
     asked = DriverOptions(plan=options.plan, executors=2, termination_log=options.termination_log)
-    trouble = drive(asked, Settings())
+    trouble = drive(asked, LARGE)
     assert trouble is not None
     assert "--executor-template" in trouble.remedy
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from sluice.core.scope.scope import Counts
 
+PAUSE = 10.0
+"""Seconds without a byte after which a copy waits for a store."""
+
 _STANDSTILL = 1.0
 """Bytes per second below which a copy stands still, and has no estimate of the time left."""
 
@@ -29,10 +32,22 @@ class Progress(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """Speed in bytes per second, and time left in seconds; None while it is unknown."""
+    """The speed of a copy.
+
+    Attributes:
+        rate: bytes per second.
+        eta: the time left, in seconds; None while it is unknown.
+        still: seconds since the last byte came.
+    """
 
     rate: float
     eta: float | None
+    still: float = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether no byte has come for so long that people want to know why."""
+        return self.still >= PAUSE
 
 
 class Meter:
@@ -49,17 +64,21 @@ class Meter:
         self._memory = memory
         self._last: tuple[float, int] | None = None
         self._rate: float | None = None
+        self._moved = 0.0
 
     def read(self, now: float, done: int, total: int) -> Pace:
         """Take a reading and give the pace: at `now` seconds, `done` bytes of `total` are there."""
         if self._last is None:
-            self._last = (now, done)
+            self._last, self._moved = (now, done), now
             return Pace(0.0, None)
         then, before = self._last
+        if done > before:
+            self._moved = now
         if now > then:
             latest = max(0, done - before) / (now - then)
             keep = math.exp((then - now) / self._memory)
             self._rate = latest if self._rate is None else keep * self._rate + (1 - keep) * latest
             self._last = (now, done)
         rate = self._rate or 0.0
-        return Pace(rate, (total - done) / rate if rate >= _STANDSTILL else None)
+        eta = (total - done) / rate if rate >= _STANDSTILL else None
+        return Pace(rate, eta, now - self._moved)

@@ -140,18 +140,23 @@ def configure(plan: StreamPlan, digest: str, store: Store) -> None:
     """
     # Plans recorded by older versions hold the source's marks, which their hash covers.
     config = marks.plain(plan.config)
-    tags = (*config.tags, *identity.owner_tags(plan.copy_id), identity.TAG_COMPLETE + digest)
+    complete = identity.TAG_COMPLETE + digest
+    tags = (*config.tags, *identity.owner_tags(plan.copy_id), complete)
     scaling, count = config.scaling, len(plan.active[-1])
     fixed = scaling.type is ScaleType.FIXED
     least = count if fixed else min(scaling.min_segments, count)
     changed = {"scaling": scaling.model_copy(update={"min_segments": least}), "tags": tags}
-    _update(plan, config.model_copy(update=changed), store)
+    # A target that is sealed next must not be busy with this update any more.
+    early = None if plan.seal else complete
+    _update(plan, config.model_copy(update=changed), store, until_listed=early)
 
 
-def _update(plan: StreamPlan, config: StreamConfig, store: Store) -> None:
+def _update(
+    plan: StreamPlan, config: StreamConfig, store: Store, *, until_listed: str | None = None
+) -> None:
     """Configure the target, unless another driver has meanwhile completed and sealed it."""
     try:
-        store.update_stream(plan.target, config)
+        store.update_stream(plan.target, config, until_listed=until_listed)
     except StoreRejected:
         stream = store.describe(plan.target)
         if (

@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 INLINE_BYTES: Final = 1 << 20
 """Most bytes that a step of one of many streams moves in the thread that does the step."""
 
-INLINE_PLAN: Final = 8 << 20
-"""Most bytes of a single stream that one process copies without Spark, which takes 1 s to start.
-
-This is chosen, not measured: the size from which Spark is faster is larger on some machines.
-"""
-
 INLINE_RUN: Final = 32 << 20
 """Most bytes that one process archives without Spark, with many events in an object."""
 
@@ -41,11 +35,6 @@ def is_small(size: int, limits: Limits) -> bool:
     With a rate limit it uses tasks, since only the scheduler shares the rate out.
     """
     return limits.bytes_per_second is None and size <= INLINE_BYTES
-
-
-def is_small_plan(size: int) -> bool:
-    """Tell whether the copy of a single stream moves `size` bytes without Spark."""
-    return size <= INLINE_PLAN
 
 
 def is_small_run(size: int, *, of_events: bool) -> bool:

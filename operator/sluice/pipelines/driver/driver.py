@@ -176,7 +176,7 @@ def _carry_out(
             stop.check()
             return controls()
 
-        if needs_spark(plan, limits(), elsewhere=options.executors > 0):
+        if needs_spark(plan, limits(), settings, elsewhere=options.executors > 0):
             application.prepare()
         # A run is deleted only if both the Job's arguments and the controls allow it: the arguments
         # cannot be changed by editing the ConfigMap.

@@ -16,7 +16,7 @@ from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.scope.report import ScopeReport
-from sluice.engine.tasks.executor import ThreadExecutor, is_small, is_small_plan, is_small_run
+from sluice.engine.tasks.executor import ThreadExecutor, is_small, is_small_run
 from sluice.engine.tasks.runner import Runner
 from sluice.engine.tasks.scheduler import is_slow
 from sluice.errors import InvalidSpec, SluiceError
@@ -80,17 +80,18 @@ class Tasks:
         return LazyExecutor(executor)
 
 
-def needs_spark(plan: Plan, limits: Limits, *, elsewhere: bool = False) -> bool:
+def needs_spark(plan: Plan, limits: Limits, settings: Settings, *, elsewhere: bool = False) -> bool:
     """Tell whether a plan will need Spark at these limits, so that it can be started early.
 
     Args:
         plan: the plan.
         limits: the present limits.
+        settings: of this process.
         elsewhere: see Tasks.
     """
     if isinstance(plan, ScopeCopyPlan):
         return not (is_slow(limits) or all(is_small(one.bytes, limits) for one in plan.items))
-    return not (_is_here(plan, elsewhere=elsewhere) or is_slow(limits, _unit(plan)))
+    return not (_is_here(plan, settings, elsewhere=elsewhere) or is_slow(limits, _unit(plan)))
 
 
 def run_plan(
@@ -142,10 +143,11 @@ def run_plan(
             ).run()
         sources = [stores.source(one) for one in plan.sources]
         work = _work(plan, sources, target)
+        is_here = _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
         with ThreadExecutor(sources, target, slots=tasks.threads) as here:
             (report,) = Runner(
                 [work],
-                executor=here if _is_here(plan, elsewhere=tasks.elsewhere) else executor,
+                executor=here if is_here else executor,
                 limits=limits,
                 listener=listener,
                 patience=patience,
@@ -182,11 +184,11 @@ def _work(
             )
 
 
-def _is_here(plan: Plan, *, elsewhere: bool) -> bool:
+def _is_here(plan: Plan, settings: Settings, *, elsewhere: bool) -> bool:
     """Tell whether this process moves the bytes of a single stream's plan by itself."""
     if isinstance(plan, ArchiveRunPlan):
         return is_small_run(plan.bytes, of_events=plan.archive.format.is_of_events)
-    return is_small_plan(plan.bytes) and not elsewhere
+    return plan.bytes <= settings.spark_bytes and not elsewhere
 
 
 def _unit(plan: Plan) -> int:

@@ -247,9 +247,13 @@ class PravegaStore(PravegaSegments):
         """Make a stream with uniform key ranges; False when it exists. ScopeNotFound."""
         return self._directory.run(lambda controller: controller.create_stream(name, config))
 
-    def update_stream(self, name: StreamName, config: StreamConfig) -> None:
-        """Replace the whole configuration, tags included. StreamNotFound."""
-        self._directory.run(lambda controller: controller.update_stream(name, config))
+    def update_stream(
+        self, name: StreamName, config: StreamConfig, *, until_listed: str | None = None
+    ) -> None:
+        """Replace the whole configuration, tags included; see `Admin`. StreamNotFound."""
+        self._directory.run(
+            lambda controller: controller.update_stream(name, config, until_listed=until_listed)
+        )
 
     def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
         """Drop all bytes before `cut`: offsets in bytes by segment id. StreamNotFound."""

@@ -50,7 +50,7 @@ def test_bytes_that_were_dropped_do_not_make_the_speed_negative() -> None:
     """When staging is deleted the speed is zero and there is no time to tell."""
     meter = Meter()
     meter.read(0, 500, 1000)
-    assert meter.read(1, 0, 1000) == Pace(0, None)
+    assert meter.read(1, 0, 1000) == Pace(0, None, still=1)
 
 
 def test_a_long_stall_has_no_time_left_to_tell() -> None:
@@ -61,3 +61,12 @@ def test_a_long_stall_has_no_time_left_to_tell() -> None:
     for second in range(2, 600):
         pace = meter.read(second, 10**8, 10**12)
     assert pace.eta is None
+
+
+def test_the_time_without_bytes_begins_anew_with_each_byte() -> None:
+    """It does not count from the beginning, and a loss of bytes ends it no more than their lack."""
+    meter = Meter()
+    still = [meter.read(now, done, 1000).still for now, done in ((1, 5), (4, 5), (6, 7), (9, 6))]
+    assert still == [0, 3, 0, 3]
+    assert not meter.read(15.9, 6, 1000).waits
+    assert meter.read(16, 6, 1000).waits

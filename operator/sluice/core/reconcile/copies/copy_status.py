@@ -106,6 +106,10 @@ class CopyStatus(ABC):
     def _copied(self) -> str:
         """Name the complete part, in a sentence after a blank; empty if there is none."""
 
+    def _pause(self, reading: Reading | None) -> str:  # noqa: ARG002 - bytes may come in batches
+        """Say that no bytes come, in a sentence after a blank; empty if they come."""
+        return ""
+
     def _moving(self, message: str) -> Saying:
         """Give reason and message while bytes are moved."""
         return Saying("Copying", message)
@@ -215,7 +219,7 @@ class CopyStatus(ABC):
             said = Saying("Verifying", f"{self.comparing}{self._copied()}")
         else:
             again = f" Attempt {self.value.attempts}." if self.value.attempts > 1 else ""
-            said = self._moving(f"{self._so_far()}{again}")
+            said = self._moving(f"{self._so_far()}{self._pause(world.reading)}{again}")
         return self._say(conditions.working(said))
 
     def measure(self, world: World) -> None:
@@ -382,7 +386,7 @@ def _progress(reading: Reading, before: ProgressStatus | None, now: datetime) ->
     done, total = reading.progress.bytes, reading.progress.total
     # Below 100 until the target is complete: staged bytes cannot be read yet.
     percent = min(99, 100 * done // total) if total else 0
-    rate, eta = reading.pace
+    rate, eta, _ = reading.pace
     return ProgressStatus(
         bytes=done,
         total_bytes=total,

@@ -10,6 +10,7 @@ from sluice.core.reconcile.copies.actions import WritePositions
 from sluice.core.reconcile.copies.copy_status import CopyStatus, positions_name
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.scope.progress import PAUSE
 from sluice.core.values import text
 from sluice.core.workloads.answers import Complete
 
@@ -122,6 +123,14 @@ class StreamStatus(CopyStatus):
         total = text.size(progress.total_bytes) if progress else "?"
         done = text.size(progress.bytes) if progress else "?"
         return f"{done} of {total} are staged."
+
+    def _pause(self, reading: Reading | None) -> str:
+        if reading is None or not reading.pace.waits:
+            return ""
+        return (
+            f" None came for {PAUSE:g} s: a store does not answer, or delays writers, as it does"
+            " while its cache is full."
+        )
 
     def _copied(self) -> str:
         return ""

@@ -103,6 +103,7 @@ class Calls:
         self._channel = grpc.aio.insecure_channel(str(endpoint), options=_OPTIONS)
         self._methods = _methods(self._channel)
         self._told = told
+        self._begun: set[asyncio.Task[Any]] = set()
 
     async def close(self) -> None:
         """Close the channel; calls under way are cancelled."""
@@ -157,6 +158,18 @@ class Calls:
         if not allowance.take(weight, wait=False):
             await asyncio.to_thread(allowance.take, weight)  # others use this loop
         return reply
+
+    def begin(self, name: str, request: Any, doing: str) -> asyncio.Task[Any]:
+        """Begin a call whose answer the caller may leave alone; see `call`."""
+        task = asyncio.create_task(self.call(name, request, doing))
+        self._begun.add(task)  # the event loop itself keeps no task alive
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._begun.discard(task)
+        if not task.cancelled():
+            task.exception()  # an error that is never asked for would be logged
 
     def _others(self, used: tuple[tuple[str, str], ...]) -> bool:
         """Whether there are other credentials by now: a password may be changed while we run."""

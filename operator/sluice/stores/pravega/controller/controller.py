@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from sluice.errors import InvalidSpec, ProtocolError, ScopeNotEmpty, StreamNotFound, StreamNotSealed
 from sluice.stores.pravega.bounds import MOST_HOST, MOST_TOKEN, Listing
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 
     from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
     from sluice.stores.pravega.names import TokenAccess
+
+
+_GLANCE: Final = 0.02
+"""Seconds between two looks whether an update of a stream is done."""
+
+_FEW: Final = 16
+"""Streams with a tag, at most, for which they are listed again and again."""
 
 
 class ControllerClient(TransactionCalls):
@@ -162,8 +170,10 @@ class ControllerClient(TransactionCalls):
             FAILURE=busy(doing),
         )
 
-    async def update_stream(self, name: StreamName, config: StreamConfig) -> None:
-        """Replace a stream's configuration.
+    async def update_stream(
+        self, name: StreamName, config: StreamConfig, *, until_listed: str | None = None
+    ) -> None:
+        """Replace a stream's configuration; see `Admin.update_stream`.
 
         StreamNotFound; StoreRejected if it is sealed; StoreBusy if another client changes it.
         """
@@ -174,7 +184,26 @@ class ControllerClient(TransactionCalls):
         request = policies.to_message(name, config)
         request.timestampAggregationTimeout = old.timestampAggregationTimeout
         request.rolloverSizeBytes = old.rolloverSizeBytes
-        settle_update(await self.call("updateStream", request, doing), doing, name)
+        update = self.begin("updateStream", request, doing)
+        if until_listed is None or not await self._is_listed(name, until_listed, update):
+            settle_update(await update, doing, name)
+
+    async def _is_listed(self, name: StreamName, tag: str, update: asyncio.Task[Any]) -> bool:
+        """Wait until a stream is listed by a tag, or its update is answered.
+
+        The controller (0.13.0) looks whether an update is done at once, and then every 100 ms
+        (`EventHelper.checkDone`). It carries the update out in 20 to 40 ms, and the index of tags
+        comes last (`UpdateStreamTask.processUpdate`). Many streams may have the tag, as all empty
+        copies have one digest: then wait for the answer. A configuration that shows is certain:
+        the controller notes the event that carries it out before (`addIndexAndSubmitTask`).
+        """
+        while not (await asyncio.wait([update], timeout=_GLANCE))[0]:
+            found = await self.list_streams(name.scope, tag, most=_FEW)
+            if name.stream in found:  # perhaps by what the index still has of an older stream
+                return tag in (await self._configuration(name)).tags.tag
+            if len(found) >= _FEW:
+                return False
+        return False
 
     async def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
         """Drop all bytes before `cut`: offsets in bytes by segment id.

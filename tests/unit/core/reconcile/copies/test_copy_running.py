@@ -164,6 +164,19 @@ def test_a_progress_that_has_not_changed_is_not_written_again_and_again() -> Non
         assert moved.time == later(2)
 
 
+def test_a_copy_that_gets_no_bytes_says_so() -> None:
+    """After ten seconds the message has the reason, which stays as it is until bytes come."""
+    around = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
+    told = []
+    for still in (9.9, 10.0, 60.0):
+        pace = Pace(0.0, None, still=still)
+        seen = replace(reading(400), pace=pace)
+        told.append(message(reconcile(begun(), replace(around, reading=seen))))
+    assert "None came" not in told[0]
+    assert told[1] == told[2]
+    assert told[1].startswith(f"{told[0]} None came for 10 s: a store does not answer")
+
+
 def test_an_empty_stream_has_no_percent() -> None:
     """Nothing to copy is no division by nothing."""
     decision = reconcile(begun(), world(jobs=(job(),), reading=reading(0, 0)))

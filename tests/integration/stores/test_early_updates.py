@@ -1,0 +1,103 @@
+"""Updates of a stream whose caller goes on before the controller answers."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.config import StoreTimeouts
+from sluice.core.values.model import Scaling, StreamConfig, StreamName
+from sluice.errors import StoreBusy, StoreRejected, StoreTimeout
+from sluice.stores.pravega.store import PravegaStore
+from support.crash.call_proxy import CallProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from localstore import Standalone
+
+TAG = "tests.sluice.dev/only-this"
+NEW = StreamConfig(scaling=Scaling(min_segments=2), tags=(TAG, "team=a"))
+
+
+class LateAnswers(CallProxy):
+    """A proxy that passes updates of streams on, and keeps the answers to itself for a while.
+
+    Attributes:
+        due: set once the answers may go to the caller.
+    """
+
+    def __init__(self, controller: tuple[str, int]) -> None:
+        super().__init__(controller)
+        self.due = Event()
+
+    def _pass_on(self, path: str, request: bytes, context: Any) -> bytes:
+        answer = super()._pass_on(path, request, context)
+        if path.endswith("/updateStream"):
+            self.due.wait(timeout=20)
+        return answer
+
+
+@pytest.fixture
+def late(standalone: Standalone) -> Iterator[LateAnswers]:
+    """Gives a proxy in front of the shared server's controller."""
+    with LateAnswers(standalone.controller) as proxy:
+        yield proxy
+        proxy.due.set()
+
+
+@pytest.fixture
+def behind(late: LateAnswers) -> Iterator[PravegaStore]:
+    """Gives a client that reaches the controller through the proxy."""
+    client = PravegaStore(late.uri, credentials=None, timeouts=StoreTimeouts(call=5))
+    yield client
+    client.close()
+
+
+def test_an_update_is_over_once_the_store_lists_the_stream_by_its_tag(
+    behind: PravegaStore, store: PravegaStore, stream: StreamName
+) -> None:
+    """No answer came, and yet every other client finds the new configuration."""
+    behind.update_stream(stream, NEW, until_listed=TAG)
+    found = store.describe(stream)
+    assert found is not None
+    assert set(found.config.tags) == set(NEW.tags)
+    assert stream.stream in store.list_streams(stream.scope, TAG)
+
+
+def test_an_update_without_a_tag_to_look_for_waits_for_its_answer(
+    behind: PravegaStore, stream: StreamName
+) -> None:
+    """It is not told that the update is done, if the answer takes longer than a call may."""
+    with pytest.raises(StoreTimeout, match="update the stream"):
+        behind.update_stream(stream, NEW)
+
+
+def test_a_refused_update_is_an_error_although_the_tag_is_looked_for(
+    store: PravegaStore, stream: StreamName
+) -> None:
+    """The answer comes before the tag, which never does."""
+    store.seal_stream(stream)
+    with pytest.raises(StoreRejected, match="STREAM_SEALED"):
+        store.update_stream(stream, NEW, until_listed=TAG)
+
+
+def test_an_update_that_follows_at_once_is_done_or_told_to_come_again(
+    store: PravegaStore, stream: StreamName
+) -> None:
+    """For some milliseconds the store may still be busy with the first one, and then no more."""
+    for number in range(5):
+        first = NEW.model_copy(update={"tags": (f"{TAG}-{number}",)})
+        store.update_stream(stream, first, until_listed=f"{TAG}-{number}")
+        second = StreamConfig(scaling=NEW.scaling, tags=(f"second-{number}",))
+        while True:
+            try:
+                store.update_stream(stream, second)
+            except StoreBusy:
+                continue
+            break
+        found = store.describe(stream)
+        assert found is not None
+        assert found.config == second
