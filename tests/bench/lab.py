@@ -27,7 +27,7 @@ SCOPE = "bench"
 BUCKET = "bench"
 
 _HEAP = "8g"
-_CAPACITY = 8_500_000_000
+_CAPACITY = 6_000_000_000
 """Bytes written to one server. Its log is on its heap until it has moved it to its storage."""
 
 _KEYS = 1000
