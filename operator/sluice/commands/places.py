@@ -70,6 +70,42 @@ def stream_of(text: str, *, field: str) -> tuple[str, StreamName]:
     return store, StreamName(scope=scope, stream=name)
 
 
+def store_of(text: str | None, resources: Resources | None) -> StoreAddress:
+    """Return the address of a live store: `tcp://HOST:PORT`, or the name of a StreamStore.
+
+    Args:
+        text: the store; None for the only StreamStore of the file.
+        resources: those of the file with StreamStores; None without a file.
+
+    Raises:
+        InvalidSpec: no store is named, there is no such StreamStore, or it holds archives.
+    """
+    remedy = "Give --store tcp://HOST:PORT, or a file with its StreamStore: -f FILE --store NAME."
+    if text is not None and "://" in text:
+        address = StoreAddress(uri=text)
+    elif resources is None:
+        named = "no store is named" if text is None else f"{text!r} is no address of a store"
+        raise InvalidSpec(named, field="--store", remedy=remedy)
+    elif text is not None:
+        address = address_of(text, resources, field="--store")
+    elif len(resources.stores) == 1:
+        (store,) = resources.stores.values()
+        address = store_address(store)
+    else:
+        raise InvalidSpec(
+            f"there are {len(resources.stores)} StreamStores in the file",
+            field="--store",
+            remedy="Name one of them: --store NAME.",
+        )
+    if address.holds_archives:
+        raise InvalidSpec(
+            f"{address.uri} holds archives, and no streams",
+            field="--store",
+            remedy="Use sluice archive for archives.",
+        )
+    return address
+
+
 def address_of(name: str, resources: Resources, *, field: str) -> StoreAddress:
     """Return the address of a StreamStore. Its namespace may be left out if the name is unique.
 

@@ -1,168 +1,331 @@
-"""Implement `sluice streams`: find streams whose resource is gone, and delete them."""
+"""Implement `sluice streams`: list, show, read and write streams, and find stale ones."""
 
 from __future__ import annotations
 
-import asyncio
+import base64
+import itertools
+import json
+import random
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
 from sluice import console
-from sluice.commands.shared import EXIT_CODES, OUTPUT, print_json, settings_of
-from sluice.errors import SluiceError
+from sluice.commands.copying import read as read_file
+from sluice.commands.places import store_of
+from sluice.commands.shared import CREDENTIALS, OUTPUT, print_json, settings_of
+from sluice.commands.stale import stale
+from sluice.core.copy.planner import Position, Range
+from sluice.core.values.model import Scaling, StreamConfig, StreamName
+from sluice.engine.streams.overview import overview, overviews
+from sluice.engine.streams.reading import events_of
+from sluice.engine.streams.writing import EventWriter, Routed
+from sluice.errors import InvalidSpec
+from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
-    from sluice.administration.stale import Search, Stale, StaleStreams
+    from sluice.engine.streams.overview import Overview
+    from sluice.engine.streams.reading import Event
+    from sluice.stores.base import Store
+
+MOST_SEGMENTS: Final = 1000
+"""Most segments of a stream that `write` makes."""
+
+STORE = click.option(
+    "--store",
+    "-s",
+    envvar="SLUICE_STORE",
+    metavar="STORE",
+    help="The store: tcp://HOST:PORT of a Pravega controller, or the name of a StreamStore in "
+    "--filename.  [env: SLUICE_STORE]",
+)
+STORES_FILE = click.option(
+    "-f",
+    "--filename",
+    "file",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="YAML with StreamStores; with one of them, --store can be left out. - reads standard "
+    "input.",
+)
 
 
 @click.group()
 def streams() -> None:
-    """Look after streams in the stores of a cluster."""
+    """List, show, read and write streams; find those that nobody needs any more.
+
+    STREAM is SCOPE/STREAM.
+    """
+
+
+streams.add_command(stale)
+
+
+def in_store(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that name a store. The command gets the open store before its arguments."""
+
+    @STORE
+    @STORES_FILE
+    @CREDENTIALS
+    @wraps(command)
+    def opened(
+        store: str | None, file: str | None, credentials_dir: Path | None, **arguments: Any
+    ) -> None:
+        address = store_of(store, None if file is None else read_file(file))
+        with Stores(settings_of(credentials_dir)) as stores:
+            command(stores[address], **arguments)
+
+    return opened
 
 
 @streams.command()
-@click.option("--store", metavar="STREAMSTORE", help="Only the StreamStore of this name.")
-@click.option("--namespace", metavar="NAME", help="Only the StreamStores of this namespace.")
-@click.option(
-    "--cluster-id",
-    envvar="SLUICE_CLUSTER_ID",
-    default="",
-    help="The operator's clusterID, where it was given one.  [default: the UID of kube-system]",
-)
-@click.option("--delete", is_flag=True, help="Seal and delete them.")
-@click.option("--yes", is_flag=True, help="With --delete: do not ask.")
+@click.argument("scope", required=False)
 @OUTPUT
-def stale(
+@in_store
+def ls(
+    place: Store,
     *,
-    store: str | None,
-    namespace: str | None,
-    cluster_id: str,
-    delete: bool,
-    yes: bool,
+    scope: str | None,
     output: str,
 ) -> None:
-    """List this cluster's streams whose EphemeralStream is gone.
-
-    Each StreamStore's store is asked for streams with this cluster's tag. Those of another cluster
-    are neither listed nor touched. --delete looks at resources and tags once more before each.
-    """
-    sure = (lambda _: True) if yes else _confirmed
-    asked = _stale(store, namespace, cluster_id, output=output, sure=sure if delete else None)
-    sys.exit(asyncio.run(asked))
-
-
-async def _stale(
-    store: str | None,
-    namespace: str | None,
-    given: str,
-    *,
-    output: str,
-    sure: Callable[[list[Stale]], bool] | None,
-) -> int:
-    """List stale streams, and delete them if `sure` confirms it; without `sure` only list them.
-
-    Returns:
-        The exit code, which is that of the worst failure.
-    """
-    # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration.stale import StaleStreams  # noqa: PLC0415
-    from sluice.kube.api.client import Api  # noqa: PLC0415
-    from sluice.kube.api.identity import cluster_id  # noqa: PLC0415
-    from sluice.kube.stores.connections import Connections  # noqa: PLC0415
-
-    async with await Api.connect() as api:
-        cluster = await cluster_id(api, given)
-        connections = Connections(api, replace(settings_of(None), cluster_id=cluster))
-        try:
-            work = StaleStreams(api, connections, cluster)
-            search = await work.find(namespace, store)
-            if output == "text":
-                _show(search.found)
-            code = _tell_unasked(search)
-            deleted: dict[Stale, int | None] = {}
-            if sure is not None and search.found and sure(search.found):
-                deleted, failed = await _delete(work, search.found)
-                code = max(code, failed)
-            if output == "json":
-                print_json([_json(one, deleted.get(one)) for one in search.found])
-            return code
-        finally:
-            connections.close()
-
-
-def _show(found: list[Stale]) -> None:
-    if not found:
-        console.out.print("There are no streams whose EphemeralStream is gone.")
-    for one in found:
-        store = f"StreamStore {one.namespace}/{one.store} ({one.address.uri})"
-        names = ", ".join(one.tagged.streams) or "none now"
-        what = names if one.tagged.prefix is None else f"{one.tagged.prefix}*: {names}"
-        console.out.print(
-            f"{store} scope {one.tagged.scope}: {what}; was of {one.tagged.resource}",
-            markup=False,
-        )
-
-
-def _tell_unasked(search: Search) -> int:
-    """Print the StreamStores that could not be asked, and return the exit code."""
-    for name, error in search.unasked:
-        console.err.print(f"StreamStore {name} could not be asked:", markup=False)
-        console.show_error(error)
-    return max((EXIT_CODES[error.category] for _, error in search.unasked), default=0)
-
-
-def _confirmed(found: list[Stale]) -> bool:
-    """Ask the user at the terminal to confirm the deletion."""
-    count = sum(len(one.tagged.streams) for one in found)
-    try:
-        sure = click.confirm(f"Delete these {count} streams and what is in them?", err=True)
-    except click.Abort:
-        raise click.UsageError(
-            "there is no terminal to ask: add --yes to delete without a question"
-        ) from None
-    if not sure:
-        console.err.print("Nothing was deleted.")
-    return sure
-
-
-async def _delete(work: StaleStreams, found: list[Stale]) -> tuple[dict[Stale, int | None], int]:
-    """Delete stale streams, one claim after the other.
-
-    Returns:
-        How many streams of each were deleted, None if it has an owner again; and the exit code.
-    """
-    deleted: dict[Stale, int | None] = {}
-    code = 0
-    for one in found:
-        what = f"{one.tagged.scope}/{one.tagged.prefix or one.tagged.stream}"
-        try:
-            deleted[one] = await work.delete(one)
-        except SluiceError as error:
-            console.err.print(f"{what} could not be deleted:", markup=False)
-            console.show_error(error)
-            code = max(code, EXIT_CODES[error.category])
+    """List the streams of SCOPE with their sizes; without SCOPE, list the scopes."""
+    if scope is None:
+        found = [(name, len(place.list_streams(name))) for name in place.list_scopes()]
+        if output == "json":
+            print_json([{"scope": name, "streams": count} for name, count in found])
         else:
-            left = deleted[one] is None
-            said = "left alone: it has an owner by now" if left else f"{deleted[one]} deleted"
-            console.err.print(f"{what}: {said}", markup=False)
-    return deleted, code
+            console.show_scopes(found)
+        return
+    if not place.scope_exists(scope):
+        raise InvalidSpec(
+            f"there is no scope {scope}",
+            field="SCOPE",
+            remedy="sluice streams ls lists the scopes.",
+        )
+    listed = overviews(place, scope)
+    if output == "json":
+        print_json([_json(one) for one in listed])
+    else:
+        console.show_streams(scope, listed)
 
 
-def _json(one: Stale, deleted: int | None) -> dict[str, Any]:
-    """Convert a stale stream or prefix to JSON values; `deleted` counts its deleted streams."""
-    return {
-        "namespace": one.namespace,
-        "streamStore": one.store,
-        "uri": one.address.uri,
-        "scope": one.tagged.scope,
-        "stream": None if one.tagged.prefix else one.tagged.stream,
-        "streamPrefix": one.tagged.prefix,
-        "streams": list(one.tagged.streams),
-        "resource": one.tagged.resource,
-        "uid": one.tagged.uid,
-        "deleted": deleted,
+@streams.command()
+@click.argument("stream")
+@OUTPUT
+@in_store
+def show(
+    place: Store,
+    *,
+    stream: str,
+    output: str,
+) -> None:
+    """Show a stream: policies, tags, segments, and where it begins and ends."""
+    found = overview(place, _there(stream, place))
+    cuts = {
+        "head": place.write_cut(found.name, found.head),
+        "tail": place.write_cut(found.name, found.tail),
     }
+    if output == "json":
+        segments = [
+            {
+                "segmentID": one.id,
+                "lowKey": one.keys.low,
+                "highKey": one.keys.high,
+                "from": one.start,
+                "to": one.end,
+                "events": one.events,
+            }
+            for one in found.segments
+        ]
+        config = found.stream.config.model_dump(mode="json", by_alias=True)
+        print_json({**_json(found), **config, "segmentList": segments, **cuts})
+    else:
+        console.show_stream(found, cuts)
+
+
+@streams.command()
+@click.argument("stream")
+@click.option(
+    "--at",
+    type=click.Choice(["head", "tail"]),
+    default="tail",
+    show_default=True,
+    help="Which end of the stream.",
+)
+@OUTPUT
+@in_store
+def cut(
+    place: Store,
+    *,
+    stream: str,
+    at: str,
+    output: str,
+) -> None:
+    """Print a StreamCut of a stream's end, as text for ranges of copies and for clients."""
+    found = overview(place, _there(stream, place))
+    offsets = found.head if at == "head" else found.tail
+    text = place.write_cut(found.name, offsets)
+    if output == "json":
+        entries = [{"segmentID": one, "offset": offset} for one, offset in sorted(offsets.items())]
+        print_json({"stream": str(found.name), "streamCut": text, "offsets": entries})
+    else:
+        click.echo(text)
+
+
+@streams.command()
+@click.argument("stream")
+@click.option("--from", "begin", metavar="CUT", help="Where to begin.  [default: the head]")
+@click.option("--to", "end", metavar="CUT", help="Where to end.  [default: the present tail]")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Print at most N events.")
+@OUTPUT
+@in_store
+def read(
+    place: Store,
+    *,
+    stream: str,
+    begin: str | None,
+    end: str | None,
+    limit: int | None,
+    output: str,
+) -> None:
+    """Print the events that a stream holds now, one a line.
+
+    Events of one routing key come in their order. With --output json, each line is an object with
+    segment, offset, and the event as text, or as base64 if it is no UTF-8.
+    """
+    wanted = Range(begin=Position(text=begin), end=Position(text=end))
+    for event in itertools.islice(events_of(place, _there(stream, place), wanted), limit):
+        _tell(event, output)
+
+
+@streams.command()
+@click.argument("stream")
+@click.argument("events", type=click.File("rb"), default="-")
+@click.option(
+    "--key-delimiter",
+    "-K",
+    metavar="TEXT",
+    help="The routing key of an event is the text before the first TEXT of its line.",
+)
+@click.option("--key", metavar="KEY", help="The routing key of all events.")
+@click.option(
+    "--create",
+    type=click.IntRange(1, MOST_SEGMENTS),
+    metavar="SEGMENTS",
+    help="Make the stream with so many segments, and its scope, if it does not exist.",
+)
+@OUTPUT
+@in_store
+def write(
+    place: Store,
+    *,
+    stream: str,
+    events: IO[bytes],
+    key_delimiter: str | None,
+    key: str | None,
+    create: int | None,
+    output: str,
+) -> None:
+    """Write each line of EVENTS (a file; by default standard input) to a stream, as an event.
+
+    Each event is stored once, also if connections break. Without a routing key, an event goes to
+    any segment.
+    """
+    if key is not None and key_delimiter is not None:
+        raise click.UsageError("give --key or --key-delimiter, not both")
+    name = _name(stream) if create else _there(stream, place)
+    if create is not None:
+        place.create_scope(name.scope)
+        place.create_stream(name, StreamConfig(scaling=Scaling(min_segments=create)))
+    writer = EventWriter(place, name)
+    writer.write(_routed(events, place.place_of, key, key_delimiter))
+    count = sum(writer.stored.values())
+    if output == "json":
+        by_segment = [{"segmentID": one, "events": n} for one, n in writer.stored.items()]
+        print_json({"stream": str(name), "events": count, "segments": by_segment})
+    else:
+        console.err.print(f"{count:,} events were written to {name}.", markup=False)
+
+
+def _routed(
+    lines: Iterable[bytes], place_of: Callable[[str], float], key: str | None, delimiter: str | None
+) -> Iterator[Routed]:
+    """Read events, and find the place of each one's routing key.
+
+    Raises:
+        InvalidSpec: a line has no routing key, or its key is no UTF-8.
+    """
+    fixed = None if key is None else place_of(key)
+    for number, line in enumerate(lines, 1):
+        data = line.removesuffix(b"\n")
+        if delimiter is None:
+            yield Routed(random.random() if fixed is None else fixed, data)  # noqa: S311 - no secret
+            continue
+        before, found, data = data.partition(delimiter.encode())
+        try:
+            text = before.decode()
+        except UnicodeDecodeError:
+            found = b""
+        if not found:
+            raise InvalidSpec(
+                f"line {number} does not begin with a routing key in UTF-8 and {delimiter!r}",
+                field="EVENTS",
+                remedy="Correct the line, and write it and those after it: the others are stored.",
+            )
+        yield Routed(place_of(text), data)
+
+
+def _name(text: str) -> StreamName:
+    """Read a stream's name.
+
+    Raises:
+        InvalidSpec: the text has another form.
+    """
+    scope, _, stream = text.partition("/")
+    if not scope or not stream or "/" in stream:
+        raise InvalidSpec(f"{text!r} is no stream", field="STREAM", remedy="Write SCOPE/STREAM.")
+    return StreamName(scope=scope, stream=stream)
+
+
+def _there(text: str, place: Store) -> StreamName:
+    """Read a stream's name, and check that there is such a stream.
+
+    Raises:
+        InvalidSpec: the text has another form, or there is no such stream.
+    """
+    name = _name(text)
+    if place.configuration(name) is None:
+        raise InvalidSpec(
+            f"there is no stream {name}",
+            field="STREAM",
+            remedy=f"sluice streams ls {name.scope} lists the scope's streams, and "
+            "sluice streams write --create SEGMENTS makes one.",
+        )
+    return name
+
+
+def _json(one: Overview) -> dict[str, Any]:
+    return {
+        "stream": str(one.name),
+        "segments": len(one.stream.tail),
+        "bytes": one.bytes,
+        "events": one.events,
+        "sealed": one.stream.sealed,
+    }
+
+
+def _tell(event: Event, output: str) -> None:
+    """Print an event as a line: its bytes, or a JSON object."""
+    if output == "text":
+        sys.stdout.buffer.write(event.data + b"\n")
+        return
+    told: dict[str, Any] = {"segmentID": event.segment, "offset": event.offset}
+    try:
+        told["event"] = event.data.decode()
+    except UnicodeDecodeError:
+        told["base64"] = base64.b64encode(event.data).decode()
+    click.echo(json.dumps(told))

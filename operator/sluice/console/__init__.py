@@ -20,6 +20,7 @@ from sluice.console.scopes import (
     scope_plan,
     show_scope_report,
 )
+from sluice.console.streams import show_scopes, show_stream, show_streams
 from sluice.console.verification import show_verification, verification_table
 
 __all__ = [
@@ -46,6 +47,9 @@ __all__ = [
     "show_report",
     "show_retained",
     "show_scope_report",
+    "show_scopes",
+    "show_stream",
+    "show_streams",
     "show_trouble",
     "show_verification",
     "summary",

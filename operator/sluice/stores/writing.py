@@ -126,6 +126,13 @@ class SegmentSink(Protocol):
         """
         ...
 
+    def place_of(self, key: str) -> float:
+        """Return the place of a routing key in [0, 1).
+
+        The segment whose key range has this place takes the key's events, whatever client writes.
+        """
+        ...
+
     def is_beside(self, one: int, other: int) -> bool:
         """Tell whether bytes staged for segment `one` can be merged into `other`, or beside it."""
         ...

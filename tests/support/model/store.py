@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from sluice.core.values.groups import GroupConfig, GroupState
 from sluice.core.values.model import SegmentInfo, StoreHealth, StreamName
@@ -103,6 +104,10 @@ class ModelStore(ModelTransactions):
     def is_original(self, segment: int) -> bool:
         """See Store."""
         return segment < EPOCH
+
+    def place_of(self, key: str) -> float:
+        """See Store."""
+        return crc32(key.encode()) / (1 << 32)
 
     def is_beside(self, one: int, other: int) -> bool:
         """See Store."""

@@ -17,7 +17,7 @@ from sluice.errors import (
     StoreUnavailable,
     StreamNotFound,
 )
-from sluice.stores.pravega import names
+from sluice.stores.pravega import names, routing
 from sluice.stores.pravega.bounds import MOST_STATE
 from sluice.stores.pravega.controller import epochs
 from sluice.stores.pravega.controller.directory import Directory
@@ -127,6 +127,10 @@ class PravegaStore(PravegaSegments):
     def is_original(self, segment: int) -> bool:
         """Tell whether the stream was made with this segment, and not scaled to it later."""
         return names.epoch_of(segment) == 0
+
+    def place_of(self, key: str) -> float:
+        """Return the place of a routing key in [0, 1)."""
+        return routing.place_of(key)
 
     def is_beside(self, one: int, other: int) -> bool:
         """Tell whether two segments have one number: it alone decides their container."""

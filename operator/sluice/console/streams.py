@@ -1,0 +1,90 @@
+"""Print scopes and streams as a store has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from sluice.console.page import out
+from sluice.core.values.text import size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sluice.engine.streams.overview import Overview
+
+
+def show_scopes(found: Iterable[tuple[str, int]]) -> None:
+    """Print scopes with their numbers of streams."""
+    table = Table()
+    table.add_column("Scope", overflow="fold")
+    table.add_column("Streams", justify="right")
+    for scope, count in found:
+        table.add_row(scope, f"{count:,}")
+    out.print(table)
+
+
+def show_streams(scope: str, found: Iterable[Overview]) -> None:
+    """Print the streams of a scope, a line for each."""
+    table = Table(title=f"Streams of {scope}", title_justify="left")
+    table.add_column("Stream", overflow="fold")
+    for column in ("Segments", "Bytes", "Events"):
+        table.add_column(column, justify="right")
+    table.add_column("State")
+    for one in found:
+        table.add_row(
+            one.name.stream,
+            str(len(one.stream.tail)),
+            size(one.bytes),
+            _count(one.events),
+            "sealed" if one.stream.sealed else "open",
+        )
+    out.print(table)
+
+
+def show_stream(found: Overview, cuts: Mapping[str, str]) -> None:
+    """Print a stream: its segments in a table, and its policies, tags and ends.
+
+    Args:
+        found: the stream.
+        cuts: StreamCuts as text, by the names of what they cut.
+    """
+    config = found.stream.config
+    state = "sealed" if found.stream.sealed else "open"
+    table = Table(
+        title=f"{found.name}: {size(found.bytes)}, {_count(found.events)} events, {state}",
+        title_justify="left",
+    )
+    table.add_column("Segment", justify="right")
+    table.add_column("Keys")
+    table.add_column("Made")
+    for column in ("Start", "End", "Bytes", "Events"):
+        table.add_column(column, justify="right")
+    for one in found.segments:
+        table.add_row(
+            str(one.id),
+            f"{one.keys.low:.3f}-{one.keys.high:.3f}",
+            f"scale {one.generation}" if one.generation else "first",
+            f"{one.start:,}",
+            f"{one.end:,}",
+            size(one.end - one.start),
+            _count(one.events),
+        )
+    out.print(table)
+    scaling, retention = config.scaling, config.retention
+    target = f", {scaling.target_rate:,} each, factor {scaling.scale_factor}"
+    out.print(
+        f"Scaling: {scaling.type}{target if scaling.target_rate else ''}, "
+        f"at least {scaling.min_segments} segments"
+    )
+    limit = f", {retention.minimum:,}" if retention.minimum else ""
+    out.print(f"Retention: {retention.type}{limit}")
+    out.print(f"Tags: {', '.join(config.tags) or 'none'}", markup=False)
+    for end, text in cuts.items():
+        out.print(f"{end.capitalize()}: {text}", markup=False)
+
+
+def _count(events: int | None) -> str:
+    """Write a number of events. A store knows none of streams with transactions, for example."""
+    return "unknown" if events is None else f"{events:,}"

@@ -1,0 +1,1 @@
+"""Look into streams, and write to them, by hand."""

@@ -1,0 +1,84 @@
+"""Describe the streams of a scope: segments, bytes, events, head and tail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.core.copy.planner import SourceRequest
+from sluice.core.values.model import StreamName
+from sluice.engine.access.parallel import each
+from sluice.engine.copy.bounds import bounds_of
+from sluice.errors import SourceReplaced, StreamNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.copy.planner import SeenSegment
+    from sluice.stores.base import Source
+    from sluice.stores.reading import Stream
+
+
+class Overview(NamedTuple):
+    """A stream as it is now.
+
+    Attributes:
+        name: its name.
+        stream: its configuration, head and tail.
+        segments: all its segments, with the bytes that can be read; by scale events.
+    """
+
+    name: StreamName
+    stream: Stream
+    segments: Sequence[SeenSegment]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that can be read, the headers of events included."""
+        return sum(segment.end - segment.start for segment in self.segments)
+
+    @property
+    def events(self) -> int | None:
+        """The number of events as the store counts them; None if it does not know."""
+        counts = [segment.events for segment in self.segments]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def head(self) -> dict[int, int]:
+        """The offsets by segment at which the stream begins."""
+        first = {segment.id for segment in self.stream.head}
+        return {segment.id: segment.start for segment in self.segments if segment.id in first}
+
+    @property
+    def tail(self) -> dict[int, int]:
+        """The offsets by segment at which the stream ends."""
+        last = {segment.id for segment in self.stream.tail}
+        return {segment.id: segment.end for segment in self.segments if segment.id in last}
+
+
+def overview(store: Source, name: StreamName) -> Overview:
+    """Describe a stream.
+
+    Raises:
+        StreamNotFound: there is no such stream.
+        SourceReplaced: it was deleted, or truncated again and again, meanwhile.
+    """
+    stream = store.describe(name)
+    if stream is None:
+        raise StreamNotFound(f"there is no stream {name}")
+    return Overview(name, stream, bounds_of(SourceRequest(stream=name), store, stream))
+
+
+def overviews(store: Source, scope: str) -> list[Overview]:
+    """Describe the streams of a scope, by name. Streams that are deleted meanwhile are left out.
+
+    Raises:
+        ScopeNotFound: there is no such scope.
+    """
+
+    def look(stream: str) -> Overview | None:
+        try:
+            return overview(store, StreamName(scope=scope, stream=stream))
+        except (StreamNotFound, SourceReplaced):
+            return None
+
+    return [found for found in each(look, store.list_streams(scope)) if found is not None]

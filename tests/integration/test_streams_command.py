@@ -1,0 +1,171 @@
+"""The commands that list, show, read and write streams, beside the official client."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.config import Settings
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.engine.streams.writing import EventWriter, Routed
+from sluice.stores.connect import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from localstore import ForeignClient, Standalone
+    from sluice.stores.base import Store
+
+SLUICE = Path(sys.executable).with_name("sluice")
+KEYS = 16
+
+Command = "Callable[..., subprocess.CompletedProcess[str]]"
+
+
+@pytest.fixture
+def streams(standalone: Standalone) -> Command:
+    """Return a function that runs `sluice streams`."""
+
+    def run(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        command = [SLUICE, "streams", *words, "--store", standalone.controller_uri]
+        return subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    return run
+
+
+@pytest.fixture
+def store(standalone: Standalone) -> Iterator[Store]:
+    """Return a client of Sluice's own."""
+    found = connect(StoreAddress(uri=standalone.controller_uri), Settings())
+    yield found
+    found.close()
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects of a text, one a line."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_keys_go_where_the_official_client_sends_them(
+    streams: Command, scope: str, foreign: ForeignClient, store: Store
+) -> None:
+    """Of each event that it wrote, the segment takes the key by our reckoning too."""
+    foreign.create(scope, "theirs", segments=7)
+    foreign.write(scope, "theirs", events=500, keys=KEYS)
+    described = store.describe(StreamName(scope=scope, stream="theirs"))
+    assert described is not None
+    found = lines(streams("read", f"{scope}/theirs", "-o", "json").stdout)
+    assert len(found) == 500
+    assert len({one["segmentID"] for one in found}) > 2
+    for one in found:
+        place = store.place_of(one["event"].partition("|")[0])
+        (segment,) = [s for s in described.tail if s.keys.low <= place < s.keys.high]
+        assert one["segmentID"] == segment.id
+
+
+def test_the_official_client_reads_what_is_written(
+    streams: Command, scope: str, foreign: ForeignClient
+) -> None:
+    """All events of a file are there once, in a stream and a scope that the command has made."""
+    given = "".join(f"k{number % KEYS}:event {number}\n" for number in range(2500))
+    done = streams("write", f"new-{scope}/ours", "-K", ":", "--create", "3", given=given)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"2,500 events were written to new-{scope}/ours." in done.stderr
+    assert foreign.read(f"new-{scope}", "ours").events == 2500
+    assert len(foreign.info(f"new-{scope}", "ours").segments) == 3
+    back = streams("read", f"new-{scope}/ours").stdout.splitlines()
+    assert Counter(back) == Counter(f"event {number}" for number in range(2500))
+    own = [int(line.removeprefix("event ")) for line in back]
+    for key in range(KEYS):
+        numbers = [number for number in own if number % KEYS == key]
+        assert numbers == sorted(numbers)
+    (listed,) = json.loads(streams("ls", f"new-{scope}", "-o", "json").stdout)
+    assert (listed["stream"], listed["events"]) == (f"new-{scope}/ours", 2500)
+
+
+def test_a_range_is_read_from_one_cut_to_another(
+    streams: Command, scope: str, foreign: ForeignClient
+) -> None:
+    """A cut that the command has printed is where another read begins, or ends."""
+    foreign.create(scope, "ranged", segments=2)
+    name = f"{scope}/ranged"
+    streams("write", name, "--key", "a", given="one\ntwo\n")
+    middle = streams("cut", name).stdout.strip()
+    streams("write", name, "--key", "a", given="three\n")
+    assert streams("read", name, "--from", middle).stdout == "three\n"
+    assert streams("read", name, "--to", middle).stdout == "one\ntwo\n"
+    assert streams("read", name, "--limit", "1").stdout == "one\n"
+    head = streams("cut", name, "--at", "head").stdout.strip()
+    assert streams("read", name, "--from", head, "--to", head).stdout == ""
+    shown = json.loads(streams("show", name, "-o", "json").stdout)
+    assert (shown["events"], shown["head"]) == (3, head)
+    assert sum(one["events"] for one in shown["segmentList"]) == 3
+
+
+def test_a_writer_follows_a_stream_that_is_scaled(
+    scope: str, foreign: ForeignClient, store: Store
+) -> None:
+    """Segments end while events are written, and each event is there once, in its key's order."""
+    foreign.create(scope, "scaled", segments=1)
+    stream = StreamName(scope=scope, stream="scaled")
+
+    def events() -> Iterator[Routed]:
+        for number in range(3000):
+            if number == 1500:
+                assert foreign.scale(scope, "scaled", ranges=[(0.0, 0.4), (0.4, 1.0)])
+            key = f"k{number % KEYS}"
+            yield Routed(store.place_of(key), f"{key}|{number // KEYS}|{number}|".encode())
+
+    writer = EventWriter(store, stream)
+    writer.write(events())
+    assert len(writer.stored) == 3
+    read = foreign.read(scope, "scaled")
+    assert (read.events, read.duplicates, read.missing, read.out_of_order) == (3000, 0, 0, 0)
+
+
+def test_bytes_that_are_no_text_are_shown_in_base64(
+    streams: Command, scope: str, foreign: ForeignClient, store: Store
+) -> None:
+    """The object says so by its field."""
+    foreign.create(scope, "bytes")
+    stream = StreamName(scope=scope, stream="bytes")
+    EventWriter(store, stream).write([Routed(0.5, b"\xff\x00")])
+    (only,) = lines(streams("read", str(stream), "-o", "json").stdout)
+    assert only == {"segmentID": 0, "offset": 0, "base64": "/wA="}
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "says"),
+    [
+        (("read", "none/none"), "", "there is no stream none/none"),
+        (("write", "none/none"), "a\n", "write --create SEGMENTS makes one"),
+        (("ls", "none"), "", "sluice streams ls lists the scopes"),
+        (("show", "word"), "", "Write SCOPE/STREAM"),
+    ],
+)
+def test_wrong_input_is_named_with_a_remedy(
+    streams: Command, words: tuple[str, ...], given: str, says: str
+) -> None:
+    """The exit code is 2, and nothing is made."""
+    done = streams(*words, given=given)
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_a_line_without_a_key_ends_the_writing_behind_those_before_it(
+    streams: Command, scope: str, foreign: ForeignClient
+) -> None:
+    """The error has the line's number, so that the rest can be written later."""
+    foreign.create(scope, "lines")
+    done = streams("write", f"{scope}/lines", "-K", ":", given="a:1\nb:2\nno key\nc:3\n")
+    assert done.returncode == 2
+    assert "line 3 does not begin with a routing key" in done.stderr
+    assert sorted(streams("read", f"{scope}/lines").stdout.split()) == ["1", "2"]
