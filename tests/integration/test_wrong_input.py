@@ -79,6 +79,18 @@ def test_an_unknown_target_scope_is_refused(copy: Copy, standalone: Standalone) 
     assert leftovers(copy, standalone) == []
 
 
+def test_a_target_scope_is_made_if_the_copy_asks_for_it(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient, scope: str
+) -> None:
+    """With `scopePolicy: CreateIfAbsent`, the same copy makes the scope and is whole."""
+    copy.target, copy.scope_policy = (f"made-{scope}", "target"), "CreateIfAbsent"
+    ended = copy.run("run", "-o", "json")
+    assert ended.code == 0
+    assert foreign.streams(f"made-{scope}") == ["target"]
+    assert foreign.read(*copy.target).digest == foreign.read(*copy.source).digest
+    assert copy.run("run").code == 0
+
+
 def test_a_target_that_someone_else_made_is_left_alone(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -25,7 +25,7 @@ class SourceNotFound(SpecError):
 class TargetScopeNotFound(SpecError):
     """The scope to copy to does not exist."""
 
-    default_remedy = "Create it first; only a ScopeCopy with scopePolicy: CreateIfAbsent makes one."
+    default_remedy = "Create it first, or make another copy with scopePolicy: CreateIfAbsent."
 
 
 class TargetExists(SpecError):

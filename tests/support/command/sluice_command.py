@@ -120,6 +120,7 @@ class Copy(Filed):
         environment: variables for the command.
         on_truncation: of the copy.
         on_complete: what becomes of the source.
+        scope_policy: what is done where the target's scope does not exist.
         operations: that the store's access allows.
     """
 
@@ -136,6 +137,7 @@ class Copy(Filed):
     on_complete: str = "Retain"
     operations: Sequence[str] = ("Read", "Create", "Append", "Delete")
     exists: str = "Fail"
+    scope_policy: str = "MustExist"
     name: str = ""
 
     @property
@@ -163,6 +165,7 @@ class Copy(Filed):
                         "stream": self.target[1],
                         "sealWhenDone": self.seal,
                         "onExists": self.exists,
+                        "scopePolicy": self.scope_policy,
                     }
                 ),
                 on_truncation=self.on_truncation,

@@ -78,6 +78,7 @@ def test_only_what_must_be_frozen_has_a_default() -> None:
     }
     assert found == {
         ("StreamCopy", "spec.target.onExists"): "Fail",
+        ("StreamCopy", "spec.target.scopePolicy"): "MustExist",
         ("StreamCopy", "spec.target.sealWhenDone"): False,
         ("StreamCopy", "spec.onTruncation"): "Fail",
         ("StreamCopy", "spec.sourceOnComplete"): "Retain",

@@ -139,8 +139,13 @@ class Target(InStore):
     """The stream to make, or to append to."""
 
     store_ref: LocalRef = Field(description="The StreamStore to copy to, in this namespace.")
-    scope: NewNameInStore = Field(description="The target's scope, which has to exist.")
+    scope: NewNameInStore = Field(description="The target's scope.")
     stream: NewNameInStore = Field(description="The target's name.")
+    scope_policy: Literal["MustExist", "CreateIfAbsent"] = Field(
+        default="MustExist",
+        description="What to do if the scope does not exist: refuse to begin, or create it.",
+        json_schema_extra=frozen(),
+    )
     on_exists: Literal["Fail", "Append"] = Field(
         default="Fail",
         description="What to do if the stream exists and this copy did not make it: fail, or "

@@ -154,6 +154,7 @@ class StreamPlan(Frozen):
         config: the target's configuration at the end: that of the first source.
         verify: whether the staged bytes are read again and compared before they are published.
         seal: whether to seal the target once it is whole.
+        make_scope: whether to make the target's scope if it does not exist.
         on_truncation: what to do if a source loses bytes before they are read: fail, or go on
             without them.
         move: whether the source is sealed, copied to its end, and deleted when all is done.
@@ -169,6 +170,8 @@ class StreamPlan(Frozen):
     move: bool = False
     append: bool = False
     seal: bool = False
+    # Left out where it is False: plans of older versions keep their text, and with it their hashes.
+    make_scope: bool = Field(default=False, exclude_if=operator.not_)
 
     @property
     def origin(self) -> str:

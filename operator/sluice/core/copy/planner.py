@@ -103,6 +103,7 @@ class CopyRequest(Frozen):
         sources: the streams to copy, one after the other.
         target: the stream to make, or to append to.
         append: whether to append to the target if it exists and is a user's stream.
+        make_scope: whether to make the target's scope if it does not exist.
         verify, seal, on_truncation, move: see StreamPlan.
         part_bytes: segments with more bytes than this are divided into parts, see `part_size`.
         tasks: how many tasks will run at once, as far as that is known beforehand. It shapes a new
@@ -118,6 +119,7 @@ class CopyRequest(Frozen):
     move: bool = False
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
     append: bool = False
+    make_scope: bool = False
     tasks: int = Field(default=1, ge=1)
 
     @property
@@ -212,6 +214,7 @@ def plan_stream(
         on_truncation=request.on_truncation,
         move=request.move,
         append=append,
+        make_scope=request.make_scope,
         seal=request.seal,
     )
     for number, active in enumerate(plan.active):

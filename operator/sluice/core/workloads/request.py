@@ -104,6 +104,7 @@ def copy_request(
         move=spec.source_on_complete == "Delete",
         part_bytes=part_bytes,
         append=spec.target.on_exists == "Append",
+        make_scope=spec.target.scope_policy == "CreateIfAbsent",
         tasks=tasks,
     )
 

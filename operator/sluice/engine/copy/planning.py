@@ -96,7 +96,9 @@ def begun(request: CopyRequest, target: Store) -> Resolved:
         digest = None if receipt is None else receipt.digest
     else:
         there = target.describe(request.target)
-        digest = check_target(request.copy_id, request.target, there, target)
+        digest = check_target(
+            request.copy_id, request.target, there, target, make_scope=request.make_scope
+        )
     if digest is not None:
         # Read the journal again: as long as there is one, steps are left to do after the mark. And
         # another driver may have begun one since.
@@ -143,7 +145,9 @@ def check_append(plan: StreamPlan, copy_journal: CopyJournal, there: Stream | No
         )
 
 
-def check_target(copy_id: str, name: StreamName, there: Stream | None, target: Store) -> str | None:
+def check_target(
+    copy_id: str, name: StreamName, there: Stream | None, target: Store, *, make_scope: bool
+) -> str | None:
     """Check that the target may be made. Return the digest of a complete target, else None.
 
     Args:
@@ -151,13 +155,14 @@ def check_target(copy_id: str, name: StreamName, there: Stream | None, target: S
         name: its target stream.
         there: the target as it was described just now.
         target: the store to write to.
+        make_scope: whether the copy makes the scope if it does not exist.
 
     Raises:
         TargetExists: the stream exists, and this copy did not make it.
-        TargetScopeNotFound: its scope does not exist.
+        TargetScopeNotFound: its scope does not exist, and the copy does not make it.
     """
     if there is None:
-        if not target.scope_exists(name.scope):
+        if not (make_scope or target.scope_exists(name.scope)):
             raise TargetScopeNotFound(
                 f"scope {name.scope!r} does not exist in the target store",
                 field="spec.target.scope",

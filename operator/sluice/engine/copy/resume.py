@@ -58,7 +58,7 @@ def resume(plan: StreamPlan, copy_journal: CopyJournal, target: Store) -> Resume
     if plan.append:
         check_append(plan, copy_journal, stream)
         return Resumed(None, targetless=stream is None)
-    digest = check_target(plan.copy_id, plan.target, stream, target)
+    digest = check_target(plan.copy_id, plan.target, stream, target, make_scope=plan.make_scope)
     if digest is not None:
         return _complete(plan, digest, copy_journal, target)
     return Resumed(None, targetless=stream is None)

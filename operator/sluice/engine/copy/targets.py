@@ -36,6 +36,10 @@ _NEVER: Final = 2_000_000_000
 def claim(plan: StreamPlan, store: Store) -> bool:
     """Make the target, with this copy's tags from the start. Return False if it exists."""
     config = _at_rest(plan, len(plan.generations[0]))
+    scope = plan.target.scope
+    # Look first: a user who may not make scopes can still copy to one that exists.
+    if plan.make_scope and not store.scope_exists(scope):
+        store.create_scope(scope)
     return store.create_stream(plan.target, config)
 
 

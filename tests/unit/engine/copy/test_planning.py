@@ -5,6 +5,7 @@ from sluice.core.values import identity
 from sluice.core.values.model import StreamConfig, StreamName
 from sluice.engine.copy.bounds import COUNT_TRIES
 from sluice.engine.copy.planning import Resolved, make_plan, resolve
+from sluice.engine.copy.targets import claim
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import SluiceError
 from support.engine.plans import COPY, SOURCE, TARGET
@@ -128,6 +129,30 @@ def test_a_copy_that_died_before_tidying_is_gone_on_with(world: World) -> None:
 def _of(scope: str, stream: str) -> dict[str, object]:
     """The change to a request that makes it one for another source."""
     return {"sources": (SourceRequest(stream=StreamName(scope=scope, stream=stream)),)}
+
+
+def test_a_scope_is_made_with_the_target_and_not_before(world: World) -> None:
+    """Planning makes nothing. The copy looks for the scope first: not every user may make one."""
+    name = StreamName(scope="new", stream="t")
+    request = REQUEST.model_copy(update={"target": name, "make_scope": True})
+    calls: list[str] = []
+
+    def noted(call: str) -> Fate:
+        calls.append(call)
+        return Fate.DONE
+
+    store = ModelStore(world, noted)
+    plan = planned(store, request)
+    assert "new" not in world.scopes
+    assert claim(plan, store)
+    assert name in world.streams
+    assert not claim(plan, store)
+    assert [call.split()[0] for call in calls].count("create_scope") == 1
+
+
+def test_a_plan_without_a_new_scope_has_the_text_of_older_versions(world: World) -> None:
+    """So its hash is the same."""
+    assert "makeScope" not in planned(ModelStore(world)).model_dump_json(by_alias=True)
 
 
 @pytest.mark.parametrize(
