@@ -83,7 +83,7 @@ def write(page: Path, screens: Mapping[str, str]) -> None:
     page.write_text(SCREEN.sub(renewed, page.read_text(encoding="utf-8")))
 
 
-# -- what differs from run to run
+# -- values that differ from run to run
 
 _VOLATILE: Final = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "<time>"),

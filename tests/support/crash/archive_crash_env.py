@@ -215,7 +215,7 @@ class ArchiveCrashEnv:
         assert len(archive_witness.names_in(folder, "runs", "heads")) == 2
         assert ORPHAN not in archive_witness.names_in(folder, "data")
 
-    # -- what is there
+    # -- checks of contents
 
     def _assert_whole(self, path: str, source: tuple[str, str]) -> None:
         """Check that an archive's runs are whole, and the last one holds the source's bytes."""
@@ -240,7 +240,7 @@ class ArchiveCrashEnv:
     def _reports(self, stream: tuple[str, str]) -> list[dict[str, Any]]:
         return witness.hashes(self._server.segment_store, self._foreign, stream)
 
-    # -- what is made
+    # -- preparation
 
     def _write(self, stream: tuple[str, str], write: Callable[[], None]) -> None:
         """Write a stream, for the first cell that needs it."""

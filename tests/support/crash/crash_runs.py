@@ -32,7 +32,7 @@ class Site(Protocol):
     """An environment in which a process is killed."""
 
     def hold_up(self, point: Point, target: str) -> Breakpoint:
-        """Hold up what is sent at a point of the work for a target, from now on."""
+        """Hold up the traffic at a point of the work for a target, from now on."""
 
     def assert_halfway(self, cell: Cell) -> None:
         """Check that the stores' state after the death is allowed."""

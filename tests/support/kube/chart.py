@@ -19,7 +19,7 @@ CHART = ROOT / "helm" / "sluice"
 NAMESPACE = "sluice-system"
 
 _SECONDS = 60
-_Loader = yaml.CSafeLoader  # many times as fast as the one in Python
+_Loader = yaml.CSafeLoader  # many times as fast as the loader in Python
 
 Manifest = dict[str, Any]
 

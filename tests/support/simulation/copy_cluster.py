@@ -233,7 +233,7 @@ class Cluster:
         self.annotate(REQUESTED_AT, str(number))
 
     def force_orphan(self, *, on: bool) -> None:
-        """Insist that the copy goes, or stop to insist."""
+        """Set or withdraw the annotation that forces the copy to go."""
         self.annotate(FORCE_ORPHAN, "true" if on else "false")
 
     def delete(self) -> None:

@@ -222,7 +222,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
 
     @rule(what=st.sampled_from(OUTSIDE), on=st.booleans())
     def outside(self, what: str, *, on: bool) -> None:
-        """Change the reach of a store, an object's existence, or the length of the source."""
+        """Change whether a store or an object is there, or let the source grow."""
         cluster, store = self.cluster, self.cluster.store
         match what:
             case "source" | "target":
@@ -283,7 +283,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     @precondition(lambda self: self.cluster.copy is not None)
     @rule(orphan=st.sampled_from([False, False, True]))
     def delete(self, *, orphan: bool) -> None:
-        """Delete the copy, and perhaps insist."""
+        """Delete the copy, perhaps with the annotation that forces it to go."""
         self.cluster.force_orphan(on=orphan)
         self.cluster.delete()
 

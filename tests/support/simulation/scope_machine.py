@@ -42,7 +42,7 @@ class ScopeMachine(CopyMachine):
 
     @rule(what=st.sampled_from(OUTSIDE), on=st.booleans())
     def outside(self, what: str, *, on: bool) -> None:
-        """Change the reach of a store, or delete, mend or spoil a stream."""
+        """Change whether a store can be reached, or delete, mend or spoil a stream."""
         store = self.cluster.store
         what, _, name = what.partition(" ")
         match what:
