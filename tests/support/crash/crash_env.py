@@ -37,7 +37,7 @@ LATER = 5_000
 """Number of events after each scale event."""
 
 OWN_SEGMENTS, OWN_EVENTS = 3, 1_000
-"""Of an append's target: a number of segments that the source never had, and of events."""
+"""Numbers of segments and events of an append's target, whose layout the source never had."""
 
 _KEPT = 2
 """Segments that an append leaves beside its target: a receipt, and the log of turns."""

@@ -54,7 +54,7 @@ class Frames:
     Attributes:
         kind: the type.
         place: the kind of their segment.
-        of: the end of a target segment's name: their segment's, or the one beside which it lies.
+        of: ending of the target segment's name, for frames about it or about staging beside it.
     """
 
     kind: int
