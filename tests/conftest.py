@@ -1,4 +1,4 @@
-"""Fixtures that bring up the real store, each only when a test asks for it."""
+"""Fixtures that start the real store, each only when a test asks for it."""
 
 import gc
 import itertools
@@ -22,7 +22,7 @@ from support.cluster.turns import taken
 from support.search import EXAMPLES, FAR
 from support.store.servers import end_unneeded, ended_early, see_last
 
-# No test asserts how long something takes. CI repeats one search; every other run is a new one.
+# No test asserts a duration. CI repeats one search; every other run is a new one.
 settings.register_profile(
     "sluice", deadline=None, derandomize="CI" in os.environ, max_examples=EXAMPLES * FAR
 )
@@ -35,12 +35,12 @@ _LANES = ("alone", "pods", "api", "store", "copies", "patient")
 _END_TO_END = Path(__file__).parent / "e2e"
 _COPIES = Path(__file__).parent / "integration"
 _TURN: pytest.StashKey[ExitStack] = pytest.StashKey()
-"""While tests have the installed operator: what gives it back."""
+"""The stack that gives the installed operator back, while tests have it."""
 
 
 @pytest.fixture(scope="session")
 def standalone(request: pytest.FixtureRequest) -> Iterator[Standalone]:
-    """Gives a Pravega standalone server that all tests share: keep to a scope of your own."""
+    """Yield a Pravega standalone server that all tests share: keep to a scope of your own."""
     server = Standalone()
     with _announced(request, "Pravega standalone"):
         server.start()
@@ -50,7 +50,7 @@ def standalone(request: pytest.FixtureRequest) -> Iterator[Standalone]:
 
 @pytest.fixture(scope="session")
 def standalone_auth(request: pytest.FixtureRequest) -> Iterator[Standalone]:
-    """Gives a second standalone server, where one must log in; its `users` say as whom."""
+    """Yield a second standalone server, which needs a login. Its `users` are the accounts."""
     server = Standalone(users=[ADMIN, READER])
     with _announced(request, "Pravega standalone with authentication"):
         server.start()
@@ -60,7 +60,7 @@ def standalone_auth(request: pytest.FixtureRequest) -> Iterator[Standalone]:
 
 @pytest.fixture(scope="session")
 def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
-    """Gives a Kubernetes cluster: one that runs already, which is left running, or a new one."""
+    """Yield a Kubernetes cluster: a running one, which is left running, or a new one."""
     kubernetes = localcluster.choose()
     try:
         kubernetes.status()
@@ -74,7 +74,7 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
 
 @pytest.fixture(scope="module")
 def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> Iterator[list[str]]:
-    """Gives the names of our definitions, applied; those that were not there before go again."""
+    """Yield the names of our definitions, applied. New ones are deleted afterwards."""
     found = kube.kubectl("get", "crds", "--output=name").split()
     command = (
         "apply",
@@ -86,14 +86,14 @@ def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> I
     names = kube.kubectl(*command).split()
     kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
     yield names
-    # Others may use them in another lane.
+    # Tests in another lane may use them.
     if (added := set(names) - set(found)) and not request.config.getoption("--lane"):
         kube.kubectl("delete", "--timeout=60s", *added, timeout=70)
 
 
 @pytest.fixture(autouse=True)
 def _logging_as_it_was() -> Iterator[None]:
-    """Lets no test log into a stream that an earlier one had configured and pytest has closed."""
+    """Keep tests from logging into a stream of an earlier test that pytest has closed."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -104,19 +104,19 @@ def _logging_as_it_was() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def announce(request: pytest.FixtureRequest) -> Callable[[str], AbstractContextManager[None]]:
-    """Gives the context manager that says on the terminal what takes so long."""
+    """Return the context manager that names a slow start on the terminal."""
     return lambda what: _announced(request, what)
 
 
 @pytest.fixture
 def namespace(kube: localcluster.Cluster) -> Iterator[str]:
-    """Gives a namespace of its own to a test, and lets it go when the test ends."""
+    """Yield a namespace for one test alone, and delete it when the test ends."""
     yield from _namespace(kube, "test-")
 
 
 @pytest.fixture
 def outside(kube: localcluster.Cluster) -> Iterator[str]:
-    """Gives a namespace that only an operator outside of the cluster serves."""
+    """Yield a namespace that only an operator outside of the cluster serves."""
     yield from _namespace(kube, OUTSIDE)
 
 
@@ -129,7 +129,7 @@ def _namespace(kube: localcluster.Cluster, prefix: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def foreign_for() -> Iterator[Callable[..., ForeignClient]]:
-    """Gives the function that makes the official Java client for a controller's address."""
+    """Yield the function that makes the official Java client for a controller's address."""
     clients: dict[tuple[str, User | None], ForeignClient] = {}
     with ExitStack() as stack:
 
@@ -143,13 +143,13 @@ def foreign_for() -> Iterator[Callable[..., ForeignClient]]:
 
 @pytest.fixture(scope="session")
 def foreign(standalone: Standalone, foreign_for: Callable[..., ForeignClient]) -> ForeignClient:
-    """Gives the official Java client on the shared standalone server."""
+    """Return the official Java client on the shared standalone server."""
     return foreign_for(standalone.controller_uri)
 
 
 @pytest.fixture
 def scope(foreign: ForeignClient) -> str:
-    """Gives a new scope on the shared standalone server, which forgets it when it stops."""
+    """Return a new scope on the shared standalone server, which forgets it when it stops."""
     name = f"test-{next(_scopes)}"
     foreign.create_scope(name)
     return name
@@ -157,12 +157,12 @@ def scope(foreign: ForeignClient) -> str:
 
 @pytest.fixture
 def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Gives the function that puts a line into the test log, even while output is captured."""
+    """Return the function that puts a line into the test log, even while output is captured."""
     return _line(request)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--lane`: one of those that hack/lanes.py runs side by side."""
+    """Add `--lane`: one of the lanes that hack/lanes.py runs side by side."""
     parser.addoption(
         "--lane",
         choices=_LANES,
@@ -172,14 +172,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leaves out what only `make test-rest` runs, unless tests are asked for by mark or name."""
+    """Leave out tests that only `make test-rest` runs, unless a mark or a name selects tests."""
     if not config.option.markexpr and not any("::" in path for path in config.args):
         config.option.markexpr = "not exhaustive"
 
 
-@pytest.hookimpl(trylast=True)  # once it is known which tests run
+@pytest.hookimpl(trylast=True)  # after the selection of tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keeps what is of the lane; gives a test that uses a cluster the time to compile it."""
+    """Keep the tests of the lane. Give a test that uses a cluster the time to compile it."""
     lanes: dict[str, list[pytest.Item]] = {lane: [] for lane in _LANES}
     alone = {item.path for item in items if item.get_closest_marker("alone")}
     for item in items:
@@ -206,15 +206,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _shares(item: pytest.Item, alone: Collection[Path]) -> bool:
-    """Whether a test can run beside those of the lane `alone`, with the same operator.
+    """Tell whether a test can run beside those of the lane `alone`, with the same operator.
 
-    A module of which one test wants it alone stays whole; only one lane has the store with logins.
+    A module stays whole if one of its tests wants the operator alone. Only one lane has the store
+    with logins.
     """
     return item.path not in alone and "guarded" not in _fixtures(item)
 
 
 def _is_outside(item: pytest.Item) -> bool:
-    """Whether a test has an operator of its own, outside of the cluster."""
+    """Tell whether a test has an operator of its own, outside of the cluster."""
     return "local_operator" in _fixtures(item)
 
 
@@ -228,7 +229,7 @@ def _fixtures(item: pytest.Item) -> Collection[str]:
 
 
 def _turn_of(item: pytest.Item | None) -> tuple[Path, bool] | None:
-    """Which module takes the installed operator, and whether for itself; None if it takes none."""
+    """Return the module that takes the installed operator, and whether alone; None if none does."""
     if item is None:
         return None
     alone = item.get_closest_marker("alone") is not None
@@ -239,7 +240,7 @@ def _turn_of(item: pytest.Item | None) -> tuple[Path, bool] | None:
 def pytest_runtest_protocol(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, object, object]:
-    """Takes the operator that is installed for all tests of a module that follow each other."""
+    """Take the installed operator for all tests of a module that follow each other."""
     turn, stash = _turn_of(item), item.config.stash
     if turn and _TURN not in stash:
         stash[_TURN] = ExitStack()
@@ -253,19 +254,19 @@ def pytest_runtest_protocol(
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Sees which test is the last one for each fixture."""
+    """Record the last test of each fixture."""
     see_last(session)
-    gc.freeze()  # thousands of tests live as long as the process: nobody need look at them again
+    gc.freeze()  # thousands of tests live as long as the process: the collector can skip them
 
 
 def pytest_unconfigure() -> None:
-    """Lets libraries look at the end for what they have left."""
+    """Let libraries check their remains at the end."""
     gc.unfreeze()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Ends servers that no later test needs."""
+    """End servers that no later test needs."""
     end_unneeded(item)
 
 
@@ -283,7 +284,7 @@ def _line(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 @contextmanager
 def _announced(request: pytest.FixtureRequest, what: str) -> Iterator[None]:
-    """Says on the terminal what takes so long, even while pytest captures output."""
+    """Name a slow start on the terminal, even while pytest captures output."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     terminal = request.config.pluginmanager.getplugin("terminalreporter")
     started = time.monotonic()

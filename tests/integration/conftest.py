@@ -13,7 +13,7 @@ from support.store.servers import ended_early
 def cluster(
     request: pytest.FixtureRequest, announce: Callable[[str], AbstractContextManager[None]]
 ) -> Iterator[Cluster]:
-    """Gives a Pravega of four processes, shared: keep to a scope of your own, leave all running."""
+    """Yield a shared Pravega of four processes: keep to a scope of your own, leave all running."""
     servers = Cluster()
     with announce("a Pravega cluster of four processes"):
         servers.start()

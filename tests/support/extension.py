@@ -12,11 +12,11 @@ from sluice.core.events import framing
 _ROOT = Path(__file__).parents[2]
 
 compiler = SimpleNamespace(**runpy.run_path(str(_ROOT / "docker/compile.py")))
-"""What docker/compile.py defines."""
+"""The definitions of docker/compile.py."""
 
 
 def source_in(package: Path) -> Path:
-    """Copy the extension's source to where it lies in a package; return the copy."""
+    """Copy the extension's source to its place in a package, and return the copy."""
     source: Path = package / compiler.SOURCE
     source.parent.mkdir(parents=True)
     copyfile(_ROOT / "operator/sluice" / compiler.SOURCE, source)
@@ -26,7 +26,7 @@ def source_in(package: Path) -> Path:
 def walk_in_c(folder: Path) -> framing.Walk:
     """Compile the present source in an empty folder, and return its walk.
 
-    A machine without a C compiler has only the walk in Python, which is returned there.
+    Without a C compiler, return the walk in Python.
     """
     binary = source_in(folder).with_suffix(".abi3.so")
     try:

@@ -1,7 +1,7 @@
-"""How far tests search by chance: a little way in `make test`, far in `make test-rest`.
+"""The depth of random searches: a little way in `make test`, far in `make test-rest`.
 
-What searches is marked `search`, or `hypothesis` by that itself, and runs in both; SLUICE_SEARCH
-says how many times as far.
+Tests that search have the mark `search`, or `hypothesis`, which Hypothesis sets itself. They run in
+both. SLUICE_SEARCH is the factor of the depth.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from hypothesis.stateful import RuleBasedStateMachine
 
 FAR: Final = int(os.environ.get("SLUICE_SEARCH", "1"))
-"""How many times as far as in `make test`."""
+"""The depth as a multiple of that in `make test`."""
 
 searches = pytest.mark.search
-"""Marks a test that goes the farther the more time there is."""
+"""The mark of a test that searches farther with more time."""
 
 WALKS: Final = 25
-"""Walks in one test."""
+"""Number of walks in one test."""
 
 EXAMPLES: Final = 40
-"""Of a test that hypothesis gives them to, where the search is not to be far."""
+"""Number of examples that hypothesis gives a test in a short search."""
 
 
 def run_machine(machine: type[RuleBasedStateMachine], *, examples: int, steps: int) -> None:
     """Run a state machine.
 
     Args:
-        machine: which.
-        examples: how often, where the search is not to be far.
-        steps: of each.
+        machine: the state machine.
+        examples: number of runs in a short search.
+        steps: steps of each run.
     """
     run_state_machine_as_test(
         machine,
@@ -48,10 +48,10 @@ def run_machine(machine: type[RuleBasedStateMachine], *, examples: int, steps: i
 
 
 def seeds(usual: int, step: int = 1) -> range:
-    """So many seeds, or of those the first of each `step`; more in a far search."""
+    """Return `usual` seeds, or the first of each `step` of them; more in a far search."""
     return range(0, usual * FAR, step)
 
 
 def some(step: int) -> int:
-    """The distance between those of many alike that are tried: all in a far search."""
+    """Return the distance between the cases to try among many alike: 1 in a far search."""
     return 1 if FAR > 1 else step

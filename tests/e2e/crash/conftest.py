@@ -1,4 +1,4 @@
-"""What all tests have in common that kill processes of a copy."""
+"""Fixtures for all tests that kill processes of a copy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def env(
     request: pytest.FixtureRequest, announce: Callable[[str], AbstractContextManager[None]]
 ) -> Iterator[CrashEnv]:
-    """Gives a store of four processes behind proxies, with a source."""
+    """Yield a store of four processes behind proxies, with a source."""
     made = CrashEnv()
     with announce("a Pravega cluster behind proxies, with a source"):
         made.start()
@@ -37,7 +37,7 @@ def archive_env(
     announce: Callable[[str], AbstractContextManager[None]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ArchiveCrashEnv]:
-    """Gives an S3 gateway behind a proxy, and streams to archive and to restore."""
+    """Yield an S3 gateway behind a proxy, and streams to archive and to restore."""
     folder = tmp_path_factory.mktemp("sluice-test-archive-env")
     with announce("an S3 gateway behind a proxy"):
         versitygw(lambda _: None)

@@ -1,4 +1,4 @@
-"""Sluice in a cluster, installed by Helm; a Pravega beside it; a namespace for each test."""
+"""Sluice in a cluster, installed by Helm, a Pravega beside it, and a namespace for each test."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Source(NamedTuple):
 
     Attributes:
         name: `scope/stream`.
-        events: how many are in it.
-        digest: of the events, by the foreign reader.
-        hashes: of its segments, by the stand-alone script.
+        events: number of events.
+        digest: digest of the events, by the foreign reader.
+        hashes: hashes of its segments, by the stand-alone script.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Source(NamedTuple):
 
 @pytest.fixture(scope="session")
 def store(kube: Cluster, announce: Callable[[str], Any]) -> ClusterStore:
-    """Gives the Pravega of the cluster."""
+    """Return the Pravega of the cluster."""
     found = ClusterStore(kube)
     with announce("Pravega in the cluster"):
         found.up(lambda _: None)
@@ -72,14 +72,14 @@ def store(kube: Cluster, announce: Callable[[str], Any]) -> ClusterStore:
 
 @pytest.fixture(scope="session")
 def java(store: ClusterStore) -> Iterator[ForeignClient]:
-    """Gives the official Java client, inside the store's pod."""
+    """Yield the official Java client, inside the store's pod."""
     with store.foreign() as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def guarded(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterStore]:
-    """Gives another Pravega, which knows its users."""
+    """Yield another Pravega, which knows its users."""
     found = ClusterStore(kube, auth=True, heap="1g")
     with announce("Pravega with logins"):
         found.up(lambda _: None)
@@ -89,14 +89,14 @@ def guarded(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterSt
 
 @pytest.fixture(scope="session")
 def guarded_java(guarded: ClusterStore) -> Iterator[ForeignClient]:
-    """Gives the official Java client, logged in there."""
+    """Yield the official Java client, logged in there."""
     with guarded.foreign(heap="512m") as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def release(kube: Cluster, announce: Callable[[str], Any]) -> Callable[..., None]:
-    """Gives the function that installs Sluice with the tests' values, and others on top."""
+    """Return the function that installs Sluice with the tests' values, and others on top."""
     with announce("the image of Sluice"):
         image = kube.provide(sluice_image(), say=lambda _: None)
 
@@ -108,14 +108,14 @@ def release(kube: Cluster, announce: Callable[[str], Any]) -> Callable[..., None
 
 @pytest.fixture(scope="session", autouse=True)
 def _kstatus(announce: Callable[[str], Any]) -> None:
-    """Has it compiled before a copy runs that it is asked about, which ends sooner."""
+    """Compile kstatus before a test's copy runs, since the copy would end during it."""
     with announce("kstatus"):
         program()
 
 
 @pytest.fixture(scope="session")
 def sluice(kube: Cluster, release: Callable[..., None], announce: Callable[[str], Any]) -> Operator:
-    """Gives Sluice, installed by Helm."""
+    """Return Sluice, installed by Helm."""
     restrict(kube, EXECUTOR_NAMESPACE)
     with announce("Sluice by Helm"), one_at_a_time("helm"):
         release()
@@ -130,23 +130,23 @@ class Operator:
 
     @property
     def image(self) -> str:
-        """The image that it runs."""
+        """The image that the operator runs."""
         path = "jsonpath={.spec.template.spec.containers[0].image}"
         return self.run("get", "deployment/sluice-operator", "--output", path)
 
     def run(self, *words: str, timeout: float = 60) -> str:
-        """What kubectl prints in its namespace."""
+        """Run kubectl in the operator's namespace, and return its output."""
         return self.cluster.kubectl(f"--namespace={NAMESPACE}", *words, timeout=timeout)
 
     def kill(self) -> None:
-        """Kill its pod at once; the Deployment makes another."""
+        """Kill the operator's pod at once. The Deployment makes another."""
         selector = "--selector=app.kubernetes.io/component=operator"
         self.run("delete", "pods", selector, "--force", "--grace-period=0")
 
     def crash(self) -> None:
-        """Kill its process in its pod with SIGKILL, and wait until another runs there."""
+        """Kill the process in its pod with SIGKILL, and wait until another runs there."""
         before = self._starts()
-        with suppress(LocalClusterError):  # the shell ends with what it kills
+        with suppress(LocalClusterError):  # the kill ends the shell too
             self.run("exec", "deployment/sluice-operator", "--", "sh", "-c", "kill -9 -1")
         deadline = time.monotonic() + 60
         while self._starts() == before:
@@ -155,13 +155,13 @@ class Operator:
         self.ready()
 
     def _starts(self) -> list[str]:
-        """The containers that have run, one after the other, in its pods."""
+        """Return the containers that have run in the operator's pods, one after the other."""
         path = "jsonpath={.items[*].status.containerStatuses[*].containerID}"
         selector = "--selector=app.kubernetes.io/component=operator"
         return self.run("get", "pods", selector, f"--output={path}").split()
 
     def scale(self, replicas: int) -> None:
-        """Stop it, or start it again, and wait until that is so."""
+        """Stop the operator, or start it again, and wait until that is done."""
         self.run("scale", "deployment/sluice-operator", f"--replicas={replicas}")
         if replicas:
             self.ready()
@@ -170,13 +170,13 @@ class Operator:
             self.run("wait", "pods", selector, "--for=delete", "--timeout=60s", timeout=70)
 
     def ready(self) -> None:
-        """Wait until it is."""
+        """Wait until the operator is ready."""
         self.run("rollout", "status", "deployment/sluice-operator", "--timeout=90s", timeout=100)
 
 
 @pytest.fixture(scope="session")
 def landlord(kube: Cluster, sluice: Operator, store: ClusterStore) -> Iterator[None]:
-    """Sees to it that the tests' namespaces are gone in the end, all of them."""
+    """Wait until all namespaces of the tests are gone in the end."""
     assert sluice
     assert store
     yield
@@ -187,7 +187,7 @@ def landlord(kube: Cluster, sluice: Operator, store: ClusterStore) -> Iterator[N
 def tenant(
     kube: Cluster, landlord: None, store: ClusterStore, say: Callable[[str], None]
 ) -> Iterator[Tenant]:
-    """Gives a namespace that admits restricted pods only, with a StreamStore `store`."""
+    """Yield a namespace that admits only restricted pods, with a StreamStore `store`."""
     with rented(kube, store, say, f"sluice-test-{uuid4().hex[:8]}") as found:
         found.apply(found.store_resource())
         yield found
@@ -195,7 +195,7 @@ def tenant(
 
 @pytest.fixture(scope="session")
 def gate(kube: Cluster, sluice: Operator, guarded: ClusterStore) -> Iterator[Gate]:
-    """Gives a gate before the store that knows its users; `locked` opens it for each test."""
+    """Yield a gate before the store that knows its users. `locked` opens it after each test."""
     with Gate(kube, guarded, sluice.image) as found:
         yield found
 
@@ -204,7 +204,7 @@ def gate(kube: Cluster, sluice: Operator, guarded: ClusterStore) -> Iterator[Gat
 def locked(
     kube: Cluster, landlord: None, guarded: ClusterStore, gate: Gate, say: Callable[[str], None]
 ) -> Iterator[Tenant]:
-    """Gives a namespace with a StreamStore `store` behind the gate, and its Secret `login`."""
+    """Yield a namespace with a StreamStore `store` behind the gate, and its Secret `login`."""
     with rented(kube, guarded, say, f"sluice-test-{uuid4().hex[:8]}") as found:
         found.apply(
             found.login_resource(ADMIN),
@@ -218,7 +218,7 @@ def locked(
 
 @pytest.fixture
 def locked_scope(guarded_java: ForeignClient, locked: Tenant) -> str:
-    """Gives a new scope of the store that knows its users."""
+    """Return a new scope of the store that knows its users."""
     guarded_java.create_scope(locked.namespace)
     return locked.namespace
 
@@ -227,7 +227,7 @@ def locked_scope(guarded_java: ForeignClient, locked: Tenant) -> str:
 def executor_tenant(
     kube: Cluster, sluice: Operator, store: ClusterStore, say: Callable[[str], None]
 ) -> Iterator[Tenant]:
-    """Gives the namespace whose drivers may make executors."""
+    """Yield the namespace whose drivers may make executors."""
     assert sluice
     found = Tenant(kube, EXECUTOR_NAMESPACE, store, say)
     found.apply(found.store_resource())
@@ -237,27 +237,27 @@ def executor_tenant(
 
 @pytest.fixture
 def scope(java: ForeignClient, tenant: Tenant) -> str:
-    """Gives a new scope of the store for a test's targets."""
+    """Return a new scope of the store for a test's targets."""
     java.create_scope(tenant.namespace)
     return tenant.namespace
 
 
 @pytest.fixture(scope="session")
 def source(store: ClusterStore, java: ForeignClient, kube: Cluster) -> Source:
-    """Gives a stream of 25 MB, for tests that disturb a copy midway."""
+    """Return a stream of 25 MB, for tests that disturb a copy midway."""
     return _written(store, java, kube, "big", SOURCE_EVENTS)
 
 
 @pytest.fixture(scope="session")
 def small(store: ClusterStore, java: ForeignClient, kube: Cluster) -> Source:
-    """Gives a stream of 4 MB, for all other tests: their drivers start no Spark."""
+    """Return a stream of 4 MB, for all other tests: their drivers start no Spark."""
     return _written(store, java, kube, "small", SMALL_EVENTS)
 
 
 def _written(
     store: ClusterStore, java: ForeignClient, kube: Cluster, name: str, events: int
 ) -> Source:
-    """A stream, written unless it is there: a store may stand from one run to the next."""
+    """Write a stream unless it exists: a store may stay from one run to the next."""
     scope, stream = "source", f"{name}-{events}"
     with one_at_a_time("source"):
         java.create_scope(scope)
@@ -272,10 +272,10 @@ def _written(
 
 @pytest.fixture
 def whole(java: ForeignClient, tenant: Tenant) -> Callable[..., None]:
-    """Gives the function that asserts that a target is its source, told by programs of others.
+    """Return the function that compares a target with its source, by foreign programs.
 
-    Equal segments are read equally by any reader, so the official one reads only where it is asked
-    to, once for each way of publishing.
+    Any reader reads equal segments equally. So the official reader reads only on request, once for
+    each way of publishing.
     """
 
     def check(target: str, source: Source, *, read: bool = False) -> None:

@@ -24,7 +24,7 @@ _buckets = itertools.count(1)
 def gateway(
     announce: Callable[[str], AbstractContextManager[None]],
 ) -> Iterator[Gateway]:
-    """Gives an S3 gateway that all tests share: make a bucket of your own."""
+    """Yield an S3 gateway that all tests share: make a bucket of your own."""
     with announce("an S3 gateway"):
         versitygw(lambda _: None)
         server = Gateway()
@@ -35,13 +35,13 @@ def gateway(
 
 @pytest.fixture
 def bucket(gateway: Gateway) -> str:
-    """Gives a bucket of its own to a test."""
+    """Return a bucket for one test alone."""
     return gateway.make_bucket(f"bucket-{next(_buckets)}")
 
 
 @pytest.fixture
 def in_bucket(gateway: Gateway, bucket: str) -> Callable[[str], S3Objects]:
-    """Gives the function that makes a client of that bucket, below a prefix."""
+    """Return the function that makes a client of that bucket, below a prefix."""
 
     def client(prefix: str = "team/a") -> S3Objects:
         place = Bucket(name=bucket, prefix=prefix, endpoint=gateway.endpoint)
@@ -53,7 +53,7 @@ def in_bucket(gateway: Gateway, bucket: str) -> Callable[[str], S3Objects]:
 
 @pytest.fixture(params=["memory", "directory", "s3"])
 def new_client(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Objects]:
-    """Gives the function that makes one more client of one place, of each kind in turn."""
+    """Return the function that makes one more client of one place, of each kind in turn."""
     if request.param == "memory":
         model = MemoryObjects()
         return lambda: model
@@ -65,7 +65,7 @@ def new_client(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], O
 
 @pytest.fixture
 def objects(new_client: Callable[[], Objects]) -> Objects:
-    """Gives a client of an empty place."""
+    """Return a client of an empty place."""
     return new_client()
 
 
@@ -73,7 +73,7 @@ def objects(new_client: Callable[[], Objects]) -> Objects:
 def new_restore(
     tmp_path: Path, standalone: Standalone, scope: str
 ) -> Callable[[dict[str, object]], Restore]:
-    """Gives the function that makes a restore, in a scope of its own, from this kind of store."""
+    """Return the function that makes a restore from this kind of store, in a scope of its own."""
     return lambda backend: Restore(
         tmp_path, standalone.controller_uri, (scope, "restored"), backend
     )
@@ -83,7 +83,7 @@ def new_restore(
 def volume_env(
     tmp_path: Path, foreign: ForeignClient, new_restore: Callable[[dict[str, object]], Restore]
 ) -> Iterator[Env]:
-    """Gives an environment whose archives lie in a directory."""
+    """Yield an environment whose archives lie in a directory."""
     env = Env(new_restore(volume(tmp_path)), foreign)
     with env.stores:
         yield env
@@ -97,7 +97,7 @@ def bucket_env(
     bucket: str,
     new_restore: Callable[[dict[str, object]], Restore],
 ) -> Iterator[Env]:
-    """Gives an environment whose archives lie in a bucket."""
+    """Yield an environment whose archives lie in a bucket."""
     env = Env(new_restore(bucket_store(tmp_path, gateway, bucket)), foreign)
     with env.stores:
         yield env
@@ -105,7 +105,7 @@ def bucket_env(
 
 @pytest.fixture(params=["volume", "bucket"])
 def env(request: pytest.FixtureRequest, standalone: Standalone) -> Env:
-    """Gives an environment whose archives lie in a directory, and in a bucket."""
+    """Return an environment whose archives lie in a directory, and then in a bucket."""
     assert standalone  # asked for here as well, since it ends with the last test that asks for it
     found: Env = request.getfixturevalue(f"{request.param}_env")
     return found

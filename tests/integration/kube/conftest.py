@@ -1,4 +1,4 @@
-"""Fixtures for tests of what the API server itself checks."""
+"""Fixtures for tests of the API server's own checks."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +17,7 @@ from support.kube.definitions import left
 
 @pytest.fixture(scope="module")
 def applier(kube: localcluster.Cluster, definitions: list[str]) -> Iterator[Applier]:
-    """Gives what applies resources in a namespace that a test module has for itself."""
+    """Yield a client that applies resources in a namespace for one test module alone."""
     name = f"crds-{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", name)
     yield Applier(kube, name)
@@ -26,7 +26,7 @@ def applier(kube: localcluster.Cluster, definitions: list[str]) -> Iterator[Appl
 
 @pytest.fixture(scope="module")
 def unwatched(kube: localcluster.Cluster, applier: Applier) -> Applier:
-    """Gives what applies resources of a group that no operator looks at, with our schemas."""
+    """Return a client that applies resources of a group without an operator, with our schemas."""
     group = f"test-{uuid4().hex[:12]}.{GROUP}"
     copies = [left(definition(kind)) for kind in KINDS]
     for copy in copies:

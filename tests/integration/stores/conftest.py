@@ -1,4 +1,4 @@
-"""Fixtures for the contract of a store, on a scope that a test module has for itself."""
+"""Fixtures for the contract of a store, on a scope for one test module alone."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -15,7 +15,7 @@ TIMEOUTS = StoreTimeouts(connect=10, call=20, stall=20)
 
 @pytest.fixture(scope="session")
 def store(standalone: Standalone) -> Iterator[PravegaStore]:
-    """Gives a client of the shared server."""
+    """Yield a client of the shared server."""
     client = PravegaStore(standalone.controller_uri, credentials=None, timeouts=TIMEOUTS)
     yield client
     client.close()
@@ -23,7 +23,7 @@ def store(standalone: Standalone) -> Iterator[PravegaStore]:
 
 @pytest.fixture(scope="module")
 def scope(store: PravegaStore) -> str:
-    """Gives a scope with a name that nobody else uses."""
+    """Return a scope with a unique name."""
     name = f"contract-{uuid4().hex[:12]}"
     assert store.create_scope(name)
     return name
@@ -31,26 +31,26 @@ def scope(store: PravegaStore) -> str:
 
 @pytest.fixture
 def name(scope: str) -> StreamName:
-    """Gives the name of a stream that does not exist."""
+    """Return the name of a stream that does not exist."""
     return StreamName(scope=scope, stream=f"s-{uuid4().hex[:12]}")
 
 
 @pytest.fixture
 def stream(store: PravegaStore, name: StreamName) -> StreamName:
-    """Gives a stream with two empty segments, 0 and 1."""
+    """Return a stream with two empty segments, 0 and 1."""
     assert store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=2)))
     return name
 
 
 @pytest.fixture
 def segment(store: PravegaStore, stream: StreamName) -> str:
-    """Gives the name of an empty segment of a stream."""
+    """Return the name of an empty segment of a stream."""
     return store.segment_name(stream, 0)
 
 
 @pytest.fixture
 def staging(store: PravegaStore, stream: StreamName) -> str:
-    """Gives the name of an empty segment of our own beside that one."""
+    """Return the name of an empty segment of our own beside that one."""
     name = store.staging_name(stream, 0, uuid4().hex)
     assert store.create(name)
     return name

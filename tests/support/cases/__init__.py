@@ -1,1 +1,1 @@
-"""Resources in every state, good and spoiled, and tables of them."""
+"""Resources in every state, valid and invalid, and tables of them."""

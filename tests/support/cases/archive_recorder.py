@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 class ArchiveRecorder(CopyingRecorder):
-    """Records one StreamArchive.
+    """A recorder of one StreamArchive.
 
     Args:
-        name: its name.
+        name: the resource's name.
         spec: fields of its spec besides source and destination.
     """
 
     def __init__(self, name: str, **spec: Any) -> None:
         super().__init__(resources.ARCHIVE, name, **spec)
-        # As the API server does.
+        # The API server sets these defaults.
         frozen = {"format": "Segments", "onDelete": "Retain", "onTruncation": "Fail"}
         self.body["spec"] = frozen | self.body["spec"]
         self.plan = plan(BYTES)
@@ -44,27 +44,27 @@ class ArchiveRecorder(CopyingRecorder):
 
     @property
     def copy_id(self) -> str:
-        """Its identity in stores."""
+        """The archive's identity in stores."""
         return archive_id(parse(self.body, StreamArchive), cluster="c")
 
     def look(self, **world: Any) -> Decision:
-        """The operator looks at it and writes what it says; see CopyingRecorder."""
+        """Let the operator look at the archive and write its status. See CopyingRecorder."""
         seen, around = self._seen(), self._world(**world)
         asked = questions(seen, replace(around, answer=None, reading=None))
         assert around.answer is None or asked, "nobody asked"
         return self._write(reconcile_archive(seen, around))
 
     def fail(self, error: SluiceError, **world: Any) -> Decision:
-        """An action of the last look failed."""
+        """Let an action of the last look fail."""
         return self._write(after_failure(self._seen(), self._world(**world), Trouble.of(error)))
 
     def start(self) -> None:
-        """Both stores are there: an attempt begins."""
+        """Begin an attempt, with both stores present."""
         decision = self.look(answer=Planned(plan=self.plan))
         assert AddFinalizer() in decision.actions
 
     def finish(self, **changes: Any) -> None:
-        """The driver ends well, and the run is recorded."""
+        """End the driver well, with the run recorded."""
         self.later(20)
         self._runs += 1
         facts = tuple(

@@ -1,4 +1,4 @@
-"""Every situation that a StreamArchive can be in; a part of the table in `situations`."""
+"""Every situation that a StreamArchive can be in: a part of the table in `situations`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _made: list[Situation] = []
 def _archive(
     name: str, means: str, kstatus: str, **spec: Any
 ) -> Callable[[Callable[[ArchiveRecorder], None]], None]:
-    """Adds a state: what the function does to a new resource leads to it."""
+    """Add a state, into which the decorated function brings a new resource."""
 
     def add(play: Callable[[ArchiveRecorder], None]) -> None:
         archive = ArchiveRecorder(name, **spec)

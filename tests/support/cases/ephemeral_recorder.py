@@ -39,12 +39,12 @@ MADE = replace(MARKED, streams=("app-marks", "app-state"), left_alone=1)
 
 
 class EphemeralRecorder(Recorder):
-    """Records one EphemeralStream.
+    """A recorder of one EphemeralStream.
 
     Args:
-        name: its name.
-        spec: fields of its spec besides the store and the scope; of the stream `helper` where they
-            name no prefix.
+        name: the resource's name.
+        spec: fields of its spec besides the store and the scope. Without a prefix they describe the
+            stream `helper`.
     """
 
     def __init__(self, name: str, **spec: Any) -> None:
@@ -58,16 +58,16 @@ class EphemeralRecorder(Recorder):
 
     @property
     def whole(self) -> Holding:
-        """What the store has once the streams are there."""
+        """The store's answer once the streams exist."""
         return HELPER if "stream" in self.body["spec"] else MADE
 
     def look(self, *, killed: bool = False, **world: Any) -> EphemeralDecision:
-        """The operator looks at it, writes what it says, and does what it decides.
+        """Let the operator look at the resource, write its status, and act on its decision.
 
         Args:
-            killed: whether it is killed before it does anything.
-            world: what there is to see, fields of EphemeralWorld. The store is ready where not said
-                otherwise, and its answer, `holding`, counts only if it is asked.
+            killed: whether the operator is killed before it acts.
+            world: the operator's surroundings, as fields of EphemeralWorld. The store is ready by
+                default. Its answer, `holding`, is allowed only if the operator asks for it.
         """
         seen, around = self._seen(), self._world(**world)
         asked = asks_store(seen, replace(around, holding=None, trouble=None))
@@ -77,12 +77,12 @@ class EphemeralRecorder(Recorder):
         return decision
 
     def fail(self, error: SluiceError, **world: Any) -> None:
-        """An action of the last look failed."""
+        """Let an action of the last look fail."""
         around = self._world(**world)
         self._write(after_ephemeral_failure(self._seen(), around, Trouble.of(error)))
 
     def claim(self) -> None:
-        """The owners are there and referred to, and so are the streams."""
+        """Let the owners appear and be referred to, and let the streams be made."""
         decision = self.look()
         if any(isinstance(action, Refer) for action in decision.actions):
             decision = self.look(holding=NOTHING)
@@ -92,17 +92,17 @@ class EphemeralRecorder(Recorder):
         assert self.reason == "Claimed"
 
     def lose_owners(self) -> None:
-        """Somebody deletes all owners."""
+        """Delete all owners."""
         self.later(20)
         self.owners = [OwnerSeen() for _ in self.owners]
 
     def finish_owners(self) -> None:
-        """The work of all owners is over."""
+        """Finish the work of all owners."""
         self.later(20)
         self.owners = [replace(owner, finished=True) for owner in self.owners]
 
     def release(self) -> None:
-        """It is decided that the streams are let go, and they are."""
+        """Let the operator decide to release the streams, and let the streams be released."""
         self.look(holding=self.whole)
         assert "release" in self.body["status"]
         if self.body["spec"].get("onRelease") != "Retain":
@@ -112,7 +112,7 @@ class EphemeralRecorder(Recorder):
 
     @property
     def reason(self) -> str:
-        """What the condition Ready says, in a word."""
+        """The reason of the condition Ready."""
         conditions = self.body["status"].get("conditions", [])
         return next((str(one["reason"]) for one in conditions if one["type"] == "Ready"), "")
 
@@ -143,7 +143,7 @@ class EphemeralRecorder(Recorder):
                     self._refer(owners)
 
     def _refer(self, owners: tuple[tuple[int, str], ...]) -> None:
-        """References to owners, as the API server has them."""
+        """Add references to owners, as the API server keeps them."""
         references = self.body["metadata"].setdefault("ownerReferences", [])
         for index, uid in owners:
             owner = self.body["spec"]["owners"][index]

@@ -1,4 +1,4 @@
-"""Every situation that an EphemeralStream can be in; a part of the table in `situations`."""
+"""Every situation that an EphemeralStream can be in: a part of the table in `situations`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _made: list[Situation] = []
 def _ephemeral(
     name: str, means: str, kstatus: str, **spec: Any
 ) -> Callable[[Callable[[EphemeralRecorder], None]], None]:
-    """Adds a state: what the function does to a new resource leads to it."""
+    """Add a state, into which the decorated function brings a new resource."""
 
     def add(play: Callable[[EphemeralRecorder], None]) -> None:
         stream = EphemeralRecorder(name, **spec)
@@ -57,7 +57,7 @@ def _unreadable(error: errors.SluiceError) -> list[OwnerSeen]:
 
 
 def _orphaned(stream: EphemeralRecorder) -> None:
-    """Somebody deletes the owners with --cascade=orphan: their references go with them."""
+    """Delete the owners with --cascade=orphan, which removes the references to them."""
     stream.claim()
     stream.lose_owners()
     del stream.body["metadata"]["ownerReferences"]

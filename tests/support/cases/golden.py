@@ -1,4 +1,4 @@
-"""Files that hold what was found right once.
+"""Files with texts that a person once checked.
 
 UPDATE_GOLDEN=1 .venv/bin/pytest ...    writes them; look at the difference before committing it
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check(path: Path, text: str) -> None:
-    """The file says this; or is made to."""
+    """Compare the file's text with `text`. With UPDATE_GOLDEN set, write it first."""
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text)
     assert path.read_text() == text, "UPDATE_GOLDEN=1 makes it so, if that is right"

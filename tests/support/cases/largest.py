@@ -1,4 +1,4 @@
-"""The largest value that a schema takes: every text has its full length, every list too."""
+"""The largest value that a schema accepts: every text and every list has its full length."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def largest(schema: dict[str, Any]) -> Any:
-    """The largest value that a schema takes."""
+    """Return the largest value that a schema accepts."""
     match schema["type"]:
         case "object":
             return {name: largest(value) for name, value in schema["properties"].items()}

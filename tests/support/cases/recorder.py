@@ -1,8 +1,8 @@
 """Resources whose statuses the operator's own pure functions write, without a cluster.
 
-A recorder plays the API server and the operator's loop for one resource: it holds the object, and
-each look gives `reconcile` a world and writes down what it answers. So what is recorded is what a
-cluster would show, word for word.
+A recorder plays the API server and the operator's loop for one resource, and holds the object. Each
+look gives `reconcile` a world and writes down its answer. So the record is what a cluster would
+show, word for word.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WHOLE = Complete(digest=DIGEST, bytes=BYTES, events=EVENTS, segments=2, position
 
 
 def _object(like: dict[str, Any], name: str, clock: datetime) -> dict[str, Any]:
-    """An object as the API server keeps it when it is made."""
+    """Return a new object, as the API server keeps it."""
     body = copy.deepcopy(like)
     body["metadata"] = {
         "name": name,
@@ -66,16 +66,16 @@ def _object(like: dict[str, Any], name: str, clock: datetime) -> dict[str, Any]:
 
 
 def time_text(moment: datetime) -> str:
-    """A moment as the API server writes it."""
+    """Return a moment as the API server writes it."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Recorder:
-    """What all kinds share.
+    """The part that the recorders of all kinds share.
 
     Args:
         like: the resource as a user writes it.
-        name: its name.
+        name: the resource's name.
     """
 
     def __init__(self, like: dict[str, Any], name: str) -> None:
@@ -83,42 +83,42 @@ class Recorder:
         self.body = _object(like, name, self.now)
 
     def later(self, seconds: float) -> None:
-        """Time passes."""
+        """Let time pass."""
         self.now += timedelta(seconds=seconds)
 
     def change(self, **spec: Any) -> None:
-        """Somebody changes the spec."""
+        """Change fields of the spec."""
         self.body["spec"] |= spec
         self.body["metadata"]["generation"] += 1
 
     def delete(self) -> None:
-        """Somebody deletes it; a finalizer must hold it, or there would be nothing to record."""
+        """Delete the resource. A finalizer must hold it, or nothing would be left to record."""
         assert self.body["metadata"]["finalizers"]
         self.body["metadata"]["deletionTimestamp"] = time_text(self.now)
         self.body["metadata"]["generation"] += 1  # as the API server does
 
     @property
     def deleted(self) -> float | None:
-        """For how many seconds it is being deleted; None if it is not."""
+        """The seconds since the resource's deletion began; None if it is not being deleted."""
         since = self.body["metadata"].get("deletionTimestamp")
         return None if since is None else (self.now - datetime.fromisoformat(since)).total_seconds()
 
     def request(self, token: str) -> None:
-        """Somebody asks for something now."""
+        """Set the annotation that asks the operator to act now."""
         self.body["metadata"].setdefault("annotations", {})[REQUESTED_AT] = token
 
 
 class CopyingRecorder(Recorder):
-    """Records one copy, of a stream or of a scope.
+    """A recorder of one copy, of a stream or of a scope.
 
     Args:
         like: the resource as a user writes it.
-        name: its name.
-        spec: fields of its spec that are other ones.
+        name: the resource's name.
+        spec: fields of its spec that differ.
     """
 
     plan: Plan
-    """What it comes to."""
+    """The plan of the copy."""
 
     def __init__(self, like: dict[str, Any], name: str, **spec: Any) -> None:
         super().__init__(like, name)
@@ -127,19 +127,19 @@ class CopyingRecorder(Recorder):
 
     @property
     def copy_id(self) -> str:
-        """Its identity in stores."""
+        """The copy's identity in stores."""
         resource = parse_copy(self.body)
         if isinstance(resource, ScopeCopy):
             return scope_request(resource, cluster="c").scope_id
         return copy_request(resource, cluster="c").copy_id
 
     def look(self, **world: Any) -> Decision:
-        """The operator looks at it and writes what it says.
+        """Let the operator look at the copy and write its status.
 
         Args:
-            world: what there is to see, fields of World. Stores are ready where not said otherwise,
-                the plan is written once an attempt was begun, and an `answer` is taken only for a
-                question that is asked.
+            world: the operator's surroundings, as fields of World. Stores are ready by default.
+                The plan is recorded once an attempt has begun. An `answer` is allowed only for a
+                question that the operator asks.
         """
         seen, around = self._seen(), self._world(**world)
         asked = questions(seen, replace(around, answer=None, reading=None))
@@ -148,27 +148,27 @@ class CopyingRecorder(Recorder):
         return self._write(reconcile(seen, around))
 
     def fail(self, error: SluiceError, **world: Any) -> Decision:
-        """An action of the last look failed."""
+        """Let an action of the last look fail."""
         return self._write(after_failure(self._seen(), self._world(**world), Trouble.of(error)))
 
     def start(self) -> None:
-        """Both stores are there: an attempt begins."""
+        """Begin an attempt, with both stores present."""
         decision = self.look(answer=Planned(plan=self.plan))
         assert AddFinalizer() in decision.actions
 
     def run(self, staged: float) -> None:
-        """The driver runs and has staged a part of the bytes, from 0 to 1."""
+        """Let the driver run until it has staged a fraction of the bytes, from 0 to 1."""
         self.later(20)
         self.look(jobs=(self.job(JobPhase.RUNNING),), reading=self.reading(staged))
 
     def lose(self, error: SluiceError, *, staged: float = 0.4) -> None:
-        """The driver ends with an error."""
+        """End the driver with an error."""
         self.later(20)
         job = self.job(JobPhase.FAILED, error=error)
         self.look(jobs=(job,), reading=self.reading(staged))
 
     def job(self, phase: JobPhase, *, error: SluiceError | None = None) -> JobSeen:
-        """The Job of the latest attempt."""
+        """Return the Job of the latest attempt."""
         number = self.body["status"]["attempts"]
         over = phase in {JobPhase.SUCCEEDED, JobPhase.FAILED}
         return JobSeen(
@@ -181,7 +181,7 @@ class CopyingRecorder(Recorder):
         )
 
     def reading(self, staged: float, *, published: bool = False) -> Reading:
-        """So much of the bytes is staged, at 2 MiB/s."""
+        """Return a reading with this fraction of the bytes staged, at 2 MiB/s."""
         done = round(BYTES * staged)
         progress = Progress(bytes=done, total=BYTES, published=published)
         return Reading(progress=progress, pace=Pace(2.0 * 2**20, (BYTES - done) / 2**21))
@@ -209,16 +209,16 @@ class CopyingRecorder(Recorder):
 
 
 class CopyRecorder(CopyingRecorder):
-    """Records one StreamCopy.
+    """A recorder of one StreamCopy.
 
     Args:
-        name: its name.
+        name: the resource's name.
         spec: fields of its spec besides source and target.
     """
 
     def __init__(self, name: str, **spec: Any) -> None:
         super().__init__(resources.COPY, name, **spec)
-        # As the API server does.
+        # The API server sets these defaults.
         self.body["spec"]["target"] |= {"onExists": "Fail", "sealWhenDone": False}
         resource = parse(self.body, StreamCopy)
         source, target = resource.spec.source, resource.spec.target
@@ -233,7 +233,7 @@ class CopyRecorder(CopyingRecorder):
         )
 
     def finish(self, answer: Complete = WHOLE) -> None:
-        """The driver ends well, and the target is whole."""
+        """End the driver well, with the target whole."""
         self.later(20)
         jobs = (self.job(JobPhase.SUCCEEDED),)
         assert self.look(jobs=jobs, answer=answer).actions == (WritePositions(MAPPED),)
@@ -242,21 +242,21 @@ class CopyRecorder(CopyingRecorder):
 
 
 class StoreRecorder(Recorder):
-    """Records one StreamStore.
+    """A recorder of one StreamStore.
 
     Args:
-        name: its name.
+        name: the resource's name.
     """
 
     def __init__(self, name: str) -> None:
         super().__init__(resources.STORE, name)
 
     def look(self, found: StoreHealth | SluiceError, *, users: tuple[str, ...] = ()) -> None:
-        """The operator asks the store and writes what it says.
+        """Let the operator probe the store and write the status.
 
         Args:
-            found: the store's answer, or why there is none.
-            users: copies that need it.
+            found: the store's answer, or the error in its place.
+            users: copies that need the store.
         """
         self.later(5)
         meta = self.body["metadata"]

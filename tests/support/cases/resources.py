@@ -1,4 +1,4 @@
-"""Resources as a user writes them, and ways to spoil them."""
+"""Resources as a user writes them, and functions that change fields of them."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ REMOVED = object()
 
 
 def text(*documents: object) -> str:
-    """Documents as YAML."""
+    """Return documents as YAML."""
     return yaml.safe_dump_all(documents)
 
 
 def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
-    """The document with one field set, or removed."""
+    """Return the document with one field set or removed."""
     result = copy.deepcopy(document)
     *parents, last = path.split(".")
     place = result
@@ -81,5 +81,5 @@ def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any
 
 
 def label(value: object) -> str:
-    """A value of a table of tests, as a part of the test's name."""
+    """Return a value of a table of tests as a part of the test's name."""
     return "removed" if value is REMOVED else str(value)[:40]

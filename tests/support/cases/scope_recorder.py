@@ -23,7 +23,7 @@ from support.reconcile.scope_archives import BUCKET, run_plan
 STREAMS: Final = 30
 BEGIN: Final = int(NOON.timestamp() * 1000)
 SPREAD: Final = 84
-"""Milliseconds in which all bounds were taken."""
+"""Milliseconds during which all bounds were taken."""
 
 LEFT_OUT: Final = (
     LeftOut(why=Why.INTERNAL, count=2, streams=("_RGbilling", "_RGreports")),
@@ -32,23 +32,23 @@ LEFT_OUT: Final = (
 
 
 class ScopeRecorder(CopyingRecorder):
-    """Records one ScopeCopy of 30 streams.
+    """A recorder of one ScopeCopy of 30 streams.
 
     Args:
-        name: its name.
+        name: the resource's name.
         spec: fields of its spec besides source and target.
     """
 
     def __init__(self, name: str, **spec: Any) -> None:
         super().__init__(resources.SCOPE, name, **spec)
-        # As the API server does.
+        # The API server sets these defaults.
         target = self.body["spec"]["target"] | {"scopePolicy": "MustExist"}
         frozen = {"onExists": "Fail", "onTruncation": "Fail", "sourceOnComplete": "Retain"}
         self.body["spec"] = frozen | self.body["spec"] | {"target": target}
         self.plan = self._plan(STREAMS)
 
     def copy(self, streams: int, *, staged: float, failed: int = 0) -> None:
-        """The driver runs: so many streams are copied, and a part of the bytes is staged."""
+        """Let the driver run until `streams` are copied and a fraction of the bytes is staged."""
         self.later(20)
         reading = self.reading(staged)
         counts = Counts(total=STREAMS, copied=streams, failed=failed)
@@ -59,7 +59,7 @@ class ScopeRecorder(CopyingRecorder):
         self.look(jobs=running, reading=Reading(progress=progress, pace=reading.pace))
 
     def finish(self, *, failed: int = 0, stopped: int = 0, kept: str | None = None) -> None:
-        """The driver ends: each stream is whole, but for so many of them."""
+        """End the driver with each target whole, except for failed and stopped streams."""
         self.later(20)
         jobs = (self.job(JobPhase.SUCCEEDED),)
         results = self.results(failed, stopped)
@@ -69,7 +69,7 @@ class ScopeRecorder(CopyingRecorder):
         assert (RemoveFinalizer() in decision.actions) is not bool(failed or stopped)
 
     def start_again(self, *, failed: int) -> None:
-        """What failed is planned once more, and an attempt begins."""
+        """Plan the failed streams once more and begin an attempt."""
         results = self.results(failed, 0)
         again = [
             stream
@@ -83,12 +83,12 @@ class ScopeRecorder(CopyingRecorder):
         self.look(answer=Planned(plan=plan))
 
     def select_nothing(self) -> ScopeEnded:
-        """What the stores say where the spec selects no stream."""
+        """Return the stores' answer for a spec that selects no stream."""
         self.plan = self._plan(0)
         return ScopeEnded(plan=self.plan, results=())
 
     def results(self, failed: int, stopped: int) -> tuple[StreamResult, ...]:
-        """What became of each stream."""
+        """Return the result of each stream."""
         whole = STREAMS - failed - stopped
         found = []
         for number, planned in enumerate(planned_results(self.plan)):

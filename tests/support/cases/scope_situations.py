@@ -1,4 +1,4 @@
-"""Every situation that a ScopeCopy can be in; a part of the table in `situations`."""
+"""Every situation that a ScopeCopy can be in: a part of the table in `situations`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _made: list[Situation] = []
 def _scope(
     name: str, means: str, kstatus: str, **spec: Any
 ) -> Callable[[Callable[[ScopeRecorder], None]], None]:
-    """Adds a state: what the function does to a new resource leads to it."""
+    """Add a state, into which the decorated function brings a new resource."""
 
     def add(play: Callable[[ScopeRecorder], None]) -> None:
         scope = ScopeRecorder(name, **spec)

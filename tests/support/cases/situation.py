@@ -20,10 +20,10 @@ class Situation:
     """A resource in a state.
 
     Attributes:
-        kind: of the resource.
-        name: of the state, and of the object.
-        means: what happened, for people.
-        kstatus: what kstatus has to say.
+        kind: the resource's kind.
+        name: the name of the state and of the object.
+        means: an account of what happened, for people.
+        kstatus: the status that kstatus has to compute.
         body: the object.
     """
 

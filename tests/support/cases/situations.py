@@ -1,7 +1,8 @@
 """Every situation that a resource can be in, as an object of the API server.
 
-`SITUATIONS` is the table: a name, what happened, what kstatus has to make of it, and the object.
-What Argo CD makes of it is in golden files. `docs/gitops.md` shows both.
+`SITUATIONS` is the table: a name, an account of what happened, the status that kstatus has to
+compute, and the object. Golden files hold the health that Argo CD computes. `docs/gitops.md` shows
+both.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _made: list[Situation] = []
 def _copy(
     name: str, means: str, kstatus: str, **spec: Any
 ) -> Callable[[Callable[[CopyRecorder], None]], None]:
-    """Adds a StreamCopy's state: what the function does to a new one leads to it."""
+    """Add a state, into which the decorated function brings a new StreamCopy."""
 
     def add(play: Callable[[CopyRecorder], None]) -> None:
         copy = CopyRecorder(name, **spec)
@@ -50,7 +51,7 @@ def _copy(
 def _store(
     name: str, means: str, kstatus: str
 ) -> Callable[[Callable[[StoreRecorder], None]], None]:
-    """Adds a StreamStore's state."""
+    """Add a state, into which the decorated function brings a new StreamStore."""
 
     def add(play: Callable[[StoreRecorder], None]) -> None:
         store = StoreRecorder(name)

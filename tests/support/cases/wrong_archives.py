@@ -1,6 +1,6 @@
-"""Archives, stores of them and copies from them with a mistake, and good ones.
+"""Valid and invalid archives, stores of archives, and copies from archives.
 
-Of each that is wrong: the field that is named, the values by their paths, what has to be said.
+Each invalid row has the field that the error names, the values by their paths, and the error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FROM_ARCHIVE = {"archive": {"storeRef": {"name": "archives"}, "path": "in/orders
 
 
 def made(like: dict[str, Any], values: dict[str, object]) -> dict[str, Any]:
-    """A resource with these fields set, or removed."""
+    """Return a resource with these fields set or removed."""
     for path, value in values.items():
         like = changed(like, path, value)
     return like

@@ -1,4 +1,4 @@
-"""EphemeralStreams with a mistake: the field it is in, what spoils it, and what has to be said."""
+"""Invalid EphemeralStreams: the field of the error, the values that cause it, and the error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAR = "Kubernetes allows no owner reference to another namespace: set tracking t
 ENUM = "Unsupported value"
 
 Row = tuple[str, dict[str, object], str]
-"""The field that is named, the values by their paths, and what the API server says."""
+"""The field that the error names, the values by their paths, and the API server's error."""
 
 
 def _single(path: str, value: object, said: str) -> Row:
@@ -111,7 +111,7 @@ CHANGED: list[tuple[str, dict[str, object], str]] = [
     ("spec.scope", {"spec.scope": "another"}, "the scope cannot be changed"),
     ("spec.storeRef", {"spec.storeRef.name": "another"}, "the store cannot be changed"),
 ]
-"""What is refused only where the resource is there already."""
+"""Changes that the API server refuses only on existing resources."""
 
 GOOD: list[dict[str, object]] = [
     {},
@@ -133,7 +133,7 @@ GOOD: list[dict[str, object]] = [
 
 
 def ephemeral(values: dict[str, object]) -> dict[str, Any]:
-    """The resource with these values."""
+    """Return the resource with these values."""
     found = EPHEMERAL
     for path, value in values.items():
         found = changed(found, path, value)

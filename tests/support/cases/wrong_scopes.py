@@ -1,4 +1,4 @@
-"""ScopeCopies with a mistake: the field it is in, what spoils it, and what has to be said."""
+"""Invalid ScopeCopies: the field of the error, the values that cause it, and the error's text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDERS = {"type": "Prefix", "value": "orders-"}
 OLD = {"fromPrefix": "", "toPrefix": "old-"}
 
 Row = tuple[str, dict[str, object], str]
-"""The field that is named, the values by their paths, and what is said."""
+"""The field that the error names, the values by their paths, and the error's text."""
 
 
 def _single(path: str, value: object, said: str) -> Row:
@@ -110,7 +110,7 @@ BROKEN: list[Row] = [
         NOT_MOVED,
     ),
 ]
-"""What rules refuse, in the same words on the API server and on the command line."""
+"""Specs that rules refuse, in the same words on the API server and on the command line."""
 
 WRONG: list[Row] = [
     *BROKEN,
@@ -184,7 +184,7 @@ CHANGED: list[Row] = [
     ("spec.onTruncation", RECORD, "onTruncation cannot be changed"),
     ("spec.sourceOnComplete", MOVE, "sourceOnComplete cannot be changed"),
 ]
-"""What is refused only where the resource is there already."""
+"""Changes that the API server refuses only on existing resources."""
 
 CHANGEABLE: list[dict[str, object]] = [
     {"spec.suspend": True},
@@ -196,7 +196,7 @@ CHANGEABLE: list[dict[str, object]] = [
     {"spec.runtime": {"executors": 2}},
     {"spec.onExists": "Fail", "spec.target.scopePolicy": "MustExist"},
 ]
-"""What may be changed while the resource is there, or says what is so anyway."""
+"""Changes that are allowed on existing resources, or that set a field's present value."""
 
 GOOD: list[dict[str, object]] = [
     {},
@@ -220,7 +220,7 @@ GOOD: list[dict[str, object]] = [
 
 
 def scope_copy(values: dict[str, object]) -> dict[str, Any]:
-    """The resource with these values."""
+    """Return the resource with these values."""
     found = SCOPE
     for path, value in values.items():
         found = changed(found, path, value)

@@ -1,1 +1,1 @@
-"""Real clusters: tenants, operators, nodes and who means ill."""
+"""Real clusters: tenants, operators, nodes and attackers."""

@@ -1,4 +1,4 @@
-"""Stores that would keep whoever asks them for ever, or fill his memory."""
+"""Stores that would occupy a client for ever, or fill its memory."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 TEN_GIGABYTES = 10_000_000_000
 _HOST = "127.0.0.1"
 _SLOW = 14.0
-"""Seconds from one byte to the next: less than any call may take."""
+"""Seconds from one byte to the next: less than the limit of any call."""
 
 
 @contextmanager
 def black_holes(count: int) -> Iterator[list[str]]:
-    """Addresses where somebody listens who never says a word, each another one.
+    """Yield distinct addresses at which a listener never sends a byte.
 
-    Every other one does not even take the connection: its line is full.
+    Every other listener does not even accept the connection, since its queue is full.
     """
     with ExitStack() as stack:
         silent = stack.enter_context(socket.create_server(("0.0.0.0", 0), backlog=4096))  # noqa: S104
         full = stack.enter_context(socket.create_server(("0.0.0.0", 0), backlog=0))  # noqa: S104
         ports = [one.getsockname()[1] for one in (silent, full)]
-        for _ in range(2):  # nobody takes these, so no other one finds room
+        for _ in range(2):  # these are never accepted, so no other connection finds room
             waiting = stack.enter_context(socket.socket())
             waiting.settimeout(0)
             waiting.connect_ex((_HOST, ports[1]))
@@ -47,9 +47,9 @@ def black_holes(count: int) -> Iterator[list[str]]:
 
 
 def bombs() -> bytes:
-    """A journal as long as one may be, of records that take eighty times as much memory each.
+    """Return a journal of the greatest length, of records that take eighty times as much memory.
 
-    Each is short enough to be read, and of a kind that no copy writes.
+    Each record is short enough to be read, and of a kind that no copy writes.
     """
     record = b'{"record":"made up","a":[' + b"{}," * 300_000 + b"{}]}"
     framed = struct.pack(">ii", 0, len(record)) + record
@@ -57,12 +57,12 @@ def bombs() -> bytes:
 
 
 class LyingStore:
-    """A store that seems well, whose listings have no end and whose segments are what it says.
+    """A store that seems well, whose listings have no end and whose segments are as declared.
 
     Args:
-        length: of each segment, in bytes.
-        trickles: whether reads are answered, by a byte each, and late.
-        holds: what is in each segment, in place of `length` bytes that nobody gets.
+        length: length of each segment, in bytes.
+        trickles: whether reads are answered late, by a byte each.
+        holds: contents of each segment, in place of `length` bytes that no client gets.
     """
 
     def __init__(self, *, length: int = 0, trickles: bool = False, holds: bytes = b"") -> None:
@@ -82,7 +82,7 @@ class LyingStore:
 
     @contextmanager
     def running(self) -> Iterator[str]:
-        """The store while the block runs, by its address."""
+        """Run the store during the block, and yield its address."""
         threading.Thread(target=self._accept, daemon=True).start()
         with self._controller.running():
             try:

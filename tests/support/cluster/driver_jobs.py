@@ -57,7 +57,7 @@ RIGHTS: list[Object] = [
         "subjects": [{"kind": "ServiceAccount", "name": "sluice-driver"}],
     },
 ]
-"""All that a driver with executors may do; without executors it may do nothing."""
+"""All rights of a driver with executors. A driver without executors has none."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class DriverJobs:
         cluster: the cluster.
         namespace: the namespace.
         store: the Pravega to copy within.
-        image: Sluice's.
+        image: Sluice's image.
     """
 
     cluster: Cluster
@@ -78,7 +78,7 @@ class DriverJobs:
     _copies: list[str] = field(default_factory=list)
 
     def run(self, *words: str, stdin: str | None = None, timeout: float = 60) -> str:
-        """What kubectl prints."""
+        """Run kubectl, and return its output."""
         return self.cluster.kubectl(
             f"--namespace={self.namespace}", *words, stdin=stdin, timeout=timeout
         )
@@ -89,7 +89,7 @@ class DriverJobs:
         self.run("apply", "--filename=-", stdin=json.dumps(listed))
 
     def plan(self, source: Stream, target: Stream) -> Plan:
-        """The plan of a copy, with the store's address as pods know it."""
+        """Return the plan of a copy, with the store's address as pods know it."""
         request = CopyRequest(
             copy_id=f"{abs(hash(target)):032x}"[-32:],
             sources=(SourceRequest(stream=StreamName(scope=source[0], stream=source[1])),),
@@ -118,11 +118,11 @@ class DriverJobs:
         """Start a driver for a plan.
 
         Args:
-            plan: what it copies.
-            executors: pods beside the driver's.
-            attempt: its number.
+            plan: the plan.
+            executors: number of pods beside the driver's.
+            attempt: the attempt's number.
             bytes_per_second: the limit in its controls.
-            profile: what differs from the default profile.
+            profile: settings that differ from the default profile.
             environment: variables beside those that the operator sets.
         """
         stream = plan.streams[0]
@@ -152,7 +152,7 @@ class DriverJobs:
             job,
         ]
         for item in objects:
-            # There is no such StreamCopy, and what it owns would be collected.
+            # There is no such StreamCopy, and objects that it owns would be collected.
             del item["metadata"]["ownerReferences"]
         self.apply(*objects)
         return DriverJob(self, job["metadata"]["name"])
@@ -179,24 +179,24 @@ def _spec(plan: Plan, executors: int, bytes_per_second: int | None) -> StreamCop
 
 @dataclass(frozen=True)
 class DriverJob:
-    """A driver's Job, as it goes on."""
+    """A driver's Job in progress."""
 
     jobs: DriverJobs
     name: str
 
     @property
     def pod(self) -> Object:
-        """The driver's pod, as soon as there is one."""
+        """The driver's pod, once it exists."""
         found = self.until("there is a pod", lambda: self._pods(f"job-name={self.name}"))
         return found[0]
 
     @property
     def executors(self) -> list[Object]:
-        """The executors' pods that are there."""
+        """The executors' present pods."""
         return self._pods("app.kubernetes.io/component=executor")
 
     def running(self, executors: int) -> list[Object]:
-        """Wait until so many executors run; their pods."""
+        """Wait until `executors` executors run, and return their pods."""
 
         def check() -> list[Object]:
             pods = [pod for pod in self.executors if pod["status"].get("phase") == "Running"]
@@ -213,9 +213,9 @@ class DriverJob:
         """Wait for the end of the driver's container.
 
         Args:
-            seconds: deadline.
-            deleted: the pod that was deleted, if it was: another one may have followed on it, and
-                the node may have thrown its log away.
+            seconds: seconds to wait.
+            deleted: name of the driver's pod if it was deleted. Another pod may have followed, and
+                the node may have dropped its log.
         """
 
         def check() -> Object | None:
@@ -233,7 +233,7 @@ class DriverJob:
         )
 
     def log(self) -> list[Object]:
-        """The driver's log, empty before it begins; a line that is no JSON fails the test."""
+        """Return the driver's log, empty before it begins. A line without JSON fails the test."""
         if not self.pod["status"].get("containerStatuses", [{}])[0].get("containerID"):
             return []
         lines = self.jobs.run("logs", self.pod["metadata"]["name"]).splitlines()
@@ -244,7 +244,7 @@ class DriverJob:
         self.until(step, lambda: step in [line.get("step") for line in self.log()])
 
     def until(self, what: str, check: Callable[[], T | None], *, seconds: float = 60) -> T:
-        """Wait until a check gives something true, and return that."""
+        """Wait until a check returns a true value, and return that value."""
         deadline = time.monotonic() + seconds
         while not (found := check()):
             if time.monotonic() > deadline:
@@ -261,12 +261,12 @@ class DriverJob:
 
 @dataclass(frozen=True)
 class End:
-    """How a driver ended: exit code, termination message, log."""
+    """The end of a driver: exit code, termination message, log."""
 
     code: int
     message: Object
     log: list[Object]
 
     def events(self) -> list[str]:
-        """What the log says, line by line."""
+        """Return the events of the log, line by line."""
         return [line["event"] for line in self.log]

@@ -1,4 +1,4 @@
-"""A tenant who means ill, a neighbour with a Secret, and an operator that serves them both."""
+"""A hostile tenant, a neighbour with a Secret, and an operator that serves both."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 LOGIN: Final = "pravega-login"
-"""The neighbour's Secret."""
+"""The name of the neighbour's Secret."""
 
 PRECIOUS: Final = "precious"
-"""A Secret of the tenant's own namespace that no StreamStore names."""
+"""The name of a Secret in the tenant's own namespace that no StreamStore names."""
 
 OURS: Final = ("streamstores", "streamcopies", "scopecopies", "streamarchives", "ephemeralstreams")
 _MALLORY: Final = "mallory"
@@ -46,12 +46,12 @@ class Evil:
 
     Attributes:
         cluster: the cluster.
-        namespace: the tenant's.
-        victim: the neighbour's.
-        canary: the neighbour's password, which is nowhere else.
+        namespace: the tenant's namespace.
+        victim: the neighbour's namespace.
+        canary: the neighbour's password, which exists nowhere else.
         stranger: a server that the tenant's StreamStores may name.
-        hidden: one that only forged objects name, so that nobody has any business there.
-        operator: serves both namespaces, with all rights.
+        hidden: a server that only forged objects name, so that no client has any business there.
+        operator: the operator, which serves both namespaces with all rights.
     """
 
     cluster: Cluster
@@ -64,15 +64,15 @@ class Evil:
 
     @property
     def way(self) -> str:
-        """What leads from the tenant's Secrets to the neighbour's in a URL that is not checked."""
+        """The way from the tenant's Secrets to the neighbour's in a URL that is not checked."""
         return f"../../{self.victim}/secrets/{LOGIN}"
 
     def act(self, *words: str, stdin: str | None = None) -> str:
-        """What kubectl prints when the tenant runs it."""
+        """Run kubectl as the tenant, and return its output."""
         return self._run(self.namespace, *words, f"--as={_MALLORY}", stdin=stdin)
 
     def make(self, body: Object) -> Object:
-        """Have the tenant make an object; it, as it is stored."""
+        """Make an object as the tenant, and return it as it is stored."""
         text = yaml.safe_dump(body)
         made: Object = json.loads(
             self.act("create", "--filename=-", "--output=json", "--validate=strict", stdin=text)
@@ -80,7 +80,7 @@ class Evil:
         return made
 
     def refusal(self, *words: str, stdin: str | None = None) -> str:
-        """What is said against what the tenant does; nothing where it is done."""
+        """Return the refusal of a tenant's command; empty if it succeeds."""
         try:
             self.act(*words, stdin=stdin)
         except LocalClusterError as error:
@@ -88,23 +88,23 @@ class Evil:
         return ""
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
-        """An object; None when there is none."""
+        """Return an object; None if it does not exist."""
         return objects_in(self.cluster).get(namespace or self.namespace, kind, name)
 
     def login(self) -> Object:
-        """The neighbour's Secret."""
+        """Return the neighbour's Secret."""
         found = self.get("secret", LOGIN, self.victim)
         assert found is not None, "the neighbour's Secret is gone"
         return found
 
     def told(self) -> str:
-        """All that the tenant may see or hear of the operator: servers, log, objects, events."""
+        """Return all that the tenant may learn of the operator: servers, log, objects, events."""
         kinds = ",".join((*OURS, "configmaps", "events", "jobs", "pods", "secrets"))
         objects = self._run(self.namespace, "get", kinds, "--output=json")
         return f"{self.stranger.heard} {self.hidden.heard} {self.operator.log()} {objects}"
 
     def tells(self) -> list[str]:
-        """As what the neighbour's password would be seen, be it encoded or not."""
+        """Return the forms in which the neighbour's password would show, plain and encoded."""
         whole = [self.canary, f"victim:{self.canary}"]
         return [*whole, *(base64.b64encode(one.encode()).decode().rstrip("=") for one in whole)]
 
@@ -114,7 +114,7 @@ class Evil:
 
 @contextmanager
 def plotted(kube: Cluster, folder: Path) -> Iterator[Evil]:
-    """The scene while the block runs; afterwards nothing is left of it."""
+    """Yield the scene, and remove all of it after the block."""
     mark = uuid4().hex[:8]
     evil, victim = f"{OUTSIDE}evil-{mark}", f"{OUTSIDE}victim-{mark}"
     canary = f"canary-{uuid4().hex}"
@@ -137,7 +137,7 @@ def plotted(kube: Cluster, folder: Path) -> Iterator[Evil]:
 
 
 def _clear(kube: Cluster, namespace: str) -> None:
-    """Let a namespace go, whatever finalizers were forged there."""
+    """Release a namespace, even if finalizers were forged there."""
     there = f"--namespace={namespace}"
     kinds = ",".join((*OURS, "secrets"))
     for name in kube.kubectl(there, "get", kinds, "--output=name").split():
@@ -147,7 +147,7 @@ def _clear(kube: Cluster, namespace: str) -> None:
 
 
 def _rights(namespace: str) -> list[Object]:
-    """Kubernetes' own `edit` in a namespace, with what our chart adds to it."""
+    """Return Kubernetes' own `edit` in a namespace, with the additions of our chart."""
     text = re.sub(r"(?m)^.*\{\{.*$", "", _CHART.read_text())
     rules = [rule for one in yaml.safe_load_all(text) for rule in one["rules"]]
     group = "rbac.authorization.k8s.io"
@@ -182,6 +182,6 @@ def _secret(namespace: str, name: str, user: str, password: str) -> Object:
 
 
 def resource(kind: str, name: str, spec: Object, **meta: Any) -> Object:
-    """One of our resources."""
+    """Return a resource of Sluice."""
     found = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name, **meta}}
     return found | {"spec": spec}

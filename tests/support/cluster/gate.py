@@ -26,8 +26,8 @@ class Calls:
     """Calls of the controller's methods, by name, in the order in which they came.
 
     Attributes:
-        passed: those that reached the controller.
-        held: those that the gate holds up at this moment.
+        passed: calls that reached the controller.
+        held: calls that the gate holds up at present.
     """
 
     passed: list[str]
@@ -38,9 +38,9 @@ class Gate:
     """The way to a store's controller. It is open until it is shut.
 
     Args:
-        cluster: where the store is.
+        cluster: the store's cluster.
         store: the store.
-        image: an image with Python and gRPC, as Sluice's own.
+        image: an image with Python and gRPC, such as Sluice's own.
     """
 
     def __init__(self, cluster: Cluster, store: ClusterStore, image: str) -> None:
@@ -52,7 +52,7 @@ class Gate:
         self._address = ""
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the gate."""
         try:
             self._start()
         except BaseException:
@@ -61,36 +61,36 @@ class Gate:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove it."""
+        """Remove the gate."""
         self.close()
 
     @property
     def uri(self) -> str:
-        """The controller as pods find it behind the gate."""
+        """The controller's address behind the gate, for pods."""
         return f"tcp://{self._address}:{PORT}"
 
     def open(self) -> None:
-        """Let every call pass, those that were held up as well."""
+        """Let every call pass, including calls that were held up."""
         self._order("open")
 
     def shut(self) -> None:
-        """Refuse connections, and cut those that are open."""
+        """Refuse connections, and cut open ones."""
         self._order("shut")
 
     def swallow(self) -> None:
-        """Take calls, and answer none."""
+        """Accept calls, and answer none."""
         self._order("swallow")
 
     def hold(self, method: str) -> None:
-        """Hold up the calls of one of the controller's methods; others pass."""
+        """Hold up the calls of one of the controller's methods. Others pass."""
         self._order(f"hold {method}")
 
     def calls(self, word: str) -> Calls:
-        """The calls that name something, such as a scope."""
+        """Return the calls that contain a word, such as a scope."""
         return Calls(**self._order(f"calls {word}"))
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the gate."""
         if self._child is not None:
             self._child.kill()
             self._child.communicate()

@@ -1,15 +1,15 @@
 """A gate before a store's controller: it passes calls on, holds some up, or is shut.
 
-A program by itself, for a pod: `python -c ... HOST:PORT`, the controller's. It listens on its
-own port 9090 and takes orders from its input, one a line, each answered by a line of JSON:
+A program by itself, for a pod: `python -c ... HOST:PORT`, with the controller's address. It listens
+on its own port 9090. Its input has orders, one a line, and it answers each by a line of JSON:
 
     open         every call passes
-    shut         nobody listens: who connects is refused, and who is connected is cut off
-    swallow      calls are taken, and never answered
-    hold METHOD  calls of this method are taken, and passed on when the gate is opened
-    calls WORD   the methods that were passed on and those that are held up, of calls that name WORD
+    shut         nothing listens: new connections are refused, open ones are cut
+    swallow      calls are accepted, and never answered
+    hold METHOD  calls of this method are accepted, and passed on when the gate is opened
+    calls WORD   methods that were passed on and that are held up, of calls that contain WORD
 
-It knows nothing of Sluice, and of the store only what every gRPC call says of itself.
+It knows nothing of Sluice. It knows of a call only the parts that every gRPC call has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Gate(grpc.GenericRpcHandler):
     """The way of a call.
 
     Args:
-        controller: where calls are passed on to, as HOST:PORT.
+        controller: the address to which calls are passed on, as HOST:PORT.
     """
 
     def __init__(self, controller: str) -> None:
@@ -43,7 +43,7 @@ class Gate(grpc.GenericRpcHandler):
         self._held: list[tuple[str, bytes]] = []
 
     def service(self, handler_call_details: Any) -> Any:
-        """How a call is handled: any call, as bytes."""
+        """Return a handler for any call, which treats it as bytes."""
         name = handler_call_details.method
         return grpc.unary_unary_rpc_method_handler(partial(self._pass_on, name))
 
@@ -53,7 +53,7 @@ class Gate(grpc.GenericRpcHandler):
             self._held.append((short, request))
             opened = self._opened
             try:
-                await opened.wait()  # who gives up meanwhile is not passed on
+                await opened.wait()  # a call whose client gives up meanwhile is not passed on
             finally:
                 self._held.remove((short, request))
         self._passed.append((short, request))
@@ -67,7 +67,7 @@ class Gate(grpc.GenericRpcHandler):
         return bytes(answer)
 
     async def order(self, word: str, about: str) -> object:
-        """Do what one line says."""
+        """Carry out the order of one line, and return the answer."""
         if word == "calls":
             return {
                 "passed": [name for name, request in self._passed if about.encode() in request],
@@ -82,7 +82,7 @@ class Gate(grpc.GenericRpcHandler):
             self._server = grpc.aio.server(handlers=[self])
             self._server.add_insecure_port(f"0.0.0.0:{PORT}")
             await self._server.start()
-        self._opened.set()  # each call looks anew what holds for it
+        self._opened.set()  # each call checks the new order
         self._opened = asyncio.Event()
         return {}
 
@@ -93,7 +93,7 @@ class Gate(grpc.GenericRpcHandler):
 
 
 async def main() -> None:
-    """Do as told until the input ends."""
+    """Carry out orders until the input ends."""
     gate = Gate(sys.argv[-1])
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):

@@ -1,8 +1,8 @@
 """A node's part in a copy: a driver's pod, run as a process of this machine.
 
-The pod is the one that the operator's Job has made at a real API server. No node takes it, for its
-profile selects none; what a kubelet would do is done here: files from ConfigMaps and Secrets,
-claims, the command line and the environment of the container, the pod's status.
+The operator's Job has made the pod at a real API server. No node takes it, because its profile
+selects none. This module does a kubelet's work: files from ConfigMaps and Secrets, claims, the
+container's command line and environment, and the pod's status.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 _FOLDERS = ("/etc/sluice", "/var/run/sluice")
-"""Where containers find what is mounted for them."""
+"""The directories in which containers find mounted files."""
 
 PROFILES = {"default": {"nodeSelector": {"sluice.dev/taken-by": "nobody"}}}
-"""Of an operator whose pods are run here."""
+"""Profiles of an operator whose pods are run by this module."""
 
 
 class DriverPod:
     """A driver's pod, and its process.
 
     Args:
-        tenant: its namespace.
-        pod: the pod, as it waits for a node.
-        folder: for its files.
-        volumes: where claims are, each under its name.
+        tenant: the pod's namespace.
+        pod: the pod, while it waits for a node.
+        folder: directory for its files.
+        volumes: directory of the claims, each under its name.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class DriverPod:
         self.process.wait()
 
     def finish(self, seconds: float) -> int:
-        """Wait for its end, and report it; its exit code."""
+        """Wait for the end of the process, report it, and return its exit code."""
         code = self.process.wait(seconds)
         ended = {
             "exitCode": code,
@@ -82,7 +82,7 @@ class DriverPod:
         return code
 
     def _mount(self, pod: Object, folder: Path, volumes: Path | None) -> None:
-        """Write its ConfigMaps and Secrets down, and link its claims to where they are."""
+        """Write the pod's ConfigMaps and Secrets into files, and link its claims."""
         places = {one["name"]: one["mountPath"] for one in self._container["volumeMounts"]}
         for volume in pod["spec"]["volumes"]:
             path = Path(self._here(places[volume["name"]], folder))
@@ -112,7 +112,7 @@ class DriverPod:
 
     @staticmethod
     def _here(word: str, folder: Path) -> str:
-        """A word of the container's, with its folders as they are here."""
+        """Return a word of the container's, with its directories on this machine."""
         for place in _FOLDERS:
             word = word.replace(place, f"{folder}{place}")
         return word

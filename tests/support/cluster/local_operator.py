@@ -1,4 +1,4 @@
-"""An operator as a process of this machine, and a namespace of a cluster that it works in alone."""
+"""An operator as a process of this machine, and a namespace of a cluster for it alone."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class LocalOperator:
 
 @contextmanager
 def opened(kube: Cluster, folder: Path, store_uri: str) -> Iterator[LocalOperator]:
-    """An operator and its namespace, with a StreamStore `store`.
+    """Yield an operator and its namespace, with a StreamStore `store`.
 
     Args:
         kube: the cluster.
-        folder: for the operator's files.
-        store_uri: the store's controller, as programs of this machine find it.
+        folder: directory for the operator's files.
+        store_uri: the address of the store's controller for programs of this machine.
     """
     name = f"{OUTSIDE}{folder.name}"
     with (

@@ -14,15 +14,15 @@ _SECONDS = 60
 
 
 class MountedClaim:
-    """The claim and its volume, of the kind that is given to the group that a pod names.
+    """The claim and its volume, of a kind whose files go to the group that a pod names.
 
     Args:
-        cluster: where.
-        namespace: the claim's.
+        cluster: the cluster.
+        namespace: the claim's namespace.
         image: an image with a shell, for the directory.
 
     Attributes:
-        name: of the claim.
+        name: the claim's name.
     """
 
     def __init__(self, cluster: Cluster, namespace: str, image: str) -> None:
@@ -51,7 +51,7 @@ class MountedClaim:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove all of it."""
+        """Remove claim, volume and directory."""
         self._kubectl("delete", "pvc", self.name, "--wait=false")
         self._kubectl("delete", "pv", self.name, "--wait=false")
         self._on_node(f"rm -rf /root/{self.name}")

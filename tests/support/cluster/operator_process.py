@@ -24,17 +24,17 @@ _POLL = 0.2
 
 
 class OperatorProcess:
-    """The process; it can be killed and started again.
+    """The process. A test can kill it and start it again.
 
     Args:
-        folder: for its configuration and log.
-        kubeconfig: the cluster, and as whom.
-        namespace: what it watches.
-        profiles: what copies run on; without them nothing can run.
-        others: namespaces that it watches besides.
-        cluster: its identity; None for the namespace, empty for what the cluster has itself.
+        folder: directory for its configuration and log.
+        kubeconfig: kubeconfig of the cluster and the operator's user.
+        namespace: the namespace that it watches.
+        profiles: profiles of the copies' pods; without them nothing can run.
+        others: further namespaces that it watches.
+        cluster: the cluster's identity; None for the namespace, empty for the cluster's own.
         more: other settings.
-        program: the words before the command; the installed `sluice` when left out.
+        program: the words before the command; the installed `sluice` by default.
     """
 
     def __init__(
@@ -68,23 +68,23 @@ class OperatorProcess:
         self._config.write_text(yaml.safe_dump(config))
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the process."""
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it."""
+        """Stop the process."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(timeout=30)
 
     def start(self) -> None:
-        """Start it, and return when it is ready."""
+        """Start the process, and return when it is ready."""
         self.begin()
         until("the operator is ready", lambda: self.probe("readyz")[0] == 200, _READY_SECONDS)
 
     def begin(self) -> None:
-        """Start it."""
+        """Start the process."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._program, "--log-level=info", "operator", f"--config={self._config}"],
@@ -94,21 +94,21 @@ class OperatorProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Tell whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         assert self._process is not None
         return self._process.pid
 
     def log(self) -> str:
-        """What it has logged."""
+        """Return the log so far."""
         return self._log.read_text()
 
     def kill(self) -> int:
-        """Kill it, as a crash would; its process id."""
+        """Kill the process, as a crash would, and return its id."""
         process = self._process
         assert process is not None
         process.kill()
@@ -116,7 +116,7 @@ class OperatorProcess:
         return process.pid
 
     def probe(self, path: str) -> tuple[int, str]:
-        """The answer of a probe; 0 while nobody listens."""
+        """Return the answer of a probe; 0 while nothing listens."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=10) as sent:
                 return sent.status, sent.read().decode()
@@ -127,7 +127,7 @@ class OperatorProcess:
 
 
 def until(what: str, check: Callable[[], object], seconds: float) -> None:
-    """Wait until a check gives something true."""
+    """Wait until a check returns a true value."""
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from localcluster import Cluster
 
 OUTSIDE: Final = "outside-"
-"""How the names of namespaces begin that operators outside of the cluster serve."""
+"""Prefix of the namespaces that operators outside of the cluster serve."""
 
 EXCLUDED: Final = f"{OUTSIDE}*"
-"""What an operator that is installed has to leave alone meanwhile."""
+"""Pattern of the namespaces that an installed operator has to leave alone meanwhile."""
 
 _THERE = f"--namespace={NAMESPACE}"
 _INSTALLED = ("deployment", "sluice-operator", _THERE)
@@ -26,9 +26,9 @@ _PODS = ("pods", "--selector=app.kubernetes.io/component=operator", _THERE)
 
 @contextmanager
 def nobody_else(kube: Cluster) -> Iterator[None]:
-    """No operator that is installed in the cluster serves our namespaces meanwhile.
+    """Keep operators that are installed in the cluster from our namespaces during the block.
 
-    That of the tests leaves them alone; another one, as of the demo, is stopped.
+    The tests' operator leaves these alone. Another one, such as the demo's, is stopped.
     """
     there = kube.kubectl("get", *_INSTALLED, "--output=name", "--ignore-not-found").strip()
     if not there or EXCLUDED in kube.kubectl("get", *_CONFIG, "--output=yaml"):

@@ -1,4 +1,4 @@
-"""EphemeralStreams on a real cluster: their owners, what they say, and what was seen of them."""
+"""EphemeralStreams on a real cluster: their owners, their conditions, and their changes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def workload(tenant: Tenant, name: str) -> Object:
-    """A workload without pods, as spec.owners names it."""
+    """Make a workload without pods, and return it as spec.owners names it."""
     tenant.run("create", "deployment", name, "--image=localhost/none:1", "--replicas=0")
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
 
 
 def ephemeral(tenant: Tenant, name: str, scope: str, *owners: Object, **spec: Any) -> Object:
-    """An EphemeralStream; of a stream of its own name, unless the spec has a prefix."""
+    """Return an EphemeralStream of a stream of its own name, unless the spec has a prefix."""
     what = {} if "streamPrefix" in spec else {"stream": spec.pop("stream", name)}
     return {
         "apiVersion": "sluice.dev/v1alpha1",
@@ -28,7 +28,7 @@ def ephemeral(tenant: Tenant, name: str, scope: str, *owners: Object, **spec: An
 
 
 def until_reason(tenant: Tenant, name: str, *reasons: str, seconds: float = 60) -> Object:
-    """Wait until an EphemeralStream's Ready condition has one of these reasons; the condition."""
+    """Wait until an EphemeralStream's Ready condition has one of these reasons, and return it."""
 
     def said() -> Object:
         found = tenant.condition(name, resource="eps")
@@ -38,12 +38,12 @@ def until_reason(tenant: Tenant, name: str, *reasons: str, seconds: float = 60) 
 
 
 class Watch:
-    """Sees every change of one EphemeralStream, from the moment it begins.
+    """A watch that records every change of one EphemeralStream, from its start on.
 
     Args:
-        tenant: where it is.
-        name: its name.
-        log: an open file for what is seen, which the watch reads again.
+        tenant: the namespace.
+        name: the EphemeralStream's name.
+        log: an open file for the changes, which the watch reads again.
     """
 
     def __init__(self, tenant: Tenant, name: str, log: IO[str]) -> None:
@@ -53,20 +53,20 @@ class Watch:
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start the watch."""
         self._child = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.DEVNULL
         )
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop the watch."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()
 
     def events(self) -> list[tuple[str, Object]]:
-        """What was seen: ADDED, MODIFIED or DELETED, and the object, in order."""
+        """Return the changes in order: ADDED, MODIFIED or DELETED, and the object."""
         assert self._child is not None
         assert self._child.poll() is None, "the watch has ended"
         self._log.seek(0)
@@ -76,13 +76,13 @@ class Watch:
             try:
                 event, length = decoder.raw_decode(rest)
             except json.JSONDecodeError:
-                break  # it is being written
+                break  # the event is being written
             found.append((event["type"], event["object"]))
             at = len(text) - len(rest) + length
         return found
 
 
 def ready_of(resource: Object) -> Object:
-    """A resource's Ready condition; an empty one where it does not stand."""
+    """Return a resource's Ready condition; an empty one if it has none."""
     conditions = resource.get("status", {}).get("conditions", [])
     return next((one for one in conditions if one["type"] == "Ready"), {})

@@ -1,4 +1,4 @@
-"""A server of a stranger's, who writes down what the operator tells it."""
+"""A stranger's server, which records the operator's calls."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Stranger(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships no types
-    """Speaks gRPC on a loopback port and knows no method.
+    """A gRPC server on a loopback port that knows no method.
 
     Attributes:
-        heard: of each call the method, and what came with it, logins decoded.
-        uri: as StreamStores name it.
+        heard: method and metadata of each call, with logins decoded.
+        uri: its address, as StreamStores name it.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Stranger(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships no ty
         self.uri = f"tcp://127.0.0.1:{port}"
 
     def service(self, handler_call_details: Any) -> None:
-        """Write a call down."""
+        """Record a call."""
         came = [f"{key}={value!r}" for key, value in handler_call_details.invocation_metadata]
         for key, value in handler_call_details.invocation_metadata:
             if key == "authorization":
@@ -47,7 +47,7 @@ class Stranger(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships no ty
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Hang up."""
+        """Stop listening."""
         self._server.stop(grace=None).wait()
         self._threads.shutdown()
 

@@ -1,4 +1,4 @@
-"""A namespace with copies, as its owner sees it: through kubectl, and by looking at the store."""
+"""A namespace with copies in its owner's view: through kubectl, and by looks at the store."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ T = TypeVar("T")
 POLL = 0.2
 
 SOURCE_EVENTS = 250_000
-"""Events of the stream that the operator's tests copy which disturb it midway: 25 MB."""
+"""Events of the stream that tests of the operator copy to disturb it midway: 25 MB."""
 SMALL_EVENTS = 40_000
-"""Events of the stream that the others copy: 4 MB."""
+"""Events of the stream that other tests copy: 4 MB."""
 SLOW = {"bytesPerSecond": "2Mi"}
-"""Limits with which a copy of it takes 12 s, so that it can be disturbed midway."""
+"""Limits with which a copy of the larger stream takes 12 s, so that tests can disturb it midway."""
 
 _DRIVEN = "scopecopies,streamarchives,streamcopies"
 _KINDS = f"{_DRIVEN},streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
@@ -52,7 +52,7 @@ _SEGMENTS = 64
 
 
 class NeverHappenedError(AssertionError):
-    """What a test waits for did not come."""
+    """The error of a test whose awaited event did not come."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Tenant:
         cluster: the cluster.
         namespace: the namespace.
         store: the Pravega that its StreamStore names.
-        say: writes a line into the test's log.
-        copies: the kind of the copies that are meant, as kubectl takes it.
+        say: callback that writes a line into the test's log.
+        copies: the kind of its copies, as kubectl takes it.
     """
 
     cluster: Cluster
@@ -75,13 +75,13 @@ class Tenant:
 
     @property
     def of_scopes(self) -> Tenant:
-        """The same, with copies of scopes meant."""
+        """The same namespace, with ScopeCopies as its copies."""
         return replace(self, copies="sccp")
 
     # -- kubectl
 
     def run(self, *words: str, stdin: str | None = None, timeout: float = 60) -> str:
-        """What kubectl prints."""
+        """Run kubectl, and return its output."""
         return self.cluster.kubectl(
             f"--namespace={self.namespace}", *words, stdin=stdin, timeout=timeout
         )
@@ -91,11 +91,11 @@ class Tenant:
         self.run("apply", "--filename=-", stdin=yaml.safe_dump_all(resources))
 
     def get(self, kind: str, name: str) -> Object | None:
-        """An object as kubectl prints it; None when there is none."""
+        """Return an object as kubectl prints it; None if it does not exist."""
         return self._objects.get(self.namespace, kind, name)
 
     def get_all(self, kinds: str, **selectors: str) -> list[Object]:
-        """The objects of some kinds; see `Objects.list`."""
+        """Return the objects of some kinds; see `Objects.list`."""
         return self._objects.list(self.namespace, kinds, **selectors)
 
     @property
@@ -111,7 +111,7 @@ class Tenant:
         self.run("annotate", self.copies, name, annotation, "--overwrite")
 
     def objects(self) -> set[str]:
-        """All that is in the namespace, as kind/name; what Kubernetes itself puts there is not."""
+        """Return the namespace's objects as kind/name, without those of Kubernetes itself."""
         return {
             f"{item['kind']}/{item['metadata']['name']}"
             for item in self.get_all(_KINDS)
@@ -121,14 +121,14 @@ class Tenant:
     # -- resources
 
     def store_resource(self, name: str = "store", *, uri: str = "", secret: str = "") -> Object:
-        """A StreamStore."""
+        """Return a StreamStore."""
         pravega: Object = {"controllerURI": uri or self.store.uri}
         if secret:
             pravega["auth"] = {"basic": {"secretRef": {"name": secret}}}
         return _resource("StreamStore", name, {"pravega": pravega})
 
     def login_resource(self, user: User, name: str = "login") -> Object:
-        """The Secret of a StreamStore that logs in."""
+        """Return the Secret of a StreamStore that logs in."""
         return {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -137,7 +137,7 @@ class Tenant:
         }
 
     def copy_resource(self, name: str, source: str, target: str, **spec: Any) -> Object:
-        """A StreamCopy within the store, from `scope/stream` to `scope/stream`."""
+        """Return a StreamCopy within the store, from `scope/stream` to `scope/stream`."""
         sides = {}
         for side, stream in (("source", source), ("target", target)):
             scope, _, short = stream.partition("/")
@@ -147,7 +147,7 @@ class Tenant:
     def scope_resource(
         self, name: str, source: str, target: str, *, scope_policy: str = "MustExist", **spec: Any
     ) -> Object:
-        """A ScopeCopy within the store, from scope to scope."""
+        """Return a ScopeCopy within the store, from scope to scope."""
         sides: Object = {
             side: {"storeRef": {"name": "store"}, "scope": scope}
             for side, scope in (("source", source), ("target", target))
@@ -158,29 +158,29 @@ class Tenant:
     # -- a copy
 
     def status(self, name: str) -> Object:
-        """A copy's status."""
+        """Return a copy's status."""
         found = self.get(self.copies, name)
         status: Object = (found or {}).get("status", {})
         return status
 
     def condition(self, name: str, kind: str = "Ready", resource: str = "") -> Object:
-        """A condition, of a copy or another resource; an empty one where it does not stand."""
+        """Return a condition of a copy or another resource; an empty one if it has none."""
         found = self.get(resource or self.copies, name) or {}
         conditions = found.get("status", {}).get("conditions", [])
         return next((c for c in conditions if c["type"] == kind), {})
 
     def reason(self, name: str) -> str:
-        """The reason of a copy's Ready condition."""
+        """Return the reason of a copy's Ready condition."""
         return str(self.condition(name).get("reason", ""))
 
     def percent(self, name: str) -> int:
-        """How many of a copy's bytes are staged, in percent."""
+        """Return the staged part of a copy's bytes, in percent."""
         return int(self.status(name).get("progress", {}).get("percent", 0))
 
     def until(
         self, what: str, check: Callable[[], T], *, seconds: float = 60, about: str = ""
     ) -> T:
-        """Wait until a check gives something true, and return that."""
+        """Wait until a check returns a true value, and return that value."""
         deadline = time.monotonic() + seconds
         while not (found := check()):
             if time.monotonic() > deadline:
@@ -193,7 +193,7 @@ class Tenant:
         return found
 
     def until_ready(self, name: str, *, seconds: float = 120) -> Object:
-        """Wait until a copy is done; its status."""
+        """Wait until a copy is done, and return its status."""
         self.until(
             f"{name} is ready",
             lambda: self.condition(name).get("status") == "True",
@@ -203,9 +203,10 @@ class Tenant:
         return self.status(name)
 
     def until_tidied(self, name: str, *, seconds: float = 60) -> None:
-        """Wait until a complete copy has deleted what it left in the stores: no finalizer holds it.
+        """Wait until a complete copy has deleted its remains in the stores: no finalizer holds it.
 
-        It is Ready earlier, as soon as the target is whole: its driver's pod may still run then.
+        The copy is Ready earlier, as soon as the target is whole. Its driver's pod may still run
+        then.
         """
         self.until(
             f"{name} is tidied",
@@ -215,7 +216,7 @@ class Tenant:
         )
 
     def until_reason(self, name: str, *reasons: str, seconds: float = 60) -> Object:
-        """Wait until a copy's Ready condition has one of these reasons; the condition."""
+        """Wait until a copy's Ready condition has one of these reasons, and return it."""
         self.until(
             f"{name} says {' or '.join(reasons)}",
             lambda: self.reason(name) in reasons,
@@ -225,7 +226,7 @@ class Tenant:
         return self.condition(name)
 
     def until_staged(self, name: str, *, least: int = 10, seconds: float = 90) -> int:
-        """Wait until some of a copy's bytes are staged, and not all; the percentage, logged."""
+        """Wait until a part of a copy's bytes is staged, not all. Log and return the percentage."""
         percent = self.until(
             f"{least} % of {name} are staged",
             lambda: p if (p := self.percent(name)) >= least else 0,
@@ -241,7 +242,7 @@ class Tenant:
         self.until(f"{kind}/{name} is gone", lambda: self.get(kind, name) is None, seconds=seconds)
 
     def pods(self, component: str = "driver") -> list[Object]:
-        """Pods of copies that run."""
+        """Return the running pods of copies."""
         selector = f"app.kubernetes.io/component={component}"
         return [
             pod
@@ -251,14 +252,14 @@ class Tenant:
         ]
 
     def events(self, name: str) -> list[tuple[str, str]]:
-        """What was said of a copy or a store, as (reason, message)."""
+        """Return the events about a copy or a store, as (reason, message)."""
         found = self.get_all("events", fieldSelector=f"involvedObject.name={name}")
         return [(event["reason"], event["message"]) for event in found]
 
     # -- the store
 
     def hashes(self, stream: str, *, segments: int) -> list[Object]:
-        """The stand-alone script's report on each segment of a stream, in the order of ids."""
+        """Return the stand-alone script's report on each segment of a stream, ordered by id."""
         scope, _, short = stream.partition("/")
         found = []
         for number in range(_SEGMENTS):
@@ -275,13 +276,13 @@ class Tenant:
     def left_over(
         self, stream: str, copy_id: str, segments: Sequence[int] = range(2 * _PARTS)
     ) -> list[str]:
-        """Segments that a copy with this target and id has left in the store.
+        """Return the segments that a copy with this target and id has left in the store.
 
-        The store lists no segments, so every name is asked for that the copy can have used.
+        The store lists no segments. So the witness asks for every name that the copy can have used.
 
         Args:
             stream: the target.
-            copy_id: of the copy.
+            copy_id: the copy's id.
             segments: ids of the target's segments.
         """
         scope, _, short = stream.partition("/")
@@ -300,7 +301,7 @@ class Tenant:
             return [name for name in wanted if connection.info(name) is not None]
 
     def left_of(self, plan: Plan) -> list[str]:
-        """Segments that a copy of a scope by this plan has left in the store, its log included."""
+        """Return the remaining segments of a scope's copy by this plan, with those of its log."""
         scope = plan.scope
         assert scope is not None
         beside = StreamName(scope=scope.target, stream=BESIDE)
@@ -323,10 +324,10 @@ class Tenant:
 def rented(
     cluster: Cluster, store: ClusterStore, say: Callable[[str], None], name: str
 ) -> Iterator[Tenant]:
-    """A namespace that admits restricted pods only, for a while; Sluice's resources go with it.
+    """Yield a namespace that admits only restricted pods, and delete Sluice's resources afterwards.
 
-    The rest is not waited for, see `given_back`: Kubernetes looks at a namespace that is deleted
-    after five seconds only.
+    The deletion of the rest is not awaited, see `given_back`: Kubernetes looks at a deleted
+    namespace only after five seconds.
     """
     restrict(cluster, name)
     cluster.kubectl("label", "namespace", name, f"{_RENTED}={os.getpid()}")
@@ -340,7 +341,7 @@ def rented(
 
 
 def given_back(cluster: Cluster) -> None:
-    """Wait until all namespaces are gone that this process rented, or one that was cut off."""
+    """Wait until all namespaces are gone that this process, or an interrupted one, rented."""
     found = json.loads(
         cluster.kubectl("get", "namespaces", f"--selector={_RENTED}", "--output=json")
     )
@@ -359,7 +360,7 @@ def given_back(cluster: Cluster) -> None:
 
 
 def _left_in(cluster: Cluster, name: str) -> str:
-    """What is left of a namespace and why, in one line: it is all that may be seen of the error."""
+    """Return a namespace's remains and their causes, in one line: the error may show no more."""
     found = objects_in(cluster).list(name, f"{_OURS},jobs,pods")
     said = []
     for one in found:
@@ -376,7 +377,7 @@ def _left_in(cluster: Cluster, name: str) -> str:
 
 
 def _is_over(pid: str) -> bool:
-    """Whether the namespaces of a process can go: it is this one, or it is gone."""
+    """Tell whether the namespaces of a process can go: it is this process, or it is gone."""
     return not pid or pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists()
 
 

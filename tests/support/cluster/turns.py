@@ -1,4 +1,4 @@
-"""Turns at the operator that is installed: tests of two processes use it together, or one alone."""
+"""Turns at the installed operator: tests of two processes share it, or one has it alone."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def taken(*, alone: bool) -> Iterator[None]:
-    """The operator is ours while the block runs; the kernel gives it back if we die.
+    """Hold the operator during the block. The kernel gives it back if this process dies.
 
-    While a test waits to have it alone, no other one gets it: the wait would have no end otherwise.
+    While a test waits to have it alone, no other test gets it. Otherwise the wait would have no
+    end.
 
     Args:
-        alone: whether nobody else may use it, for it is stopped or changed.
+        alone: whether no other test may use the operator, since it is stopped or changed.
     """
     cache_root().mkdir(parents=True, exist_ok=True)
     with (cache_root() / "tests-operator.lock").open("w") as handle:
@@ -30,10 +31,10 @@ def taken(*, alone: bool) -> Iterator[None]:
 
 @contextmanager
 def one_at_a_time(what: str) -> Iterator[None]:
-    """Nobody else does the same meanwhile.
+    """Keep other processes from the same work during the block.
 
     Args:
-        what: names it, as a file can be named.
+        what: name of the work, as a file can be named.
     """
     with locked(cache_root() / f"tests-{what}.lock"):
         yield

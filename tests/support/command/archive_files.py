@@ -16,12 +16,12 @@ class ArchiveFile(Filed):
     """A StreamArchive in a file.
 
     Args:
-        folder: where the file, the volumes and the credentials are.
+        folder: directory of the file, the volumes and the credentials.
         uri: the source store's address.
         source: scope and stream.
-        path: of the archive.
+        path: the archive's path.
         spec: further fields of the spec, as YAML has them.
-        backend: of the store with the archive, as YAML has it; a volume when left out.
+        backend: backend of the archive's store, as YAML has it; a volume by default.
     """
 
     folder: Path
@@ -39,7 +39,7 @@ class ArchiveFile(Filed):
 
     @property
     def environment(self) -> dict[str, str]:  # type: ignore[override]
-        """Where the command finds volumes and credentials."""
+        """The variables by which the command finds volumes and credentials."""
         return {
             "SLUICE_VOLUMES_DIR": str(self.folder / "volumes"),
             "SLUICE_CREDENTIALS_DIR": str(self.folder / "credentials"),
@@ -47,7 +47,7 @@ class ArchiveFile(Filed):
 
     @property
     def place(self) -> Path:
-        """Where the archive lies in the volume."""
+        """The archive's directory in the volume."""
         return self.folder / "volumes" / "backups" / "streams" / self.path
 
     @property

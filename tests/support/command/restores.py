@@ -42,10 +42,10 @@ _KEYS = 64
 _EPOCH: Final = 1 << 32
 SPLIT: Final = ([0], [(0.0, 0.2), (0.2, 0.5)])
 MERGED: Final = ([_EPOCH | 3, 1], [(0.2, 1.0)])
-"""Of a stream of two segments: the segments that a scale event ends, and the keys of new ones."""
+"""Scale events of a stream of two segments: the segments that end, and the keys of new ones."""
 
 LOGIN = "keys"
-"""The Secret with the gateway's keys."""
+"""The name of the Secret with the gateway's keys."""
 
 
 @dataclass
@@ -53,17 +53,17 @@ class Restore(Filed):
     """A StreamCopy whose source is an archive.
 
     Args:
-        folder: where the file, the volumes and the credentials are.
+        folder: directory of the file, the volumes and the credentials.
         uri: the target store's address.
         target: scope and stream.
-        backend: of the store with the archive, as YAML has it.
-        path: of the archive there.
+        backend: backend of the archive's store, as YAML has it.
+        path: the archive's path there.
         which: run or until, as YAML has them.
-        exists: what is done where the target exists.
-        on_truncation: of the copy.
+        exists: the copy's `onExists`.
+        on_truncation: the copy's `onTruncation`.
         seal: whether the target is sealed when it is whole.
-        limits: of the copy.
-        name: of the resource; the target's when left out.
+        limits: the copy's limits.
+        name: the resource's name; the target's by default.
     """
 
     folder: Path
@@ -80,7 +80,7 @@ class Restore(Filed):
 
     @property
     def environment(self) -> dict[str, str]:  # type: ignore[override]
-        """Where a command finds volumes and credentials."""
+        """The variables by which a command finds volumes and credentials."""
         return {
             "SLUICE_VOLUMES_DIR": str(self.settings.volumes_dir),
             "SLUICE_CREDENTIALS_DIR": str(self.settings.credentials_dir),
@@ -88,7 +88,7 @@ class Restore(Filed):
 
     @property
     def settings(self) -> Settings:
-        """The same for this process."""
+        """The settings for this process, with the same paths."""
         return replace(
             SETTINGS,
             volumes_dir=self.folder / "volumes",
@@ -97,7 +97,7 @@ class Restore(Filed):
 
     @property
     def text(self) -> str:
-        """The file's."""
+        """The file's text."""
         target = {
             "storeRef": {"name": "local"},
             "scope": self.target[0],
@@ -130,7 +130,7 @@ class Restore(Filed):
         return path
 
     def run_inline(self) -> StreamReport:
-        """Do what `sluice run` does, with the slices in this process."""
+        """Do the work of `sluice run`, with the slices in this process."""
         (report,) = run_copies(self.text, settings=self.settings)
         return report
 
@@ -152,7 +152,7 @@ class Env:
         foreign: the official client.
 
     Attributes:
-        taken: the ranges of the source when its last run began, see `ranges`.
+        taken: the source's ranges at the beginning of its last run; see `ranges`.
     """
 
     def __init__(self, restore: Restore, foreign: ForeignClient) -> None:
@@ -165,12 +165,12 @@ class Env:
 
     @property
     def name(self) -> StreamName:
-        """The stream's."""
+        """The source stream's name."""
         return StreamName(scope=self.source[0], stream=self.source[1])
 
     @property
     def root(self) -> ArchiveRoot:
-        """Where the archives are."""
+        """The root of the archives."""
         backup = load(self.restore.text).stores["default", "backup"]
         return self.stores.root(store_address(backup))
 
@@ -181,7 +181,7 @@ class Env:
 
     @property
     def manifest(self) -> Manifest:
-        """Of its last run."""
+        """The manifest of the archive's last run."""
         head = self.archive.head()
         assert head is not None
         return self.archive.manifest(head.runs[-1])
@@ -193,7 +193,7 @@ class Env:
 
     @property
     def store(self) -> Store:
-        """The store with the stream, to which is restored."""
+        """The store of the source stream, which is also the target's."""
         return self.stores[StoreAddress(uri=self.restore.uri)]
 
     def make(self) -> None:
@@ -216,12 +216,12 @@ class Env:
         assert self.foreign.scale(*self.source, segments=ended, ranges=ranges)
 
     def ranges(self, stream: tuple[str, str]) -> list[tuple[int, float, float]]:
-        """The segments that take events now, as the official client tells: id and keys of each."""
+        """Return id and keys of the segments that take events now, by the official client."""
         return [(one.id, one.low, one.high) for one in self.foreign.info(*stream).segments]
 
     def take(self, form: Format, *, on_truncation: OnTruncation = "Fail") -> None:
         """Record a run."""
-        # A long run later it may have others: its policy lets the store scale it.
+        # The ranges may change after a long run: the policy lets the store scale the stream.
         self.taken = self.ranges(self.source)
         archive_stream(
             self.root,
@@ -234,7 +234,7 @@ class Env:
 
 
 def volume(folder: Path) -> dict[str, object]:
-    """A volume as a StreamStore has it; it is mounted in the folder."""
+    """Return a volume as a StreamStore's spec. It is mounted in `folder`."""
     (folder / "volumes" / "backups").mkdir(parents=True)
     return {"volume": {"claimName": "backups", "path": "streams"}}
 
@@ -242,13 +242,13 @@ def volume(folder: Path) -> dict[str, object]:
 def bucket_store(
     folder: Path, gateway: Gateway, name: str, *, endpoint: str | None = None
 ) -> dict[str, object]:
-    """A bucket as a StreamStore has it; the keys lie in the folder.
+    """Return a bucket as a StreamStore's spec, and write the keys into the folder.
 
     Args:
-        folder: where.
-        gateway: whose bucket.
-        name: of the bucket.
-        endpoint: how the gateway is found; directly when left out.
+        folder: directory for the credentials.
+        gateway: the gateway with the bucket.
+        name: the bucket's name.
+        endpoint: the gateway's endpoint; the direct one by default.
     """
     secret = folder / "credentials" / LOGIN
     secret.mkdir(parents=True)
@@ -265,7 +265,7 @@ def bucket_store(
 
 
 def assert_like_the_source(env: Env, server: Standalone, report: StreamReport) -> None:
-    """Same segments with the same ids and bytes, and the same events for a foreign reader."""
+    """Check ids and bytes of the segments, and that a foreign reader finds the same events."""
     assert report.outcome is Outcome.COPIED, report.error
     for one in report.segments:
         assert one.source == one.target

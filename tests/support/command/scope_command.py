@@ -1,4 +1,4 @@
-"""ScopeCopies in files for the `sluice` command, and what they leave in a store."""
+"""ScopeCopies in files for the `sluice` command, and their remains in a store."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class ScopeCopy(Filed):
     """A ScopeCopy in a file.
 
     Args:
-        folder: where the file and logins go.
-        uri: the source's store.
+        folder: directory for the file and logins.
+        uri: address of the source's store.
         source: the scope.
         target: the scope.
-        to: the target's store; the source's when left out.
+        to: address of the target's store; the source's by default.
         spec: further fields, as YAML has them.
-        users: whom to log in as, at the source's store and at the target's; nobody when left out.
+        users: users at the source's store and at the target's; no login by default.
         environment: variables for the command.
     """
 
@@ -98,25 +98,25 @@ class ScopeCopy(Filed):
 
     @property
     def job(self) -> Job[ScopeRequest]:
-        """What the command makes of it."""
+        """The job that the command makes of the file."""
         (job,) = all_jobs(load(self.file.read_text()), SETTINGS)
         assert isinstance(job.request, ScopeRequest)
         return job
 
     @property
     def is_logged(self) -> bool:
-        """Whether the store remembers something of the whole copy. Of stores without logins."""
+        """Tell whether the store keeps a log of the whole copy. For stores without logins."""
         job = self.job
         with Stores(SETTINGS) as stores:
             log = ScopeLog(stores[job.target], job.request.scope_id, job.request.target)
             return log.load() is not None
 
     def left_of(self, server: Address, planned: Mapping[str, Any]) -> list[str]:
-        """Segments that the streams of a plan may have left in the target's store, and that exist.
+        """Return the existing segments that a plan's streams may have left in the target's store.
 
         Args:
-            server: its segment store, where nobody must log in.
-            planned: what `plan --output json` said before the copy began.
+            server: address of its segment store, which needs no login.
+            planned: the output of `plan --output json` before the copy began.
         """
         wanted: list[str] = []
         for stream in ScopeCopyPlan.model_validate(planned["plan"]).streams:
@@ -138,13 +138,13 @@ class ScopeCopy(Filed):
 
 
 class Planned(NamedTuple):
-    """A command `plan` that was run to its end.
+    """A command `plan` that has run to its end.
 
     Attributes:
         code: its exit code.
-        found: what it said of the only copy of its file; empty where it failed.
-        seconds: how long it took.
-        peak: the most memory in bytes that it used.
+        found: its answer about the only copy of its file; empty if it failed.
+        seconds: the time it took, in seconds.
+        peak: its peak memory, in bytes.
     """
 
     code: int
@@ -154,11 +154,11 @@ class Planned(NamedTuple):
 
 
 def plan(copy: ScopeCopy, *, seconds: float) -> Planned:
-    """Plan a copy; memory is looked at while the plan is printed, when there is most of it.
+    """Plan a copy. Memory is read while the plan is printed, when it is at its peak.
 
     Args:
         copy: the copy.
-        seconds: deadline.
+        seconds: seconds within which the plan has to be printed.
     """
     begun = time.monotonic()
     with copy.running("plan", "-o", "json") as process:
@@ -174,14 +174,14 @@ def plan(copy: ScopeCopy, *, seconds: float) -> Planned:
 
 
 def peak_memory(pid: int) -> int:
-    """The most memory in bytes that a process has ever used: the kernel's own mark."""
+    """Return the peak memory of a process in bytes, as the kernel records it."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     marks = (int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
-    return next(marks, 0)  # it may be ending, and have no memory any more
+    return next(marks, 0)  # an ending process may have no memory any more
 
 
 def until(what: str, true: Callable[[], bool], *, seconds: float = PATIENCE) -> None:
-    """Wait for something that comes."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
@@ -189,19 +189,19 @@ def until(what: str, true: Callable[[], bool], *, seconds: float = PATIENCE) -> 
 
 
 def selectors(**values: Sequence[str]) -> list[dict[str, str]]:
-    """Selectors by their type: `Exact=["a"], Prefix=["b-"]`."""
+    """Return selectors by their type: `Exact=["a"], Prefix=["b-"]`."""
     return [{"type": kind, "value": value} for kind, each in values.items() for value in each]
 
 
 def store_resource(name: str, uri: str, *, secret: str = "") -> dict[str, Any]:
-    """A StreamStore; with a Secret, one that logs in."""
+    """Return a StreamStore. With a Secret, it logs in."""
     auth = {"auth": {"basic": {"secretRef": {"name": secret}}}} if secret else {}
     return resource("StreamStore", name, {"pravega": {"controllerURI": uri} | auth})
 
 
 def resource(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A resource of Sluice's."""
-    # By way of JSON, for YAML would write what is used twice as a reference.
+    """Return a resource of Sluice."""
+    # By way of JSON, since YAML would write a value that is used twice as a reference.
     body = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
     found: dict[str, Any] = json.loads(json.dumps(body | {"spec": spec}))
     return found

@@ -23,13 +23,13 @@ class ScopeFile(Filed):
     """A ScopeCopy in a file, and the StreamStores that it names.
 
     Args:
-        folder: where the file, the volumes and the credentials are.
+        folder: directory of the file, the volumes and the credentials.
         uri: the live store's address.
-        backend: of the store with the archives, as YAML has it.
-        name: of the resource.
-        scope: that is archived, or restored to.
-        restores: whether it is restored to.
-        path: of the archives' folder.
+        backend: backend of the archives' store, as YAML has it.
+        name: the resource's name.
+        scope: the scope that is archived, or restored to.
+        restores: whether the scope is restored to.
+        path: path of the archives' folder.
         spec: further fields of the spec, as YAML has them.
     """
 
@@ -46,7 +46,7 @@ class ScopeFile(Filed):
 
     @property
     def environment(self) -> dict[str, str]:  # type: ignore[override]
-        """Where the command finds volumes and credentials."""
+        """The variables by which the command finds volumes and credentials."""
         return {
             "SLUICE_VOLUMES_DIR": str(self.folder / "volumes"),
             "SLUICE_CREDENTIALS_DIR": str(self.folder / "credentials"),
@@ -72,21 +72,21 @@ class ScopeFile(Filed):
 
     @property
     def place(self) -> Path:
-        """Where the archives lie, of a volume."""
+        """The directory of the archives in the volume."""
         return self.folder / "volumes" / "backups" / "streams" / self.path
 
     def states(self, *options: str, code: int = 0) -> dict[str, str]:
-        """What a run says became of each stream, with the reason of those that failed.
+        """Run the copy, and return each stream's state, or its reason if it failed.
 
         Args:
-            options: of the command.
-            code: the exit code that it has to have.
+            options: options of the command.
+            code: the exit code that is expected.
         """
         return states(self.run("run", "-o", "json", *options), code)
 
 
 def states(finished: Finished, code: int = 0) -> dict[str, str]:
-    """What a command says became of each stream of its only copy."""
+    """Return the state of each stream of a command's only copy, or its reason if it failed."""
     assert finished.code == code, finished.err
     (found,) = finished.json
     return {

@@ -1,4 +1,4 @@
-"""Screens in the guides: what a command prints, and whether that is what a page shows.
+"""Screens in the guides: the output of commands, compared with the pages.
 
 `SLUICE_UPDATE_SCREENS=1` writes today's screens into the pages instead of comparing them.
 """
@@ -22,15 +22,15 @@ SCREEN: Final = re.compile(
     r"^<!-- screen ([a-z-]+) -->\n```console\n(.*?)```\n<!-- end of screen -->$",
     re.MULTILINE | re.DOTALL,
 )
-"""A screen on a page: its name, and what it shows."""
+"""A screen on a page: its name and its content."""
 
 
 class Screen(NamedTuple):
-    """What is shown of one command.
+    """The screen of one command.
 
     Attributes:
-        words: of kubectl.
-        only: the line where what is shown begins; all of it when left out.
+        words: arguments of kubectl.
+        only: the line at which the shown part begins; empty for all of it.
     """
 
     words: str
@@ -38,12 +38,12 @@ class Screen(NamedTuple):
 
     @property
     def command(self) -> str:
-        """As a person types it."""
+        """The command as a person types it."""
         cut = f" | sed -n '/^{self.only}/,$p'" if self.only else ""
         return f"kubectl {self.words}{cut}"
 
     def show(self, tenant: Tenant) -> str:
-        """The command and what it prints now."""
+        """Return the command and its present output."""
         printed = tenant.run(*self.words.split(), timeout=630)
         if self.only:
             printed = printed[printed.index(f"\n{self.only}") + 1 :]
@@ -52,12 +52,12 @@ class Screen(NamedTuple):
 
 
 def shown(page: Path) -> list[tuple[str, str]]:
-    """The screens of a page, by name."""
+    """Return the screens of a page, by name."""
     return SCREEN.findall(page.read_text(encoding="utf-8"))
 
 
 def difference(page: Path, screens: Mapping[str, str]) -> str:
-    """Where a page shows something else than these screens; others that it shows do not count."""
+    """Return the difference between a page and these screens. Other screens do not count."""
     found = []
     for name, text in shown(page):
         if name in screens:
@@ -72,7 +72,7 @@ def difference(page: Path, screens: Mapping[str, str]) -> str:
 
 
 def write(page: Path, screens: Mapping[str, str]) -> None:
-    """Show these screens on a page, where it shows something else."""
+    """Write these screens into a page, where they differ."""
 
     def renewed(old: re.Match[str]) -> str:
         name, text = old.groups()
@@ -83,7 +83,7 @@ def write(page: Path, screens: Mapping[str, str]) -> None:
     page.write_text(SCREEN.sub(renewed, page.read_text(encoding="utf-8")))
 
 
-# -- what differs from run to run
+# -- values that differ from run to run
 
 _VOLATILE: Final = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "<time>"),
@@ -104,17 +104,17 @@ _VOLATILE: Final = (
     ),
 )
 _SOMETIMES: Final = re.compile(r"^ +Normal +(Verifying|Publishing) ")
-"""Events of states that may be over before anybody looks."""
+"""Events of states that may end before anybody looks."""
 
 _AGE: Final = re.compile(r"^(?:\d+[dhms])+(?: \(x\d+ over (?:\d+[dhms])+\))?$")
 
 
 def normal(screen: str) -> list[str]:
-    """A screen's lines, without what differs from run to run.
+    """Return a screen's lines, without the parts that differ from run to run.
 
-    Tables are taken apart by the places of their columns, so a value that stands under another
-    heading is a difference, and a wider column is none. Events are sorted: those of one second come
-    in any order.
+    Tables are split at the places of their columns. So a value under another heading is a
+    difference, and a wider column is none. Events are sorted, since those of one second come in any
+    order.
     """
     command, *lines = screen.splitlines() or [""]
     if lines and lines[0].isupper():
@@ -135,7 +135,7 @@ def normal(screen: str) -> list[str]:
 
 
 def _table(lines: list[str]) -> list[str]:
-    """A table's rows, cell by cell."""
+    """Return a table's rows, cell by cell."""
     begins = [match.start() for match in re.finditer(r"\S+(?: \S+)*", lines[0])]
     ends = [*begins[1:], None]
     heads = [lines[0][begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
@@ -150,7 +150,7 @@ def _table(lines: list[str]) -> list[str]:
 
 
 def _cell(head: str, cell: str) -> str:
-    """A cell, without what differs from run to run."""
+    """Return a cell, without the parts that differ from run to run."""
     if cell.isdigit() and head in {"ETA S", "LATENCY MS"}:
         return "<number>"
     if _AGE.match(cell):

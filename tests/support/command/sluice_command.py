@@ -40,7 +40,7 @@ spec:
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that ended."""
+    """A command that has ended."""
 
     code: int
     out: str
@@ -48,16 +48,16 @@ class Finished:
 
     @property
     def json(self) -> Any:
-        """What `--output json` printed."""
+        """The output of `--output json`."""
         return parsed(self.out)
 
 
 class Filed(ABC):
-    """What the command is given in a file.
+    """The command's input in a file.
 
     Attributes:
-        log_level: of the command.
-        environment: variables for it.
+        log_level: the command's log level.
+        environment: variables for the command.
     """
 
     log_level = "debug"
@@ -69,7 +69,7 @@ class Filed(ABC):
         """The file, written anew."""
 
     def start(self, verb: str = "run", *options: str) -> subprocess.Popen[str]:
-        """Start the command; a session of its own keeps signals to one process."""
+        """Start the command in a session of its own, so that signals reach only one process."""
         command = Path(sys.executable).with_name("sluice")
         return subprocess.Popen(
             [command, "--log-level", self.log_level, verb, "-f", self.file, *options],
@@ -82,9 +82,9 @@ class Filed(ABC):
 
     @contextmanager
     def running(self, verb: str = "run", *options: str) -> Iterator[subprocess.Popen[str]]:
-        """The command, running; killed at the end of the block if it still does.
+        """Yield the running command, and kill it at the end of the block if it still runs.
 
-        What it has said so far is a note on whatever fails in the block.
+        An error in the block gets the command's output so far as a note.
         """
         process = self.start(verb, *options)
         try:
@@ -107,21 +107,21 @@ class Copy(Filed):
     """A StreamCopy in a file.
 
     Args:
-        folder: where the file and logs go.
+        folder: directory for the file and logs.
         uri: the store's address.
         source: scope and stream.
         target: scope and stream.
-        limits: of the copy.
-        ranges: of the source, as YAML has them.
-        exists: what is done where the target exists.
-        name: of the resource; the target's when left out.
+        limits: the copy's limits.
+        ranges: ranges of the source, as YAML has them.
+        exists: the copy's `onExists`.
+        name: the resource's name; the target's by default.
         more: sources after the first, with their ranges.
         seal: whether the target is sealed when it is whole.
         environment: variables for the command.
-        on_truncation: of the copy.
-        on_complete: what becomes of the source.
-        scope_policy: what is done where the target's scope does not exist.
-        operations: that the store's access allows.
+        on_truncation: the copy's `onTruncation`.
+        on_complete: the copy's `sourceOnComplete`.
+        scope_policy: the policy for a target scope that does not exist.
+        operations: operations that the store's access allows.
     """
 
     folder: Path
@@ -142,7 +142,7 @@ class Copy(Filed):
 
     @property
     def origin(self) -> str:
-        """What is copied, as YAML has it."""
+        """The copy's sources, as YAML has them."""
         sources = [
             {"storeRef": {"name": "local"}, "scope": scope, "stream": stream, "ranges": ranges}
             for (scope, stream), ranges in [(self.source, self.ranges), *self.more]
@@ -188,19 +188,19 @@ def finish(process: subprocess.Popen[str], seconds: float = SECONDS) -> Finished
 
 
 def workers_of(pid: int) -> list[int]:
-    """Process ids of the Python workers of a driver: the forks of Spark's daemon."""
+    """Return the process ids of a driver's Python workers: the forks of Spark's daemon."""
     daemons = [child for child in descendants(pid) if DAEMON in _command(child)]
     return [worker for daemon in daemons for worker in _children(daemon)]
 
 
 def descendants(pid: int) -> list[int]:
-    """Process ids of a process's children, of theirs, and so on."""
+    """Return the process ids of a process's children, of their children, and so on."""
     found = _children(pid)
     return found + [deeper for child in found for deeper in descendants(child)]
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that ended and nobody has asked how does not."""
+    """Tell whether a process runs. An ended process that was not waited for does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -211,7 +211,7 @@ def is_alive(pid: int) -> bool:
 def _children(pid: int) -> list[int]:
     children: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended since
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread may have ended since
             children += map(int, task.read_text().split())
     return children
 

@@ -13,7 +13,7 @@ _CAMEL: Final = re.compile(r"[a-z][A-Za-z0-9]*")
 
 
 def parsed(text: str) -> Any:
-    """Read JSON, and see that each key is in camelCase; those that are numbers name a segment."""
+    """Read JSON, and check that each key is in camelCase. Keys that are numbers name a segment."""
     value = json.loads(text)
     wrong = [key for key in _keys(value) if not (_CAMEL.fullmatch(key) or key.isdigit())]
     assert not wrong, f"not in camelCase: {wrong}"
@@ -21,7 +21,7 @@ def parsed(text: str) -> Any:
 
 
 def _keys(value: Any) -> Iterator[str]:
-    """The keys of a value and of all in it."""
+    """Yield the keys of a value and of all values in it."""
     if isinstance(value, dict):
         yield from value
         value = list(value.values())

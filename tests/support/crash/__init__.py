@@ -1,1 +1,1 @@
-"""Points at which a process dies, and what holds a call up there."""
+"""Points at which a process dies, and proxies that hold up calls there."""

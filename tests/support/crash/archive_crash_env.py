@@ -35,16 +35,16 @@ BUCKET: Final = "crash"
 SCOPE: Final = "crash"
 
 BIG, SMALL = ((SCOPE, "big"), (SCOPE, "small"))
-"""Streams: one that Spark has to archive and to restore, and one that a process does alone."""
+"""Streams: one that Spark has to archive and to restore, and one that a single process archives."""
 
 WHOLE: Final = "whole"
-"""The archive that is restored, of the big stream."""
+"""The archive of the big stream, from which cells restore."""
 
 EVENTS: Final = 200_000
-"""Of about 108 bytes, before the big stream is split, and as many afterwards."""
+"""Events of about 108 bytes before the big stream is split, and as many afterwards."""
 
 ORPHAN: Final = f"data/{0:08x}/{0:016x}/{0:016x}-{1:016x}-{'ab' * 32}.zst"
-"""What a crash has left."""
+"""The name of an object that a crash has left."""
 
 _KEEP: Final = {"keepLast": 1}
 _DAYS: Final = 3 * 86400
@@ -53,12 +53,12 @@ _ANSWER_SECONDS: Final = 30
 
 
 class ArchiveCrashEnv:
-    """The gateway, the streams, and what holds up the way to gateway and controller.
+    """The gateway, the streams, and the proxies before gateway and controller.
 
     Args:
         server: the store.
         foreign: the official client.
-        folder: for credentials.
+        folder: directory for credentials.
 
     Attributes:
         gateway: the gateway.
@@ -90,7 +90,7 @@ class ArchiveCrashEnv:
             self._stack = stack.pop_all()
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop the gateway."""
         self._stack.close()
 
     @property
@@ -101,7 +101,7 @@ class ArchiveCrashEnv:
     # -- the work of a cell
 
     def prepare(self, cell: ArchiveCell) -> None:
-        """Make what the cell's work begins with: its stream, what it sweeps, what it restores."""
+        """Make the stream, the remains to sweep and the archive to restore that the cell needs."""
         self._cells[cell.name] = cell
         if cell.point.deed in {"sweep", "delete"}:
             self._write(SMALL, self._write_small)
@@ -116,7 +116,7 @@ class ArchiveCrashEnv:
             self._record(BIG, WHOLE)
 
     def copy(self, folder: Path, target: str) -> Filed:
-        """The work of the cell of that name, to be run by command."""
+        """Return the work of the cell `target`, as a command."""
         backend = self._backend(folder)
         if self._cells[target].point.deed == "restore":
             return Restore(folder, self.uri, (SCOPE, target), backend, path=WHOLE)
@@ -124,7 +124,7 @@ class ArchiveCrashEnv:
         return ArchiveFile(folder, self.uri, source, path=target, spec=spec, backend=backend)
 
     def resource(self, tenant: Tenant, target: str) -> Object:
-        """The work of the cell of that name, to be run by an operator."""
+        """Return the work of the cell `target`, as a resource for an operator."""
         backup = {"name": "backup"}
         if self._cells[target].point.deed == "restore":
             made = tenant.copy_resource(target, "/", f"{SCOPE}/{target}")
@@ -137,7 +137,7 @@ class ArchiveCrashEnv:
         return made | {"kind": "StreamArchive"}
 
     def stores(self, folder: Path) -> list[Object]:
-        """The StreamStore with the archives and its Secret, for a cluster."""
+        """Return the StreamStore with the archives and its Secret, for a cluster."""
         spec = self._backend(folder)
         keys = {"accessKeyId": self.gateway.access, "secretAccessKey": self.gateway.secret}
         name = spec["s3"]["credentialsSecretRef"]["name"]
@@ -151,7 +151,7 @@ class ArchiveCrashEnv:
     # -- death
 
     def hold_up(self, point: Point, target: str) -> Breakpoint:
-        """Hold up what is sent at a point of the cell of that name, from now on."""
+        """Hold up the requests or calls at a point of the cell `target`, from now on."""
 
         def told(sign: Sign) -> bool:
             return self._is_about(sign, target) and point.told_by(sign)
@@ -160,9 +160,10 @@ class ArchiveCrashEnv:
         return self._hold
 
     def kill_gateway(self, target: str) -> int:
-        """Kill the gateway; its process id.
+        """Kill the gateway and return its process id.
 
-        Where that is late, it has done what was held up, and nobody hears of that.
+        In a late cell, the gateway first does the work that was held up, and no client gets the
+        answer.
         """
         hold, process = self._hold, self.gateway.process
         assert hold is not None
@@ -177,7 +178,7 @@ class ArchiveCrashEnv:
         return process.pid
 
     def assert_halfway(self, cell: ArchiveCell) -> None:
-        """What is there while the victim is dead is whole, or is not seen."""
+        """Check, while the victim is dead, that the archive or target is whole or hidden."""
         if cell.point.deed == "restore":
             self._assert_whole(WHOLE, BIG)
             if cell.point.hidden and cell.victim == "driver":
@@ -187,10 +188,10 @@ class ArchiveCrashEnv:
         if self._runs(cell.name):
             self._assert_whole(cell.name, source)
         if cell.point.deed == "sweep" and cell.victim == "driver":
-            self._age(cell.name, _HOURS, "leases")  # until then a dead sweep keeps runs
+            self._age(cell.name, _HOURS, "leases")  # a dead sweep keeps runs until then
 
     def assert_finished(self, cell: ArchiveCell) -> None:
-        """What was to be done is done, and nothing else is left of it."""
+        """Check that the work is done, and that nothing else is left of it."""
         match cell.point.deed:
             case "restore":
                 found = self._reports((SCOPE, cell.name))
@@ -206,18 +207,18 @@ class ArchiveCrashEnv:
                 assert archive_witness.names_in(self._folder_of(cell.name), "work") == []
 
     def _sweep(self, path: str) -> None:
-        """After a sweep of all that is old by then there is just what the last head lists."""
-        for _ in range(2):  # what is let go by the first one is swept by the second
+        """Check that a sweep of all old objects leaves only those that the last head lists."""
+        for _ in range(2):  # the second sweep deletes the runs that the first one releases
             self._age(path, _DAYS)
             retain(self._archive(path), Retention(keep_last=1), thorough=True)
         folder = self._folder_of(path)
         assert len(archive_witness.names_in(folder, "runs", "heads")) == 2
         assert ORPHAN not in archive_witness.names_in(folder, "data")
 
-    # -- what is there
+    # -- checks of contents
 
     def _assert_whole(self, path: str, source: tuple[str, str]) -> None:
-        """Each run of an archive is whole, and the last one holds what the source does."""
+        """Check that an archive's runs are whole, and the last one holds the source's bytes."""
         (*_, last) = self._runs(path)
         expected = {report["id"]: report["sha256"] for report in self._expected[source]}
         assert last == expected
@@ -226,11 +227,11 @@ class ArchiveCrashEnv:
         return archive_witness.runs_of(self._folder_of(path))
 
     def _folder_of(self, path: str) -> Path:
-        """Where the gateway keeps an archive."""
+        """Return the gateway's directory of an archive."""
         return self.gateway.data / BUCKET / "streams" / path
 
     def _age(self, path: str, seconds: float, *parts: str) -> None:
-        """Let objects be older by so many seconds."""
+        """Make objects older by so many seconds."""
         folder = self._folder_of(path)
         then = time.time() - seconds
         for name in archive_witness.names_in(folder, *parts):
@@ -239,7 +240,7 @@ class ArchiveCrashEnv:
     def _reports(self, stream: tuple[str, str]) -> list[dict[str, Any]]:
         return witness.hashes(self._server.segment_store, self._foreign, stream)
 
-    # -- what is made
+    # -- preparation
 
     def _write(self, stream: tuple[str, str], write: Callable[[], None]) -> None:
         """Write a stream, for the first cell that needs it."""
@@ -268,7 +269,7 @@ class ArchiveCrashEnv:
         return self._env.root.archive(path)
 
     def _archived(self, target: str) -> tuple[tuple[str, str], dict[str, object]]:
-        """Which stream the cell of that name archives, and further fields of the archive."""
+        """Return the stream that the cell `target` archives, and further fields of the archive."""
         match self._cells[target].point.deed:
             case "sweep":
                 return SMALL, {"retention": _KEEP}
@@ -278,11 +279,11 @@ class ArchiveCrashEnv:
                 return BIG, {}
 
     def _backend(self, folder: Path) -> dict[str, Any]:
-        """The bucket as a StreamStore has it, through the proxy; the keys go to a folder."""
+        """Return the bucket as a StreamStore's spec, through the proxy. The keys go to `folder`."""
         return bucket_store(folder, self.gateway, BUCKET, endpoint=self._requests.endpoint)
 
     def _is_about(self, sign: Sign, target: str) -> bool:
-        """Whether a request or a call is about the cell of that name."""
+        """Tell whether a request or a call is about the cell `target`."""
         if isinstance(sign, Call):
             return target.encode() in sign.request
         path = WHOLE if self._cells[target].point.deed == "restore" else target

@@ -1,4 +1,4 @@
-"""A gateway that dies while something is done with an archive, and archives that are deleted."""
+"""Scenes in which a gateway dies during the work on an archive, and scenes of deletions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class GatewayScene(CommandScene):
-    """The gateway dies and comes back; the command goes on by itself.
+    """A scene in which the gateway dies and comes back, and the command goes on by itself.
 
     Args:
-        env: where.
+        env: the environment.
         target: name of the target.
-        folder: for files and logs.
+        folder: directory for files and logs.
     """
 
     def __init__(self, env: ArchiveCrashEnv, target: str, folder: Path) -> None:
@@ -31,16 +31,16 @@ class GatewayScene(CommandScene):
         return [self._env.kill_gateway(self.target)]
 
     def go_on(self) -> None:
-        """Start it again."""
+        """Start the gateway again, and wait for the command."""
         self._env.gateway.start()
         super().go_on()
 
 
 class DeletionScene(OperatorScene):
-    """An operator deletes an archive with its resource; it dies, and the next one goes on."""
+    """A scene in which an operator dies while it deletes an archive, and the next one goes on."""
 
     def __enter__(self) -> Self:
-        """Let a run be made, and delete the resource."""
+        """Archive a run, and delete the resource."""
         super().__enter__()
         self.drive()
         self.tenant.run("delete", self.tenant.copies, self.target, "--wait=false")
@@ -52,13 +52,13 @@ class DeletionScene(OperatorScene):
 
 
 class GatewayDeletionScene(DeletionScene):
-    """The gateway dies while an operator deletes an archive.
+    """A scene in which the gateway dies while an operator deletes an archive.
 
     Args:
-        env: where.
+        env: the environment.
         target: name of the target.
-        folder: for files and logs.
-        local_operator: whose operator it is.
+        folder: directory for files and logs.
+        local_operator: the operator with its tenant.
     """
 
     def __init__(
@@ -72,6 +72,6 @@ class GatewayDeletionScene(DeletionScene):
         return [self._env.kill_gateway(self.target)]
 
     def go_on(self) -> None:
-        """Start it again."""
+        """Start the gateway again, and wait until the resource is gone."""
         self._env.gateway.start()
         self.settle()

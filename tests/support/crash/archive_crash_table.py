@@ -15,7 +15,7 @@ VICTIMS: tuple[Victim, ...] = ("driver", "executor", "operator", "gateway")
 PAGE = "archive-crash-table.md"
 
 LEAST, TELLING = 50, 4
-"""Reachable cells that there are at least, and of these such that `make test` runs."""
+"""The least numbers of reachable cells, and of reachable cells that `make test` runs."""
 
 NO_DRIVER = "the operator deletes archives, no driver does"
 OF_THE_STORE = "the gateway has no part in it"
@@ -23,10 +23,10 @@ OF_THE_STORE = "the gateway has no part in it"
 
 @dataclass(frozen=True)
 class ArchivePoint(Point):
-    """A point of what is done with an archive.
+    """A point of the work on an archive.
 
     Attributes:
-        deed: what is done.
+        deed: the work.
     """
 
     deed: Deed = "archive"
@@ -114,13 +114,13 @@ POINTS = (
 
 @dataclass(frozen=True)
 class ArchiveCell(Cell):
-    """A process that is killed at a point."""
+    """A process that is killed at a point of the work on an archive."""
 
     point: ArchivePoint
 
     @property
     def unreachable(self) -> str:
-        """Why this cannot happen; empty where it can."""
+        """The reason why this cannot happen; empty if it can."""
         if self.point.deed == "delete" and self.victim in {"driver", "executor"}:
             return NO_DRIVER
         if self.victim == "executor" and not self.point.in_task:
@@ -131,11 +131,11 @@ class ArchiveCell(Cell):
 
     @property
     def late(self) -> bool:
-        """Whether what is held up arrives after the death; else it is lost.
+        """Tell whether the held request or call arrives after the death; else it is lost.
 
-        Of a gateway that dies: whether it has done what it was asked for, and its answer is lost.
-        What an operator does not send itself arrives. A lease that a dead sweep would take late
-        keeps runs for an hour, so none arrives.
+        When the gateway dies: tell whether it has done the request, and only its answer is lost. If
+        an operator did not send the request itself, it arrives. A lease that a dead sweep takes
+        late keeps runs for an hour, so such a lease never arrives.
         """
         if self.victim == "operator" and self.point.deed != "delete":
             return True
@@ -153,7 +153,7 @@ REACHABLE = tuple(cell for cell in CELLS if not cell.unreachable)
 
 
 def page() -> str:
-    """The table as docs/archive-crash-table.md has it."""
+    """Return the table as docs/archive-crash-table.md has it."""
     cells = {(cell.number, cell.victim): cell for cell in CELLS}
     reasons = [NO_TASK, NO_DRIVER, OF_THE_STORE]
 

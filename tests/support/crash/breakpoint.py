@@ -1,4 +1,4 @@
-"""Holds up what goes to a store, a frame, a call or a request, and lets it go late or never."""
+"""A breakpoint that holds up frames, calls or requests, and delivers them late or never."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _PATIENCE = 120.0
 
 
 class Breakpoint:
-    """Holds up the nth of what a condition is true for, and all of these that come after it.
+    """A breakpoint at the nth frame, call or request that meets a condition, and at all later ones.
 
     Args:
-        condition: is it one of these?
-        number: counted from 1.
+        condition: whether a frame, call or request counts.
+        number: number of the first one to hold, counted from 1.
 
     Attributes:
-        reached: set when something is held up.
-        seen: what was held up first.
+        reached: event, set when something is held up.
+        seen: the first one that was held up.
     """
 
     def __init__(self, condition: Callable[[Sign], bool], number: int = 1) -> None:
@@ -39,12 +39,12 @@ class Breakpoint:
         self._deliver = True
 
     def release(self, *, deliver: bool) -> None:
-        """Let go: what was held up arrives late, or never."""
+        """Release all that is held up: it arrives late, or never."""
         self._deliver = deliver
         self._released.set()
 
     def pass_through(self, sign: Sign) -> bool:
-        """Wait if this is held up; whether it is to be delivered."""
+        """Wait if this one is held up. Return whether to deliver it."""
         if self._released.is_set() or not self._is_held(sign):
             return True
         self.reached.set()
@@ -52,7 +52,7 @@ class Breakpoint:
         return self._deliver
 
     def _is_held(self, sign: Sign) -> bool:
-        """Count; what is told comes from several threads."""
+        """Count under a lock, since several threads call it."""
         if not self._condition(sign):
             return False
         with self._lock:

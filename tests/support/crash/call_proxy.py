@@ -1,6 +1,6 @@
-"""A proxy in front of the controller that passes calls on as they are and can hold them up.
+"""A proxy in front of the controller that passes calls on unchanged and can hold them up.
 
-It imports nothing of Sluice, and knows of the store only what every gRPC call says of itself.
+It imports nothing of Sluice. It knows of a call only the parts that every gRPC call has.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Call:
     """A call of one of the controller's methods.
 
     Attributes:
-        method: its name.
-        request: what it was given.
+        method: name of the method.
+        request: bytes of the request.
     """
 
     method: str
     request: bytes
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the method, for people."""
         return self.method
 
 
@@ -43,13 +43,13 @@ class CallProxy(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships no t
         controller: host and port of the controller, which need not run yet.
 
     Attributes:
-        uri: the controller as Pravega's clients find it through the proxy.
-        hold: holds up calls while it is set.
+        uri: the controller's address through the proxy, for Pravega's clients.
+        hold: breakpoint that holds up calls; None for none.
     """
 
     def __init__(self, controller: tuple[str, int]) -> None:
         host, port = controller
-        # A controller that was killed is looked for as soon as it is back.
+        # The channel has to reconnect soon after a killed controller is back.
         patient = [("grpc.max_reconnect_backoff_ms", 500)]
         self._channel = grpc.insecure_channel(f"{host}:{port}", options=patient)
         self._server = grpc.server(ThreadPoolExecutor(_THREADS, "call-proxy"), handlers=[self])
@@ -57,17 +57,17 @@ class CallProxy(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships no t
         self.hold: Breakpoint | None = None
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the proxy."""
         self._server.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it."""
+        """Stop the proxy."""
         self._server.stop(grace=None)
         self._channel.close()
 
     def service(self, handler_call_details: Any) -> Any:
-        """How a call is handled: any call, as bytes."""
+        """Return a handler for any call, which treats it as bytes."""
         handle = partial(self._pass_on, handler_call_details.method)
         return grpc.unary_unary_rpc_method_handler(handle)
 

@@ -31,32 +31,32 @@ ENVIRONMENT = {"SLUICE_PART_BYTES": str(8 << 20), "SLUICE_SPARK_BYTES": str(8 <<
 EPOCH = 1 << 32
 KEYS = 400
 EVENTS = 200_000
-"""Of about 108 bytes, nearly all of them in one segment, which is copied in three parts."""
+"""Events of about 108 bytes. Nearly all are in one segment, which is copied in three parts."""
 
 LATER = 5_000
-"""Events after each scale event."""
+"""Number of events after each scale event."""
 
 OWN_SEGMENTS, OWN_EVENTS = 3, 1_000
-"""Of a stream that is appended to: it has a layout that the source never had."""
+"""Numbers of segments and events of an append's target, whose layout the source never had."""
 
 _KEPT = 2
-"""What an append leaves beside its target: a receipt, and the log of turns."""
+"""Segments that an append leaves beside its target: a receipt, and the log of turns."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """What a stream had before a copy appended to it: bytes by segment, and the keys it took."""
+    """A stream before a copy appended to it: bytes by segment, and the keys it took."""
 
     reports: list[dict[str, Any]]
     keys: list[tuple[float, float]]
 
 
 class CrashEnv:
-    """The store, its source, and what holds up the way to it.
+    """The store, its source, and the proxies before it.
 
     Attributes:
         cluster: the store; its own addresses lead past the proxies.
-        foreign: the official client, which only calls the controller directly.
+        foreign: the official client, which calls only the controller directly.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class CrashEnv:
             self._stack = stack.pop_all()
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop the store."""
         self._stack.close()
 
     @property
@@ -88,7 +88,7 @@ class CrashEnv:
         return self._calls.uri
 
     def copy(self, folder: Path, target: str) -> Copy:
-        """A copy of the source, to be run by command."""
+        """Return a copy of the source, as a command."""
         return Copy(
             folder,
             self.uri,
@@ -99,24 +99,24 @@ class CrashEnv:
         )
 
     def exists(self, target: str) -> str:
-        """What a copy does where its target exists."""
+        """Return the copy's `onExists`: its action on an existing target."""
         return "Append" if target in self._own else "Fail"
 
     def make(self, target: str) -> None:
-        """Make a target for a copy to append to: somebody's stream, of more segments."""
+        """Make a target for a copy to append to: another user's stream, with more segments."""
         stream = (SCOPE, target)
         self.foreign.create(*stream, segments=OWN_SEGMENTS)
         self.foreign.write(*stream, events=OWN_EVENTS, keys=KEYS)
         self._own[target] = Own(self._reports(stream), self._keys(stream))
 
     def resource(self, tenant: Tenant, target: str) -> Object:
-        """A copy of the source, to be run by an operator."""
+        """Return a copy of the source, as a resource for an operator."""
         found = tenant.copy_resource(target, "/".join(SOURCE), f"{SCOPE}/{target}")
         found["spec"]["target"]["onExists"] = self.exists(target)
         return found
 
     def hold_up(self, point: Point, target: str) -> Breakpoint:
-        """Hold up what is sent at a point of the copy to a target, from now on."""
+        """Hold up the frames or calls at a point of the copy to a target, from now on."""
 
         def told(sign: Sign) -> bool:
             return _is_about(sign, target) and point.told_by(sign)
@@ -126,60 +126,60 @@ class CrashEnv:
         return hold
 
     def restart(self, server: Name) -> None:
-        """Start a server again that was killed, and return when all serve."""
+        """Start a killed server again, and return when all servers serve."""
         self.cluster.restart(server)
         self.cluster.wait_ready()
 
     def assert_halfway(self, cell: Cell) -> None:
-        """Where nothing is published yet, a foreign reader finds no event in the target."""
+        """Check that a foreign reader finds no event in the target before bytes are published."""
         if cell.point.hidden and cell.victim == "driver":
             assert self.foreign.visible(SCOPE, cell.name).bytes == 0
 
     def assert_finished(self, cell: Cell) -> None:
-        """The copy is whole."""
+        """Check that the copy is whole."""
         self.assert_copied(cell.name)
 
     def assert_copied(self, target: str) -> None:
-        """The target has the source's bytes in each segment, and nothing else of ours is left.
+        """Check that the target has the source's bytes in each segment, and nothing else is left.
 
-        What was there before an append is there still, before it, and the target takes the keys
-        that it took; else the source's. So no event is lost, none is there twice, and none came
-        before another that it followed.
+        An append leaves earlier bytes in place, before its own, and the target takes its former
+        keys. Otherwise the target takes the source's keys. So no event is lost, none is there
+        twice, and none came before another that it followed.
         """
         own = self._own.get(target)
         before = [] if own is None else own.reports
         actual = self._reports((SCOPE, target))
         witness.assert_alike([*before, *self._expected], actual, same_ids=False)
         assert self._keys((SCOPE, target)) == (self._keys(SOURCE) if own is None else own.keys)
-        # A transaction that a dead driver opened without a record of it ends with its lease.
+        # A transaction that a dead driver opened without recording it ends with its lease.
         left = [name for name in self._left(target) if place_of(name) != "transaction"]
         assert {place_of(name) for name in left} <= {"journal"}
         assert len(left) == (0 if own is None else _KEPT)
 
     def assert_nothing_left(self, target: str) -> None:
-        """No staging segment that was ever made for a target is there."""
+        """Check that none of the staging segments ever made for a target is left."""
         assert self._left(target) == []
 
     def _left(self, target: str) -> list[str]:
-        """Segments beside those of a target that were made for a copy and are there."""
+        """Return the segments beside a target's that were made for a copy and exist."""
         made = witness.staging_of(self._frames, (SCOPE, target))
         assert made
         return witness.left_of(self.cluster.segment_store, made)
 
     def _reports(self, stream: Stream) -> list[dict[str, Any]]:
-        """The witness' report on each segment that holds bytes."""
+        """Return the witness' report on each segment that holds bytes."""
         found = witness.hashes(self.cluster.segment_store, self.foreign, stream)
         return [report for report in found if report["length"]]
 
     def _keys(self, stream: Stream) -> list[tuple[float, float]]:
-        """The key ranges of the segments that take events, in order."""
+        """Return the key ranges of the segments that take events, in order."""
         segments = self.foreign.info(*stream).segments
         return sorted(
             (one.low, one.high) for one in segments if one.low is not None and one.high is not None
         )
 
     def _write(self) -> None:
-        """Write the source: not with the shape of a new stream, then split, then merged."""
+        """Write the source: first unlike a new stream in shape, then split, then merged."""
         foreign = self.foreign
         foreign.create_scope(SCOPE)
         foreign.create(*SOURCE, segments=1)
@@ -197,7 +197,7 @@ class CrashEnv:
 
 
 def _is_about(sign: Sign, target: str) -> bool:
-    """Whether a frame or a call is about a target. Names of targets are of one length."""
+    """Tell whether a frame or a call is about a target. Names of targets have one length."""
     if isinstance(sign, Call):
         return target.encode() in sign.request
     return sign.segment.startswith(f"{SCOPE}/{target}/")

@@ -1,8 +1,8 @@
-"""The points of the copy protocol at which something is killed, each told by what is sent there.
+"""The points of the copy protocol at which a process is killed, each with the sign that marks it.
 
-They come in the order of docs/protocol.md, first those of a copy to a new stream, then those that
-only an append has, all with one source: `support.crash.crash_env` has one that was truncated and
-scaled, so that its target takes every step.
+They come in the order of docs/protocol.md: first those of a copy to a new stream, then those of an
+append. All have one source. The source of `support.crash.crash_env` was truncated and scaled, so
+that its target takes every step.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Victim = Literal["driver", "executor", "operator", "controller", "segment store"
 
 
 def place_of(segment: str) -> Place:
-    """What a segment's name says that it is.
+    """Return the kind of a segment, by its name.
 
-    The journal, and what an append leaves, lie beside the first segment that a stream of this name
-    ever has. That one is never staged for here, since the target takes another shape before. The
-    store itself numbers its transactions, from the epoch on.
+    The journal, and the remains of an append, lie beside the first segment that a stream of this
+    name ever has. Here nothing is staged beside that segment, since the target takes another shape
+    before. The store itself numbers its transactions, from the epoch on.
     """
     base, _, key = segment.partition(STAGING)
     if not key:
@@ -53,8 +53,8 @@ class Frames:
 
     Attributes:
         kind: the type.
-        place: what they are about.
-        of: how the name of the target's segment ends that they are about, or that is staged for.
+        place: the kind of their segment.
+        of: ending of the target segment's name, for frames about it or about staging beside it.
     """
 
     kind: int
@@ -62,7 +62,7 @@ class Frames:
     of: str = ""
 
     def __call__(self, sign: Sign) -> bool:
-        """Whether this is one."""
+        """Tell whether a sign is such a frame."""
         return (
             isinstance(sign, Frame)
             and sign.type == self.kind
@@ -78,7 +78,7 @@ class Calls:
     method: str
 
     def __call__(self, sign: Sign) -> bool:
-        """Whether this is one."""
+        """Tell whether a sign is such a call."""
         return isinstance(sign, Call) and sign.method == self.method
 
 
@@ -87,9 +87,9 @@ class Requests:
     """Requests to an S3 gateway that are about an archive.
 
     Attributes:
-        method: of HTTP; deletions are POST.
-        folder: of the archive, in which the objects lie.
-        said: what the body has.
+        method: the HTTP method; deletions are POST.
+        folder: folder of the archive in which the objects lie.
+        said: bytes that the body contains.
     """
 
     method: str
@@ -97,7 +97,7 @@ class Requests:
     said: bytes = b""
 
     def __call__(self, sign: Sign) -> bool:
-        """Whether this is one."""
+        """Tell whether a sign is such a request."""
         return (
             isinstance(sign, Request)
             and sign.method == self.method
@@ -108,16 +108,16 @@ class Requests:
 
 @dataclass(frozen=True)
 class Point:
-    """A point of the protocol: right before something that a frame or a call does.
+    """A point of the protocol: right before the effect of a frame, a call or a request.
 
     Attributes:
-        step: the protocol's word for what is being done.
-        name: what would happen next.
-        told_by: what would do it, of what is sent about the target.
-        number: which of these it is, counted from 1.
-        in_task: whether a task of Spark's does it.
-        appends: whether the target is a stream that is there, with events of its own.
-        telling: whose death there `make test` runs; `make test-crash` runs all.
+        step: the protocol's word for the step in work.
+        name: the effect that would come next.
+        told_by: the signs about the target that would have the effect.
+        number: the sign's number among these, counted from 1.
+        in_task: whether a task of Spark does it.
+        appends: whether the target exists before, with events of its own.
+        telling: victims at this point in `make test`; `make test-crash` runs all.
     """
 
     step: str
@@ -130,7 +130,7 @@ class Point:
 
     @property
     def hidden(self) -> bool:
-        """Whether the target is there, and no reader may find anything in it."""
+        """Tell whether the target exists while no reader may find anything in it."""
         return self.step in _HIDDEN
 
 
@@ -138,7 +138,7 @@ _HIDDEN = {"Bind", "Stage", "Transfer", "Stitch", "Verify"}
 RECORD = Frames(CONDITIONAL_BLOCK_END, "journal")
 APPEND = Frames(APPEND_BLOCK_END, "staging")
 MADE, FIRST, SPLIT, MERGED = (f".#epoch.{number}" for number in range(4))
-"""Epochs of the target: as it was made, its first generation, and the scale events after it."""
+"""Epochs of the target: its creation, its first generation, and the scale events after it."""
 
 MIDWAY = Point(
     "Transfer",

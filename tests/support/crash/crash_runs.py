@@ -1,4 +1,4 @@
-"""What a test of the crash table does with a cell, and what it keeps of it."""
+"""The course of a test of the crash table with a cell, and its records."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ POINT_SECONDS = 90.0
 HEAD = ("cell", "what was held up", "dead", "seconds", "lost, duplicated, reordered")
 
 Hits = dict[str, list[str]]
-"""For each cell what was reached, killed and found."""
+"""For each cell: the point that was reached, the dead processes, and the result."""
 
 
 class Site(Protocol):
-    """Where something is killed."""
+    """An environment in which a process is killed."""
 
     def hold_up(self, point: Point, target: str) -> Breakpoint:
-        """Hold up what is sent at a point of the work for a target, from now on."""
+        """Hold up the traffic at a point of the work for a target, from now on."""
 
     def assert_halfway(self, cell: Cell) -> None:
-        """What is there after the death is as it may be."""
+        """Check that the stores' state after the death is allowed."""
 
     def assert_finished(self, cell: Cell) -> None:
-        """What is there in the end is as it should be."""
+        """Check that the stores' state in the end is right."""
 
 
 def parameters(cells: Iterable[Cell]) -> list[Any]:
-    """Cells as parameters; `make test` leaves out all but a few."""
+    """Return cells as parameters. `make test` leaves out all but a few."""
     return [
         pytest.param(cell, id=cell.name, marks=[] if cell.telling else [pytest.mark.exhaustive])
         for cell in cells
@@ -50,14 +50,14 @@ def parameters(cells: Iterable[Cell]) -> list[Any]:
 
 
 def write(name: str, hits: Hits) -> None:
-    """Write the table of what was found down, as `build/NAME.md`."""
+    """Write the table of results as `build/NAME.md`."""
     BUILD.mkdir(exist_ok=True)
     rows = ([cell, *row] for cell, row in hits.items())
     (BUILD / f"{name}.md").write_text(table(HEAD, rows) + "\n")
 
 
 def assert_all_reached(request: pytest.FixtureRequest, hits: Hits) -> None:
-    """No cell of this file that was to run was passed without what it is about."""
+    """Check that each chosen cell of this file reached its point and lost nothing."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     chosen = [
         item.callspec
@@ -75,7 +75,7 @@ def prepare(cell: Cell, env: CrashEnv) -> None:
 
 
 def die(cell: Cell, env: Site, scene: Scene, hits: Hits) -> None:
-    """Work, kill the victim at the point, and compare what comes of it."""
+    """Work, kill the victim at the point, and check the result."""
     begun = time.monotonic()
     hold = env.hold_up(cell.point, cell.name)
     with scene:

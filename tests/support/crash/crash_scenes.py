@@ -1,4 +1,4 @@
-"""A work that is going on, and the one of its processes that is killed."""
+"""Scenes: work in progress, and a process of it that is killed."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _COPY_SECONDS = 200.0
 
 
 class Filing(Protocol):
-    """Gives what a command is given."""
+    """An environment whose work is a command."""
 
     def copy(self, folder: Path, target: str) -> Filed:
-        """The work for a target, to be run by command."""
+        """Return the work for a target, as a command."""
 
 
 class Applying(Protocol):
-    """Gives what an operator is given."""
+    """An environment whose work is a resource for an operator."""
 
     def resource(self, tenant: Tenant, target: str) -> Object:
-        """The work for a target, to be run by an operator."""
+        """Return the work for a target, as a resource for an operator."""
 
 
 class Scene(ABC):
-    """A work that is going on."""
+    """Work in progress."""
 
     @abstractmethod
     def __enter__(self) -> Self:
-        """Begin."""
+        """Begin the work."""
 
     @abstractmethod
     def __exit__(self, *_: object) -> None:
@@ -53,20 +53,20 @@ class Scene(ABC):
 
     @abstractmethod
     def kill(self) -> list[int]:
-        """Kill the victim; the ids of its processes, all dead now."""
+        """Kill the victim. Return the ids of its processes, which are dead by then."""
 
     @abstractmethod
     def go_on(self) -> None:
-        """Return when the work is finished, by whom it is to be."""
+        """Wait until the work is finished, by the process that has to finish it."""
 
 
 class CommandScene(Scene):
-    """A work that is done by command.
+    """Work that a command does.
 
     Args:
-        env: where.
+        env: the environment.
         target: name of the target.
-        folder: for files and logs.
+        folder: directory for files and logs.
     """
 
     def __init__(self, env: Filing, target: str, folder: Path) -> None:
@@ -75,7 +75,7 @@ class CommandScene(Scene):
         self.driver: subprocess.Popen[str]
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Begin the work."""
         self.driver = self.copy.start("run", "-o", "json")
         return self
 
@@ -85,45 +85,45 @@ class CommandScene(Scene):
         self.driver.communicate()
 
     def go_on(self) -> None:
-        """Wait until the same command has finished it."""
+        """Wait until the same command has finished the work."""
         finished = finish(self.driver, _COPY_SECONDS)
         assert finished.code == 0, finished.err
         assert finished.json[0]["outcome"] in {"Copied", "Archived"}
 
 
 class DriverScene(CommandScene):
-    """The driver dies with its JVM and all workers, and somebody runs the command again."""
+    """A scene in which the driver dies with its JVM and all workers, and the command runs again."""
 
     def kill(self) -> list[int]:
-        """Kill the whole tree."""
+        """Kill the whole process tree."""
         pids = [self.driver.pid, *descendants(self.driver.pid)]
         _kill(pids)
         self.driver.wait(_DEATH_SECONDS)
         return pids
 
     def go_on(self) -> None:
-        """Run it again."""
+        """Run the command again."""
         second = self.copy.run()
         assert second.code == 0, second.err
 
 
 class ExecutorScene(CommandScene):
-    """The Python workers die, in which Spark runs tasks, and Spark starts others."""
+    """A scene in which the Python workers of Spark's tasks die, and Spark starts others."""
 
     def kill(self) -> list[int]:
-        """Kill all of them, so that the one is among them whose frame is held up."""
+        """Kill all workers, so that the worker whose frame is held up is among them."""
         pids = workers_of(self.driver.pid)
         _kill(pids)
         return pids
 
 
 class ServerScene(CommandScene):
-    """A server of the store dies and comes back.
+    """A scene in which a server of the store dies and comes back.
 
     Args:
-        env: where.
+        env: the environment.
         target: name of the target.
-        folder: for files and logs.
+        folder: directory for files and logs.
     """
 
     server: Name
@@ -139,37 +139,37 @@ class ServerScene(CommandScene):
         return [pid]
 
     def go_on(self) -> None:
-        """Start it again; the copy goes on by itself."""
+        """Start the server again. The copy goes on by itself."""
         self.env.restart(self.server)
         super().go_on()
 
 
 class ControllerScene(ServerScene):
-    """The controller dies and comes back."""
+    """A scene in which the controller dies and comes back."""
 
     server = "controller"
 
 
 class SegmentStoreScene(ServerScene):
-    """The segment store dies and comes back."""
+    """A scene in which the segment store dies and comes back."""
 
     server = "segmentstore"
 
 
 class BookieScene(ServerScene):
-    """The bookie dies and comes back, and the segment store recovers."""
+    """A scene in which the bookie dies and comes back, and the segment store recovers."""
 
     server = "bookie"
 
 
 class OperatorScene(Scene):
-    """The operator dies; the driver goes on, and the next operator finds it.
+    """A scene in which the operator dies; the driver goes on, and the next operator finds it.
 
     Args:
-        env: where.
+        env: the environment.
         target: name of the target, and of the resource.
-        folder: for files and logs.
-        local_operator: whose operator it is.
+        folder: directory for files and logs.
+        local_operator: the operator with its tenant.
 
     Attributes:
         tenant: the namespace.
@@ -202,17 +202,17 @@ class OperatorScene(Scene):
         return [self._operator.kill()]
 
     def go_on(self) -> None:
-        """Start an operator, and wait until it has seen to the work."""
+        """Start an operator, and wait until it has finished the work."""
         self._operator.start()
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the operator says that the work is done, and has tidied up."""
+        """Wait until the operator reports the work as done, and has cleaned up."""
         self.drive()
         self.tenant.until("nothing holds the resource", self._is_free, about=self.target)
 
     def drive(self) -> None:
-        """Wait until the driver has ended, and the operator says that the work is done."""
+        """Wait until the driver has ended, and the operator reports the work as done."""
         assert self._pod.finish(_COPY_SECONDS) == 0
         status = self.tenant.until_ready(self.target)
         assert status["attempts"] == 1

@@ -15,7 +15,7 @@ VICTIMS: tuple[Victim, ...] = ("driver", "executor", "operator", "controller", "
 PAGE = "crash-table.md"
 
 LEAST, TELLING = 40, 6
-"""Reachable cells that there are at least, and of these such that `make test` runs."""
+"""The least numbers of reachable cells, and of reachable cells that `make test` runs."""
 
 NO_TASK = "no task runs there: the driver does it itself"
 NO_PARTS = "the operator divides no source of this size into parts"
@@ -27,8 +27,8 @@ class Cell:
 
     Attributes:
         number: the point's place in the table, from 1.
-        point: where.
-        victim: who.
+        point: the point.
+        victim: the process.
     """
 
     number: int
@@ -37,12 +37,12 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The cell's name, and that of its copy's target."""
+        """The cell's name, which is also the name of its copy's target."""
         return f"{self.number:02d}-{self.victim.replace(' ', '-')}"
 
     @property
     def unreachable(self) -> str:
-        """Why this cannot happen; empty where it can."""
+        """The reason why this cannot happen; empty if it can."""
         if self.victim == "executor" and not self.point.in_task:
             return NO_TASK
         if self.victim == "operator" and self.point.step == "Stitch":
@@ -51,10 +51,10 @@ class Cell:
 
     @property
     def late(self) -> bool:
-        """Whether what is held up arrives after the death; else it is lost.
+        """Tell whether the held frame or call arrives after the death; else it is lost.
 
-        What was on its way to a server that died is lost with it, and what an operator does not
-        send itself arrives.
+        Frames and calls on their way to a server that died are lost with it. If an operator did not
+        send them itself, they arrive.
         """
         if self.victim == "operator":
             return True
@@ -66,7 +66,7 @@ class Cell:
 
     @property
     def telling(self) -> bool:
-        """Whether it is one of the few of `make test`."""
+        """Tell whether the cell is one of the few of `make test`."""
         return self.victim in self.point.telling
 
 
@@ -77,7 +77,7 @@ REACHABLE = tuple(cell for cell in CELLS if not cell.unreachable)
 
 
 def page() -> str:
-    """The table as docs/crash-table.md has it."""
+    """Return the table as docs/crash-table.md has it."""
     cells = {(cell.number, cell.victim): cell for cell in CELLS}
     reasons = sorted({cell.unreachable for cell in CELLS} - {""}, key=[NO_TASK, NO_PARTS].index)
 
@@ -100,7 +100,7 @@ def page() -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table as Markdown has it."""
+    """Return a table in Markdown."""
     lines = [list(head), *map(list, rows)]
     lines.insert(1, ["---"] * len(lines[0]))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

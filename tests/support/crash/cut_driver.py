@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from support.engine.append_points import Cut
 
 SECONDS = 120.0
-"""A driver that takes longer hangs."""
+"""Seconds after which a driver counts as hung."""
 
 PATIENCE = 60.0
-"""With a store whose processors others use: one call may take as long as it has, and come again."""
+"""Seconds of patience with a busy store. One call may last as long, and be made again."""
 
 # Forked from a process that has imported all and connected nowhere: drivers start at once.
 _PROCESSES = multiprocessing.get_context("forkserver")
@@ -31,11 +31,11 @@ _PROCESSES.set_forkserver_preload([__name__])
 
 
 class Watched:
-    """A store that tells of each call before it is made.
+    """A store that reports each call before it is made.
 
     Args:
         store: the store.
-        told: told of the call's name and its first argument.
+        told: callback with the call's name and its first argument.
     """
 
     def __init__(self, store: Store, told: Callable[[str, object], None]) -> None:
@@ -43,7 +43,7 @@ class Watched:
         self._told = told
 
     def __getattr__(self, name: str) -> Any:
-        """A call of the store, or one of its values."""
+        """Return a method of the store that reports its calls, or another attribute."""
         found = getattr(self._store, name)
         if not callable(found):
             return found
@@ -56,15 +56,15 @@ class Watched:
 
 
 def drive(copy: Copy, made: Path, cut: Cut | None = None) -> None:
-    """Run a driver in a process of its own, to its end or to where it is cut off.
+    """Run a driver in a process of its own, to its end or to its cut.
 
     Args:
         copy: the copy, run without Spark.
-        made: a file; gets the names of the segments that the driver is about to make.
-        cut: where it ends.
+        made: file for the names of the segments that the driver is about to make.
+        cut: the call at which the driver ends; None for no cut.
 
     Raises:
-        AssertionError: it ended otherwise; the message has its reports.
+        AssertionError: the driver ended otherwise; the message has its reports.
     """
     reader, writer = _PROCESSES.Pipe(duplex=False)
     driver = _PROCESSES.Process(

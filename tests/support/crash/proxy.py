@@ -1,7 +1,7 @@
 """A TCP proxy in front of the segment store that understands frames and can hold them up.
 
-It knows the protocol by itself (int32 type, int32 length, payload) and imports nothing of Sluice,
-so what it saw is a witness too: the segments that were made.
+It knows the protocol by itself (int32 type, int32 length, payload) and imports nothing of Sluice.
+So its record of the segments that were made is a witness too.
 """
 
 from __future__ import annotations
@@ -36,25 +36,26 @@ class Frame:
 
     Attributes:
         type: the frame's type.
-        segment: the segment it is about; the target of a merge.
+        segment: the frame's segment; of a merge, the target.
     """
 
     type: int
     segment: str
 
     def __str__(self) -> str:
-        """For people: the type, and the segment without the identity of what is staged."""
+        """Return the type, and the segment without the staging's identity, for people."""
         name, staged, _ = self.segment.partition(STAGING)
         return f"type {self.type}, {name}{staged}"
 
 
 class FrameProxy:
-    """The proxy. Listens at `port` from its making on; `upstream` is set before anybody connects.
+    """The proxy. It listens from its creation on. Set `upstream` before a client connects.
 
     Attributes:
-        port: where it listens on 127.0.0.1.
+        port: port on 127.0.0.1 at which it listens.
+        upstream: host and port of the segment store.
         created: full names of segments that clients asked to be made.
-        hold: holds up frames while it is set.
+        hold: breakpoint that holds up frames; None for none.
     """
 
     def __init__(self) -> None:
@@ -66,11 +67,11 @@ class FrameProxy:
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def __enter__(self) -> Self:
-        """It runs already."""
+        """Return the proxy, which runs already."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop listening; connections end with their peers."""
+        """Stop listening. Connections end with their peers."""
         self._listener.close()
 
     def _accept(self) -> None:
@@ -99,7 +100,7 @@ class FrameProxy:
             sock.close()
 
     def _back(self, server: socket.socket, client: socket.socket) -> None:
-        """Pass on what the server says, as it is."""
+        """Pass on the server's bytes unchanged."""
         with suppress(OSError):
             while data := server.recv(1 << 20):
                 client.sendall(data)
@@ -107,7 +108,7 @@ class FrameProxy:
             client.shutdown(socket.SHUT_RDWR)
 
     def _forth(self, client: socket.socket, server: socket.socket) -> None:
-        """Pass on what the client says frame by frame."""
+        """Pass on the client's bytes frame by frame."""
         stream = client.makefile("rb", buffering=1 << 20)
         writers: dict[bytes, str] = {}
         while len(header := stream.read(_HEADER.size)) == _HEADER.size:
@@ -123,14 +124,14 @@ class FrameProxy:
 
 
 def _text(payload: bytes, at: int) -> tuple[str, int]:
-    """A string of the protocol, and where it ends."""
+    """Return a string of the protocol and the offset of its end."""
     (length,) = struct.unpack_from(">H", payload, at)
     end = at + 2 + length
     return payload[at + 2 : end].decode(), end
 
 
 def _frame(kind: int, payload: bytes, writers: dict[bytes, str]) -> Frame:
-    """What a frame is about; `writers` remembers the connection's writer ids."""
+    """Return a frame with its segment. `writers` keeps the connection's writer ids."""
     match kind:
         case 1:
             segment, _ = _text(payload, 24)

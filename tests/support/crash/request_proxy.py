@@ -1,6 +1,6 @@
-"""A proxy in front of an S3 gateway that passes requests on as they are and can hold them up.
+"""A proxy in front of an S3 gateway that passes requests on unchanged and can hold them up.
 
-It knows HTTP only, and nothing of Sluice, nor of who signs what.
+It knows only HTTP, and nothing of Sluice or of signatures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Request:
     Attributes:
         method: GET, HEAD, PUT, POST or DELETE.
         name: the bucket and the object.
-        body: what is sent along.
+        body: the request's body.
     """
 
     method: str
@@ -37,31 +37,31 @@ class Request:
     body: bytes = field(repr=False)
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the method and the names, for people."""
         return f"{self.method} {' '.join(self.names)}"
 
     @property
     def names(self) -> list[str]:
-        """The objects that it is about: the one, or those that are to be deleted."""
+        """The names of its objects: a single one, or all that it deletes."""
         found = re.findall(r"<Key>([^<]*)</Key>", self.body.decode()) if self.deletes else []
         return found or [self.name]
 
     @property
     def deletes(self) -> bool:
-        """Whether it deletes objects; it lists them in its body."""
+        """Tell whether it deletes objects, which its body lists."""
         return self.method == "POST"
 
 
 class RequestProxy:
-    """The proxy. It listens from its making on, and looks for the gateway at each connection.
+    """The proxy. It listens from its creation on, and connects to the gateway for each request.
 
     Args:
         gateway: the gateway's port on this machine.
 
     Attributes:
-        hold: holds up requests while it is set.
-        mute: whether answers are kept from those who asked.
-        answered: set when an answer was kept.
+        hold: breakpoint that holds up requests; None for none.
+        mute: whether answers are kept from clients.
+        answered: event, set when an answer was kept.
     """
 
     def __init__(self, gateway: int) -> None:
@@ -72,17 +72,17 @@ class RequestProxy:
         self.answered = threading.Event()
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the proxy."""
         threading.Thread(target=self._accept, name="request-proxy", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop listening; connections end with their peers."""
+        """Stop listening. Connections end with their peers."""
         self._listener.close()
 
     @property
     def endpoint(self) -> str:
-        """The gateway as clients find it through the proxy."""
+        """The gateway's address through the proxy, for clients."""
         return f"http://{_HOST}:{self._listener.getsockname()[1]}"
 
     def _accept(self) -> None:
@@ -111,7 +111,7 @@ class RequestProxy:
                 client.sendall(answer)
 
     def _ask(self, request: Request, data: bytes) -> bytes:
-        """The gateway's answer."""
+        """Return the gateway's answer."""
         with socket.create_connection((_HOST, self._gateway), _SECONDS) as server:
             server.sendall(data)
             answer = http.client.HTTPResponse(server, method=request.method)
@@ -129,7 +129,7 @@ class RequestProxy:
 
 
 def _head(said: BinaryIO) -> bytes:
-    """A request up to its empty line; nothing at the end of a connection."""
+    """Return a request up to its empty line; nothing at the end of a connection."""
     lines = []
     while line := said.readline():
         lines.append(line)
@@ -139,7 +139,7 @@ def _head(said: BinaryIO) -> bytes:
 
 
 def _length(head: bytes) -> int:
-    """How long a request's body is."""
+    """Return the length of a request's body, in bytes."""
     for line in head.splitlines():
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":

@@ -1,9 +1,8 @@
 """Actors in a model world, moved one call at a time.
 
 The engine is plain sequential code, so each driver of a copy runs in a greenlet of its own. Every
-call to the store hands control back to the scheduler, which decides whose call is next and what
-becomes of it: done, lost before it arrived, or done with its answer lost. A killed driver just
-never comes back.
+call to the store hands control back to the scheduler. The scheduler decides whose call is next, and
+its fate: done, lost before it arrived, or done with its answer lost. A killed driver never resumes.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ class Actor:
     """A driver or an abort in a greenlet, moved call by call.
 
     Args:
-        name: how the history calls it.
-        world: where it acts.
-        body: what it does, given its store and itself as its clock.
+        name: the actor's name in the history.
+        world: the world in which it acts.
+        body: its work, given its store and itself as its clock.
 
     Attributes:
         pending: the call that waits for `move`.
-        result: what the body returned.
-        error: what it raised.
-        killed: whether it was.
+        result: the return value of the body.
+        error: the exception that the body raised.
+        killed: whether the actor was killed.
     """
 
     def __init__(
@@ -51,23 +50,23 @@ class Actor:
 
     @property
     def alive(self) -> bool:
-        """Whether there is something left to do."""
+        """Tell whether there is something left to do."""
         return not self._greenlet.dead
 
     def move(self, fate: Fate = Fate.DONE) -> None:
-        """Let the call that waits meet its fate, and run up to the next call."""
+        """Let the waiting call meet its fate, and run up to the next call."""
         self._fate = fate
         self._scheduler = getcurrent()
         self._greenlet.switch()
 
     def kill(self) -> None:
-        """End it where it is: no cleanup of its own runs against the store."""
+        """End the actor where it is. Its cleanup does not reach the store."""
         self._world.history.append(f"{self.name}: killed")
         self.killed = True
         self._greenlet.throw(GreenletExit)
 
     def monotonic(self) -> float:
-        """The actor's clock."""
+        """Return the time of the actor's clock, in seconds."""
         return self._now
 
     def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Points of an append, told by the calls that its driver makes to the target's store."""
+"""Points of an append, recognised by the calls that its driver makes to the target's store."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class Cut:
     """A point of the protocol: right before a call to the target's store.
 
     Attributes:
-        name: what people call it.
+        name: the point's name, for people.
         call: the call, as `stores.base` names it.
-        number: which of these calls of a driver it is, counted from 1.
-        decided: whether the copy is to be finished from here on, and cannot be aborted.
+        number: the call's number among such calls of a driver, counted from 1.
+        decided: whether the copy must be finished from here on, and cannot be aborted.
     """
 
     name: str
@@ -48,5 +48,6 @@ APPENDING = [
     Cut("before the receipt", "append_at", 12, decided=True),
     Cut("before the journal is deleted", "delete", 1, decided=True),
 ]
-"""Steps of an append of three generations to a target whose policy wants more segments than they
-have, by the calls of a driver that nobody disturbs."""
+"""Points of an append of three generations to a target whose policy wants more segments than they
+have. The numbers are those of a driver that nothing disturbs.
+"""

@@ -1,4 +1,4 @@
-"""Streams that a copy appends to, and what became of them, in the model store."""
+"""Streams that a copy appends to, and their contents afterwards, in the model store."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ APPEND = CopyRequest(
 
 
 def put_target(world: World, count: int, *, scaling: Scaling | None = None) -> None:
-    """Put a stream of somebody's into the world, with so many segments and an event in each."""
+    """Put another user's stream into the world, with `count` segments and an event in each."""
     config = StreamConfig(scaling=scaling or Scaling(min_segments=count), tags=("team=b",))
     store = ModelStore(world)
     store.create_stream(TARGET, config.model_copy(update={"scaling": Scaling(min_segments=count)}))
@@ -32,7 +32,7 @@ def put_target(world: World, count: int, *, scaling: Scaling | None = None) -> N
 
 
 def live_write(world: World, place: int, number: int) -> bytes:
-    """A live writer writes an event to one of the segments that take them; gives its bytes."""
+    """Append an event to a segment, as a live writer does, and return its bytes."""
     tail = world.streams[TARGET].segments
     segment = tail[place % len(tail)]
     data = events_of([20], seed=10_000 + 100 * number + place)
@@ -41,13 +41,13 @@ def live_write(world: World, place: int, number: int) -> bytes:
 
 
 def appended(world: World, contents: Sequence[bytes]) -> list[int]:
-    """How often each of these byte strings is found in the target's segments."""
+    """Count each of these byte strings in the target's segments."""
     found = world.bytes_of(TARGET)
     return [sum(data.count(content) for data in found) for content in contents if content]
 
 
 def driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> StreamCopyWork:
-    """A driver that died when a step of this kind was next."""
+    """Return a driver that died when a step of this kind was next."""
     copy = begun(world, request, divided=False)
     go(copy, world, until)
     return copy
@@ -56,7 +56,7 @@ def driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> St
 def run_append(
     request: CopyRequest, store: ModelStore, clock: Clock, *, divided: bool = False
 ) -> object:
-    """What one driver of a copy does from beginning to end."""
+    """Run one driver of a copy from beginning to end, and return its outcome."""
     finish_abort(request.copy_id, TARGET, store)
     found = resolve(request, [store], store)
     if found.plan is None:

@@ -1,4 +1,4 @@
-"""Streams in the model store that are archived, and what their archives hold."""
+"""Runs that archive streams of the model store, and the contents of their archives."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LIMITS = Limits(slice_bytes=64)
 
 
 def make_objects_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let objects be of a few chunks, which are of 16 bytes."""
+    """Reduce objects to a few chunks, and chunks to 16 bytes."""
     for module in (segments, grouping):
         monkeypatch.setattr(module, "CHUNK", CHUNK)
     for module in (piece, segments, parquet, parts):
@@ -50,7 +50,7 @@ def make_objects_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def root_of(objects: Objects) -> ArchiveRoot:
-    """A place with one archive, whose objects these are."""
+    """Return a root with one archive, which has these objects."""
     return ArchiveRoot("memory://", lambda _: objects)
 
 
@@ -66,7 +66,7 @@ def archive_once(
     now: Callable[[], float] = time.time,
     clock: Clock | None = None,
 ) -> ArchiveReport:
-    """Plan a run, or go on with one that was begun, and carry it out."""
+    """Plan a run, or resume one that has begun, and carry it out."""
     root = root_of(objects)
     found = resolve_archive(request, store, root.archive(request.path), now=now)
     if found.plan is None:
@@ -87,7 +87,7 @@ def archive_once(
 
 
 def last_run(objects: Objects) -> Manifest:
-    """The manifest of the last run, of an archive that is as it was recorded."""
+    """Verify an archive and return the manifest of its last run."""
     archive = Archive(objects)
     found = verify_archive(archive)
     assert found.problems == []
@@ -97,7 +97,7 @@ def last_run(objects: Objects) -> Manifest:
 
 
 def held_by(objects: Objects, manifest: Manifest) -> dict[int, bytes]:
-    """The bytes of each segment that a run holds, by id, without those that are lost."""
+    """Return the bytes of each segment in a run, by id, without lost bytes."""
     return {
         segment.id: b"".join(
             bytes(block)

@@ -1,4 +1,4 @@
-"""Segments to archive: bytes of events, and writing them in any format."""
+"""Segments to archive: bytes of events, and functions that write them in any format."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ SEGMENT = ArchivedSegment(
 
 
 def framed(events: Iterable[bytes]) -> bytes:
-    """Events as they lie in a segment."""
+    """Return events as they lie in a segment."""
     return b"".join(struct.pack(">ii", 0, len(event)) + event for event in events)
 
 
 def many_events(seed: int, sizes: Iterable[int]) -> list[bytes]:
-    """Events of these sizes, with bytes by chance."""
+    """Return events of these sizes, with random bytes."""
     chance = random.Random(seed)  # noqa: S311 - no secrets
     return [chance.randbytes(size) for size in sizes]
 
 
 def blocks(data: bytes, cuts: Iterable[int]) -> Iterator[memoryview]:
-    """The data in blocks that are cut there; empty ones too."""
+    """Return the data in blocks cut at these places. Blocks may be empty."""
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     return (memoryview(data)[start:end] for start, end in pairwise(edges))
 
@@ -59,7 +59,7 @@ def write(
     whole: bool = True,
     most: int | None = None,
 ) -> list[StoredObject]:
-    """Archive these bytes of SEGMENT from that offset on."""
+    """Archive these bytes of SEGMENT from offset `start` on."""
     piece = Piece(
         epoch=SEGMENT.epoch,
         segment=SEGMENT.id,
@@ -79,7 +79,7 @@ def read(
     start: int = 0,
     end: int = 1 << 62,
 ) -> bytes:
-    """The bytes [start, end) of SEGMENT that the objects have."""
+    """Return the bytes [start, end) of SEGMENT from the objects."""
     return b"".join(
         bytes(block)
         for entry in entries

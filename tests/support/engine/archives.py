@@ -1,4 +1,4 @@
-"""Streams that grow, and archives of them, made as a driver makes them but in one thread."""
+"""Streams that grow, and archives of them, written as a driver does but in one thread."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class SourceSegment:
     """A segment of a source.
 
     Attributes:
-        epoch: which scale event made it.
-        id: its id.
+        epoch: number of the scale event that made it.
+        id: the segment's id.
         keys: the keys it takes.
-        data: its bytes, those that are truncated too.
+        data: its bytes, including truncated ones.
         start: first readable offset.
-        sealed: whether it takes no more.
+        sealed: whether it takes no more events.
     """
 
     epoch: int
@@ -90,7 +90,7 @@ class Source:
 def take(
     archive: Archive, form: Format, source: Source, *, config: StreamConfig | None = None
 ) -> Head:
-    """Record a run that adds what the source has got since the last one."""
+    """Record a run that adds the source's bytes since the last run."""
     on = archive.head()
     number, parent = place(on)
     before = archive.manifest(on.runs[-1]) if on else None
@@ -120,7 +120,7 @@ def take(
 
 
 def grown_archive(form: Format, sizes: list[int] | None = None) -> tuple[Archive, Source]:
-    """Three runs: of one segment, of two more after a split, and of what came then."""
+    """Record three runs: of one segment, of two more after a split, and of later events."""
     archive = Archive(MemoryObjects())
     source = Source()
     sizes = sizes or [200, 0, 3000, 17] * 10
@@ -136,7 +136,7 @@ def grown_archive(form: Format, sizes: list[int] | None = None) -> tuple[Archive
 
 
 def held(archive: Archive) -> dict[str, bytes]:
-    """The objects of an archive in memory, to damage them."""
+    """Return the objects of an archive in memory, so that a test can damage them."""
     assert isinstance(archive.objects, MemoryObjects)
     return archive.objects.held
 
@@ -148,7 +148,7 @@ def _archived(
     before: ArchivedSegment | None,
     run: int,
 ) -> ArchivedSegment:
-    """A segment with what is new of it, in objects."""
+    """Return a segment with its new bytes in objects."""
     now = before or ArchivedSegment(
         epoch=segment.epoch,
         id=segment.id,

@@ -1,4 +1,4 @@
-"""Claims of an EphemeralStream, and what there is in the store of the model that they are on."""
+"""Claims of an EphemeralStream, and the streams of the model store that they are about."""
 
 from dataclasses import replace
 
@@ -15,14 +15,14 @@ CONFIG = StreamConfig(scaling=Scaling(min_segments=2), tags=("team=a",))
 ONE = Claim(claimant=ALICE, scope="in", stream="state", config=CONFIG)
 PREFIX = Claim(claimant=ALICE, scope="in", prefix="app-")
 NOW = 103_000
-"""The operator's time when it makes a marker."""
+"""The operator's time when it makes a marker, in ms."""
 AHEAD = 5_000
-"""How far the store's clock is ahead of it."""
+"""Milliseconds by which the store's clock is ahead of it."""
 OWN = replace(ONE, scope="new", make_scope=True)
 
 
 def fresh() -> World:
-    """A world whose streams are newer than the resource."""
+    """Return a world whose streams are newer than the resource."""
     world = World()
     world.time = NOW + AHEAD
     return world
@@ -31,7 +31,7 @@ def fresh() -> World:
 def put(
     world: World, stream: str, *, created: int | None = None, tags: tuple[str, ...] = ()
 ) -> StreamName:
-    """A stream that somebody makes, at a time of the store's clock."""
+    """Make another client's stream, at a time of the store's clock in ms."""
     if created is not None:
         world.time = created
     name = StreamName(scope="in", stream=stream)
@@ -40,10 +40,10 @@ def put(
 
 
 def tags_of(world: World, name: StreamName) -> set[str]:
-    """A stream's tags."""
+    """Return a stream's tags."""
     return set(world.streams[name].config.tags)
 
 
 def names(world: World) -> set[str]:
-    """All streams."""
+    """Return the names of all streams."""
     return {name.stream for name in world.streams}

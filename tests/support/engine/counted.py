@@ -1,4 +1,4 @@
-"""The calls that a driver makes to the store, counted by the server that answers them."""
+"""A driver's calls to the store, counted by the server that answers them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from support.model import World
 
 GENERATIONS: Final = 16
-"""Segments that are asked for at once in a search for a journal or a receipt."""
+"""Number of segments in one request of a search for a journal or a receipt."""
 
 SEGMENT_STORE: Final = frozenset(
     {
@@ -36,11 +36,11 @@ SEGMENT_STORE: Final = frozenset(
 
 
 class Calls:
-    """What a driver asks of the controller, and what of the segment store.
+    """A driver's calls to the controller and to the segment store.
 
     Attributes:
-        controller, segments: the number of calls of each method. Searches for a journal or a
-            receipt, of all its names at once, are counted as `search`.
+        controller, segments: the number of calls of each method. A search for a journal or a
+            receipt asks for all its names at once, and counts as `search`.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Calls:
 
 
 def calls_of(request: CopyRequest, world: World) -> Calls:
-    """Run a copy as the command does, from the search for a plan to its end; gives its calls."""
+    """Run a copy as the command does, from the search for a plan to the end. Return its calls."""
     calls = Calls()
     store = ModelStore(world, calls.gate, block=1 << 20)
     assert run_append(request, store, ManualClock()) is Outcome.COPIED

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Relay:
-    """An executor that passes slices on to another one. Tests change what it does with them.
+    """An executor that passes slices on to another one. Subclasses change its behaviour.
 
     Args:
-        inner: the other one.
-        slots: how many slices it says that it runs at once.
+        inner: the other executor.
+        slots: number of slices that it claims to run at once.
     """
 
     def __init__(self, inner: InlineExecutor, slots: int = 1) -> None:
@@ -35,14 +35,14 @@ class Relay:
 
 
 def failed(error: SluiceError) -> Future[SliceResult]:
-    """A slice that has no result."""
+    """Return the future of a slice that failed."""
     future: Future[SliceResult] = Future()
     future.set_exception(error)
     return future
 
 
 def ended(result: SliceResult) -> Future[SliceResult]:
-    """A slice with this result."""
+    """Return the future of a slice with this result."""
     future: Future[SliceResult] = Future()
     future.set_result(result)
     return future

@@ -1,4 +1,4 @@
-"""Plans for tests, made by hand: what a test does not name does not matter to it."""
+"""Plans for tests, made by hand. Fields that a test does not name do not matter to it."""
 
 from sluice.core.copy.plan import SegmentPlan, SourceStream, StreamPlan
 from sluice.core.scope.scope import ScopePlan
@@ -14,7 +14,7 @@ ADDRESS = StoreAddress(uri="tcp://model:1")
 def segment_plan(
     end: int, *, start: int = 0, cuts: tuple[int, ...] = (), events: int | None = 1, number: int = 0
 ) -> SegmentPlan:
-    """A segment's plan; `stream_plan` gives it its keys."""
+    """Return a segment's plan. `stream_plan` gives it its keys."""
     return SegmentPlan(
         id=number,
         keys=KeyRange(low=0, high=1),
@@ -33,7 +33,7 @@ def stream_plan(
     target: StreamName = TARGET,
     verify: bool = True,
 ) -> StreamPlan:
-    """A stream's plan: the segments share the keys equally."""
+    """Return a stream's plan, in which the segments share the keys equally."""
     count = len(segments)
     return StreamPlan(
         copy_id=copy,
@@ -49,10 +49,10 @@ def stream_plan(
 
 
 def whole_plan(*streams: StreamPlan) -> StreamCopyPlan:
-    """A plan of these streams within one store."""
+    """Return a plan of these streams within one store."""
     return StreamCopyPlan(sources=(ADDRESS,), target=ADDRESS, streams=streams)
 
 
 def whole_scope(scope: ScopePlan, *streams: StreamPlan) -> ScopeCopyPlan:
-    """A plan of these streams of a scope within one store."""
+    """Return a plan of these streams of a scope within one store."""
     return ScopeCopyPlan(sources=(ADDRESS,), target=ADDRESS, streams=streams, scope=scope)

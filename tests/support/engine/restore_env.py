@@ -34,10 +34,10 @@ BLOCK = 1 << 20
 
 
 class Env:
-    """An archive in memory, a stream that it is of, and a world to restore it into.
+    """An archive in memory, its source stream, and a world to restore it into.
 
     Args:
-        form: of the archive.
+        form: the archive's format.
     """
 
     def __init__(self, form: Format = Format.SEGMENTS) -> None:
@@ -51,13 +51,13 @@ class Env:
 
     @property
     def root(self) -> ArchiveRoot:
-        """The place that has the archive at PATH, and nothing else."""
+        """The root with the archive at PATH, and nothing else."""
         return ArchiveRoot(
             "s3://it", lambda path: self.objects if path == PATH else MemoryObjects()
         )
 
     def take(self, sizes: list[int] | None = None, *, split: bool = False) -> None:
-        """Write to the stream and record a run, after a split if there is to be one."""
+        """Write to the stream and record a run, after a split if `split` is set."""
         if split:
             self.source.split()
         self.source.write(SIZES if sizes is None else sizes)
@@ -69,14 +69,14 @@ class Env:
         self.then.append([bytes(one.data[one.start :]) for one in self.source.segments])
 
     def three(self) -> Env:
-        """Three runs, each after a split."""
+        """Record three runs, the last two after a split each."""
         self.take()
         self.take(split=True)
         self.take(split=True)
         return self
 
     def request(self, **changes: object) -> CopyRequest:
-        """A restore of the last run; fields of the choice or of the request are changed."""
+        """Return a restore of the last run, with fields of the choice or the request changed."""
         choice = {name: changes.pop(name) for name in ("run", "until", "path") if name in changes}
         source = SourceRequest(
             stream=SOURCE, archive=ArchiveChoice.model_validate({"path": PATH, **choice})
@@ -85,7 +85,7 @@ class Env:
         return request.model_copy(update=changes)
 
     def plan(self, store: ModelStore, request: CopyRequest) -> StreamPlan:
-        """The plan that a driver of this copy works on."""
+        """Return the plan that a driver of this copy works on."""
         found = resolve(request, [self.root], store).plan
         assert found is not None
         return found
@@ -93,7 +93,7 @@ class Env:
     def runner(
         self, store: ModelStore, plan: StreamPlan, *, patience: float = 0
     ) -> Runner[StreamPlan, StreamReport]:
-        """A driver."""
+        """Return a driver."""
         addresses = pinned(plan, [ADDRESS])
         assert addresses[0].archive is not None
         sources = [self.root.run(addresses[0].archive)]
@@ -118,6 +118,6 @@ class Env:
         return self.world.bytes_of(TARGET)
 
     def assert_nothing_is_there(self) -> None:
-        """Neither a target nor anything of ours is in the world."""
+        """Check that the world has neither a target nor segments of the copy."""
         assert TARGET not in self.world.streams
         assert self.world.segments == {}

@@ -1,4 +1,4 @@
-"""Runners of whole plans, as `pipelines.programs.run` puts them together."""
+"""Runners of whole plans, put together as by `pipelines.programs.run`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def copy_runner(
     plan: Plan, *, sources: Sequence[Origin], target: Store, **how: Any
 ) -> Runner[StreamPlan, StreamReport]:
-    """A runner of a plan's copies; further arguments are those of Runner."""
+    """Return a runner of a plan's copies. Further arguments are those of Runner."""
     works = [
         StreamCopyWork(stream, number, sources, target)
         for number, stream in enumerate(plan.streams)
@@ -36,5 +36,5 @@ def copy_runner(
 def archive_runner(
     plan: ArchivePlan, *, sources: Sequence[Source], root: ArchiveRoot, **how: Any
 ) -> Runner[ArchivePlan, ArchiveReport]:
-    """A runner of one run of an archive; further arguments are those of Runner."""
+    """Return a runner of one run of an archive. Further arguments are those of Runner."""
     return Runner([ArchiveCopy(plan, sources, root.archive(plan.path))], unit=OBJECT, **how)

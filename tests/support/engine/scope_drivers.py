@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 SCOPE_ID = "5c" * 16
 MANY = 24
-"""Streams of a scope that has many."""
+"""Number of streams of a large scope."""
 
 
 class SharedStore(ModelStore):
-    """A model store for several threads: what a call does is done in one go, its gate is not."""
+    """A model store for several threads: a call's action is atomic, its gate is not."""
 
     _lock: ClassVar = threading.Lock()
 
@@ -50,17 +50,17 @@ class SharedStore(ModelStore):
 
 
 def source_name(number: int) -> StreamName:
-    """The name of a source."""
+    """Return the name of a source."""
     return StreamName(scope="in", stream=f"s{number:03}")
 
 
 def target_name(number: int) -> StreamName:
-    """The name of a target."""
+    """Return the name of a target."""
     return StreamName(scope="out", stream=f"s{number:03}")
 
 
 def put_scope(world: World, *shapes: Sequence[Sequence[int]]) -> list[list[bytes]]:
-    """Put streams into scope `in`, each given by its segments' events; gives their bytes."""
+    """Put streams with these events in each segment into scope `in`, and return their bytes."""
     return [
         put_source(world, *segments, name=source_name(number), seed=100 * number)
         for number, segments in enumerate(shapes)
@@ -68,7 +68,7 @@ def put_scope(world: World, *shapes: Sequence[Sequence[int]]) -> list[list[bytes
 
 
 def write_at_once(logs: Sequence[ScopeLog | ScopeNotes], plan: Plan) -> None:
-    """Have a log written by a thread for each stream of a plan, by several drivers in turn."""
+    """Write a log by a thread for each stream of a plan, through several drivers in turn."""
     for one in logs:
         one.begin(plan)
     threads = [
@@ -82,7 +82,7 @@ def write_at_once(logs: Sequence[ScopeLog | ScopeNotes], plan: Plan) -> None:
 
 
 def copied(number: int, size: int = 0) -> StreamResult:
-    """The result of a stream that is copied."""
+    """Return the result of a copied stream."""
     name = source_name(number).stream
     return StreamResult(stream=name, target=name, state=StreamState.COPIED, bytes=size)
 
@@ -96,7 +96,7 @@ def scope_plan(
     move: bool = False,
     make_scope: bool = False,
 ) -> Plan:
-    """The plan to copy these streams into scope `out`, in this order."""
+    """Return the plan to copy these streams into scope `out`, in this order."""
     plans = []
     for number in numbers:
         name = source_name(number)
@@ -124,10 +124,10 @@ def scope_plan(
 
 
 class Tasks(Relay):
-    """An executor that remembers its slices, and the threads that asked for them.
+    """An executor that records its slices, and the threads that asked for them.
 
     Args:
-        store: the source's and the target's.
+        store: the store of source and target.
         broken: errors of the first slices.
     """
 
@@ -139,7 +139,7 @@ class Tasks(Relay):
 
     @property
     def streams(self) -> set[int]:
-        """Whose slices there were."""
+        """The numbers of the streams that had slices."""
         return {work.stream for work in self.slices}
 
     def submit(self, work: Slice) -> Future[SliceResult]:
@@ -152,7 +152,7 @@ class Tasks(Relay):
 
 
 class InWork(SilentScope):
-    """A listener that counts the streams in work, and keeps those that have ended."""
+    """A listener that counts the streams in work, and records those that have ended."""
 
     def __init__(self, linger: float = 0.0) -> None:
         self.results: list[StreamResult] = []
@@ -185,7 +185,7 @@ def copy_scope(
     listener: ScopeListener | None = None,
     patience: float | None = 0.2,
 ) -> ScopeReport:
-    """Run the plan of a scope as a driver does, with no more than this process."""
+    """Run the plan of a scope as a driver does, all in this process."""
     asked = limits if callable(limits) else lambda: limits or Limits()
     runner = ScopeRunner(
         plan,
@@ -200,15 +200,15 @@ def copy_scope(
 
 
 def damage(world: World, number: int) -> None:
-    """Let it look as if a source was made again."""
+    """Change a source's creation time, as if the source had been made again."""
     world.segments[segment_name(source_name(number), 0)].attributes[CREATION_TIME] = 5
 
 
 def log(store: SharedStore) -> ScopeLog:
-    """Another driver's view of the log."""
+    """Return another driver's view of the log."""
     return ScopeLog(store, SCOPE_ID, "out")
 
 
 def states(results: tuple[StreamResult, ...]) -> Counter[str]:
-    """How many streams are how far."""
+    """Count the streams in each state."""
     return Counter(str(result.state) for result in results)

@@ -1,4 +1,4 @@
-"""Requests to copy scope `in` of a model store to scope `out`, and what comes of asking."""
+"""Requests to copy scope `in` of a model store to scope `out`, and the answers to them."""
 
 import copy
 from typing import Any
@@ -24,17 +24,17 @@ REQUEST = ScopeRequest(scope_id=SCOPE_ID, source="in", target="out")
 
 
 def wanted(**changes: Any) -> ScopeRequest:
-    """The request, with some of it changed."""
+    """Return the request with some fields changed."""
     return REQUEST.model_copy(update=changes)
 
 
 def in_source(stream: str) -> StreamName:
-    """A stream of the source's scope."""
+    """Return the name of a stream in the source's scope."""
     return StreamName(scope="in", stream=stream)
 
 
 def in_target(stream: str) -> StreamName:
-    """A stream of the target's scope."""
+    """Return the name of a stream in the target's scope."""
     return StreamName(scope="out", stream=stream)
 
 
@@ -50,13 +50,13 @@ def tag(world: World, name: StreamName, *tags: str) -> None:
 
 
 def put_others(world: World, *names: str, tags: tuple[str, ...] = ()) -> None:
-    """Put streams of somebody else into the target's scope."""
+    """Put another client's streams into the target's scope."""
     for name in names:
         ModelStore(world).create_stream(in_target(name), StreamConfig(tags=tags))
 
 
 def drop(world: World, name: StreamName) -> None:
-    """Delete a stream, as somebody else does."""
+    """Delete a stream, as another client does."""
     for segment in world.streams.pop(name).readable:
         world.segments.pop(segment_name(name, segment.id))
 
@@ -64,7 +64,7 @@ def drop(world: World, name: StreamName) -> None:
 def resolved(
     world: World, request: ScopeRequest = REQUEST, store: ModelStore | None = None, **given: Any
 ) -> Planned | ScopeEnded:
-    """What there is to do; nothing is changed by asking."""
+    """Return the answer to a request, and check that asking changes nothing."""
     before = copy.deepcopy((world.scopes, world.streams, world.segments))
     site = (ADDRESS, store or SharedStore(world))
     sites: dict[str, Any] = {"source": site, "target": site} | given
@@ -74,26 +74,26 @@ def resolved(
 
 
 def plan_of(world: World, request: ScopeRequest = REQUEST, **given: Any) -> Plan:
-    """The plan of what there is to do."""
+    """Return the plan in the answer to a request."""
     found = resolved(world, request, **given)
     assert isinstance(found, Planned)
     return found.plan
 
 
 def names_of(plan: Plan) -> list[tuple[str, str]]:
-    """The streams that are copied, with their targets, in the plan's order."""
+    """Return the sources and targets of a plan, in its order."""
     return [(one.sources[0].stream.stream, one.target.stream) for one in plan.streams]
 
 
 def states_of(found: ScopeEnded | ScopeReport) -> dict[str, str]:
-    """Each stream's state, with the reason of those that failed."""
+    """Return each stream's state, or its reason if it failed."""
     return {
         one.stream: one.trouble.reason if one.trouble else one.state.value for one in found.results
     }
 
 
 def settled_of(plan: Plan) -> dict[str, str]:
-    """The state of each stream that is not in the plan, or why it failed."""
+    """Return the state of each stream outside the plan, or its reason if it failed."""
     assert plan.scope is not None
     return {
         one.stream: one.trouble.reason if one.trouble else one.state.value
@@ -107,12 +107,12 @@ def run(world: World, request: ScopeRequest = REQUEST, **given: Any) -> ScopeRep
 
 
 def log_of(world: World) -> ScopeLog:
-    """The copy's log."""
+    """Return the copy's log."""
     return ScopeLog(ModelStore(world), SCOPE_ID, "out")
 
 
 def forget_log(world: World) -> None:
-    """Delete the log, as what tidies up does at the end."""
+    """Delete the log, as the clean-up at the end does."""
     log = log_of(world)
     log.load()
     log.delete()
@@ -125,13 +125,13 @@ def abandoned(
     known: Plan | None = None,
     source: bool = True,
 ) -> str:
-    """What abandoning the copy comes to."""
+    """Abandon the copy and return the outcome."""
     store = SharedStore(world)
     return abandon_scope(request, source=store if source else None, target=store, known=known)
 
 
 def begin(world: World, plan: Plan, name: str, until: type[Step] | None = None) -> StreamCopyWork:
-    """A driver that died when it was that far with one stream of a plan."""
+    """Return a driver of one stream of a plan that died before a step of kind `until`."""
     store = ModelStore(world)
     log_of(world).begin(plan)
     place = next(i for i, one in enumerate(plan.streams) if one.target.stream == name)
@@ -143,7 +143,7 @@ def begin(world: World, plan: Plan, name: str, until: type[Step] | None = None) 
 
 
 def one_of(name: str, request: ScopeRequest = REQUEST) -> CopyRequest:
-    """The copy of one stream under its own name."""
+    """Return the request to copy one stream under its own name."""
     return request.of(name, name)
 
 

@@ -45,7 +45,7 @@ class Below:
 
     Args:
         there: all objects.
-        path: before all names; empty for none.
+        path: folder before all names; empty for none.
     """
 
     def __init__(self, there: MemoryObjects, path: str) -> None:
@@ -57,7 +57,7 @@ class Below:
         self._there.put(self._prefix + name, data)
 
     def put_new(self, name: str, data: Buffer) -> bool:
-        """Make an object; False when there is one of that name."""
+        """Make an object. Return False if one of that name exists."""
         return self._there.put_new(self._prefix + name, data)
 
     def put_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
@@ -65,36 +65,36 @@ class Below:
         self._there.put_many((self._prefix + name, data) for name, data in items)
 
     def look(self, name: str) -> ObjectInfo | None:
-        """What is known of an object; None when there is none."""
+        """Return an object's size and time; None if it does not exist."""
         found = self._there.look(self._prefix + name)
         return None if found is None else found._replace(name=name)
 
     def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
-        """The bytes [start, end) of an object; None when there is none."""
+        """Return the bytes [start, end) of an object; None if it does not exist."""
         return self._there.get(self._prefix + name, start, end)
 
     def get_many(self, names: Sequence[str]) -> list[bytes | None]:
-        """Many small objects, in the order of `names`."""
+        """Return many small objects, in the order of `names`."""
         return [self.get(name) for name in names]
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
-        """The objects in a folder and below it, in the order of their names."""
+        """Yield the objects in a folder and below it, in the order of their names."""
         behind = self._prefix + after if after else ""
         for found in self._there.list(self._prefix + prefix, behind):
             yield found._replace(name=found.name.removeprefix(self._prefix))
 
     def folders(self, prefix: str = "") -> tuple[str, ...]:
-        """The folders directly in a folder."""
+        """Return the folders directly in a folder."""
         found = self._there.folders(self._prefix + prefix)
         return tuple(one.removeprefix(self._prefix) for one in found)
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete objects; those that are not there are fine."""
+        """Delete objects. Missing ones are no error."""
         self._there.delete([self._prefix + name for name in names])
 
 
 def root_in(objects: MemoryObjects) -> ArchiveRoot:
-    """A place for archives whose objects these are."""
+    """Return a root of archives with these objects."""
     return ArchiveRoot(BUCKET.uri, partial(_below, objects))
 
 
@@ -103,11 +103,11 @@ def _below(objects: MemoryObjects, path: str) -> Objects:
 
 
 class At(SilentScope):
-    """Does something when a step is about to be done for the first stream.
+    """A listener that acts once, right before a step of the first stream.
 
     Args:
         step: the step.
-        action: what is done; once.
+        action: the action.
     """
 
     def __init__(self, step: type[Step], action: Any) -> None:
@@ -124,11 +124,11 @@ class At(SilentScope):
 
 @dataclass
 class Env:
-    """A store with scopes, and a place for archives.
+    """A store with scopes, and a root of archives.
 
     Attributes:
-        world: what is in the store.
-        objects: what is in the place.
+        world: the contents of the store.
+        objects: the contents of the root.
         store: the store.
     """
 
@@ -142,15 +142,15 @@ class Env:
 
     @property
     def root(self) -> ArchiveRoot:
-        """The place for archives."""
+        """The root of archives."""
         return root_in(self.objects)
 
     def archive(self, name: str) -> Archive:
-        """The archive of a stream."""
+        """Return the archive of a stream."""
         return self.root.archive(f"{FOLDER}/{name}")
 
     def manifests(self, name: str) -> list[Manifest]:
-        """Of all runs of a stream's archive."""
+        """Return the manifests of all runs of a stream's archive."""
         head = self.archive(name).head()
         return [] if head is None else [self.archive(name).manifest(one) for one in head.runs]
 
@@ -163,12 +163,12 @@ class Env:
         ask: bool = False,
         **given: Any,
     ) -> Planned | ScopeEnded:
-        """What there is to do."""
+        """Return the answer to a request."""
         sites: dict[str, Any] = sites_of(request, store or self.store, root or self.root)
         return (ask_scope if ask or "known" in given else resolve_scope)(request, **sites, **given)
 
     def plan(self, request: ScopeRequest, **given: Any) -> Plan:
-        """The plan of what there is to do."""
+        """Return the plan in the answer to a request."""
         found = self.resolved(request, **given)
         assert isinstance(found, Planned)
         return found.plan
@@ -184,19 +184,19 @@ class Env:
         patience: float | None = 0.2,
         **given: Any,
     ) -> ScopeReport:
-        """Plan and run a copy as drivers do; what was done before is told as well."""
+        """Plan and run a copy as drivers do. The report includes streams that were done before."""
         store, root = store or self.store, root or self.root
         plan = self.plan(request, store=store, root=root, **given)
         return run_plan(request, plan, store, root, listener, limits, patience)
 
     def abandon(self, request: ScopeRequest, known: Plan | None = None) -> str:
-        """What abandoning the copy comes to."""
+        """Abandon the copy and return the outcome."""
         places = sites_of(request, self.store, self.root)
         source, target = places["source"][1], places["target"][1]
         return abandon_scope(request, source=source, target=target, known=known)
 
     def content(self, scope: str) -> dict[str, list[bytes]]:
-        """The bytes of the segments of a scope's streams that are not the store's own."""
+        """Return the bytes of each segment of a scope's streams, without internal streams."""
         return {
             name.stream: self.world.bytes_of(name)
             for name in self.world.streams
@@ -231,7 +231,7 @@ def run_plan(
 def sites_of(
     request: ScopeRequest, store: SharedStore, root: ArchiveRoot
 ) -> dict[str, tuple[StoreAddress, Place]]:
-    """Where a request reads and writes."""
+    """Return the places where a request reads and writes."""
     live, bucket = (ADDRESS, store), (BUCKET, root)
     return {
         "source": live if request.restore is None else bucket,

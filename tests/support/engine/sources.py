@@ -32,13 +32,13 @@ REQUEST = CopyRequest(copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), tar
 
 
 def request_of(*ranges: Range) -> CopyRequest:
-    """A copy of these parts of the source."""
+    """Return a request to copy these parts of the source."""
     sources = (SourceRequest(stream=SOURCE, ranges=ranges),)
     return REQUEST.model_copy(update={"sources": sources})
 
 
 def events_of(sizes: Sequence[int], seed: int = 0) -> bytes:
-    """A segment's bytes: events of these sizes, with content that differs everywhere."""
+    """Return a segment's bytes: events of these sizes, with content that differs everywhere."""
     data = b""
     for number, size in enumerate(sizes):
         body = hashlib.sha256(f"{seed}/{number}".encode()).digest() * (size // 32 + 1)
@@ -49,7 +49,7 @@ def events_of(sizes: Sequence[int], seed: int = 0) -> bytes:
 def put_source(
     world: World, *shapes: Sequence[int], name: StreamName = SOURCE, seed: int = 0
 ) -> list[bytes]:
-    """Put a stream into the world, a segment for each list of event sizes; gives their bytes."""
+    """Put a stream into the world, a segment for each list of event sizes. Return its bytes."""
     contents = [events_of(sizes, seed + number) for number, sizes in enumerate(shapes)]
     segments = []
     for i, data in enumerate(contents):
@@ -72,17 +72,17 @@ def put_scaled_source(
     name: StreamName = SOURCE,
     seed: int = 0,
 ) -> list[bytes]:
-    """Put a stream into the world that was scaled, and perhaps truncated in between.
+    """Put a scaled and perhaps truncated stream into the world.
 
     Args:
-        world: where.
-        shapes: event sizes of each segment, taken over and over; of the first ones made at once.
+        world: the world.
+        shapes: event sizes of each segment, used in rotation. The first two are of the new stream.
         moves: "split" or "merge" at a place among the segments that take events, or "truncate".
-        name: of the stream.
-        seed: streams of different ones have no event in common.
+        name: the stream's name.
+        seed: number that sets the events' bytes. Streams with different seeds share no event.
 
     Returns:
-        The bytes of each readable segment, as scale events made them.
+        The bytes of each readable segment, in the order of scale events.
     """
     put_source(world, *shapes[:2], name=name, seed=seed)
     world.numbers[name] = len(world.streams[name].segments)
@@ -112,14 +112,14 @@ def put_scaled_source(
 
 
 def planned(store: ModelStore, request: CopyRequest = REQUEST) -> StreamPlan:
-    """The plan that a driver of this copy works on."""
+    """Return the plan that a driver of this copy works on."""
     plan = resolve(request, [store], store).plan
     assert plan is not None
     return plan
 
 
 def split(plan: StreamPlan, at: int = 2 * CHUNK) -> StreamPlan:
-    """The plan with its segments divided into parts of so many bytes."""
+    """Return the plan with its segments divided into parts of `at` bytes."""
     segments = [
         segment.model_copy(
             update={"cuts": tuple(c for c in range(0, segment.end, at) if c > segment.start)}
@@ -130,14 +130,14 @@ def split(plan: StreamPlan, at: int = 2 * CHUNK) -> StreamPlan:
 
 
 class ManualClock:
-    """Time that passes only when somebody sleeps."""
+    """A clock whose time passes only during sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.slept: list[float] = []
 
     def monotonic(self) -> float:
-        """The time."""
+        """Return the time, in seconds."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
@@ -147,7 +147,7 @@ class ManualClock:
 
 
 class Heard:
-    """A listener that remembers the steps and the retries."""
+    """A listener that records the steps and the retries."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []
@@ -186,11 +186,11 @@ def copy_all(
 
 
 BEFORE_PUBLISHING = 6
-"""Claim, Bind, Stage, Transfer, Stitch, Verify: Publish comes next."""
+"""Number of steps before Publish: Claim, Bind, Stage, Transfer, Stitch, Verify."""
 
 
 def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCopyWork:
-    """A driver that did so many steps and died; a look comes before each."""
+    """Return a driver that died after `steps` steps, with a look before each."""
     store = ModelStore(world)
     copy = StreamCopyWork(split(planned(store, request)), 0, [store], store)
     copy.plan = copy.journal.begin(copy.plan)
@@ -205,7 +205,7 @@ def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCop
 
 
 def begun(world: World, request: CopyRequest, *, divided: bool = True) -> StreamCopyWork:
-    """A driver that has written its plan down, in parts if it is to be divided."""
+    """Return a driver that has recorded its plan, divided into parts if `divided` is set."""
     store = ModelStore(world)
     plan = planned(store, request)
     copy = StreamCopyWork(split(plan) if divided else plan, 0, [store], store)
@@ -214,7 +214,7 @@ def begun(world: World, request: CopyRequest, *, divided: bool = True) -> Stream
 
 
 def go(copy: StreamCopyWork, world: World, until: type[Step] = Done) -> Step:
-    """Do all steps before the first of this kind; gives that one."""
+    """Do all steps before the first of this kind, and return that step."""
     store = ModelStore(world)
     while not isinstance(step := copy.look(), until):
         if isinstance(step, Transfer | Verify):

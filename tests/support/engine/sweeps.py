@@ -1,4 +1,4 @@
-"""What is swept, and a clock that tests put forward until it is."""
+"""Objects for sweeps, and a clock that tests put forward until the sweeps delete them."""
 
 from sluice.archive.runs.archive import Archive
 from sluice.core.archive.names import Format
@@ -14,12 +14,12 @@ class Clock:
         self.now = 1_790_000_000.0
 
     def __call__(self) -> float:
-        """What it shows."""
+        """Return the clock's time, in seconds since 1970."""
         return self.now
 
 
 def three_runs(archive: Archive, form: Format) -> None:
-    """Record three runs, the last one with bytes that the others have not got."""
+    """Record three runs, the last one with bytes that the others lack."""
     source = Source()
     for _ in range(3):
         source.write([10, 300] * 5)
@@ -27,7 +27,7 @@ def three_runs(archive: Archive, form: Format) -> None:
 
 
 def crashed(objects: MemoryObjects, form: Format) -> set[str]:
-    """Leave behind what a driver leaves that is killed before it records; the names."""
+    """Make the remains of a driver that was killed before it recorded a run. Return their names."""
     before = set(objects.held)
     write(form, objects, framed(many_events(99, [77] * 9)), 1 << 40)
     objects.put(f"runs/{9:016x}-{'ab' * 32}.json.zst", b"never recorded")

@@ -24,7 +24,7 @@ MOVES = [("split", 0), ("merge", 1)]
 
 
 def subject(world: World, name: StreamName, range_: Range = WHOLE, *, block: int = 32) -> Subject:
-    """A stream of a world, read in blocks of a size."""
+    """Return a stream of a world, read in blocks of `block` bytes."""
     return Subject(ModelStore(world, block=block), "tcp://model:1", name, range_)
 
 
@@ -37,7 +37,7 @@ def verified(
     target: Range = WHOLE,
     block: int = 7,
 ) -> Verification:
-    """The two streams of a world, compared in blocks that fit neither each other nor anything."""
+    """Compare the two streams of a world, in blocks that fit neither each other nor chunks."""
     first = subject(world, SOURCE, source)
     matched = match_streams(first, subject(world, TARGET, target, block=block), alignment)
     return compare(matched, exact=exact)
@@ -46,7 +46,7 @@ def verified(
 def copy_verified(
     world: World, *, request: CopyRequest = REQUEST, exact: bool = False
 ) -> Verification:
-    """A copy's target, compared with its sources."""
+    """Compare a copy's target with its sources."""
     sources = [subject(world, source.stream) for source in request.sources]
     target = subject(world, TARGET, block=7)
     whole = [i for i, source in enumerate(request.sources) if source.ranges == (WHOLE,)]
@@ -54,7 +54,7 @@ def copy_verified(
 
 
 def copied(*moves: tuple[str, int], request: CopyRequest = REQUEST) -> World:
-    """A source that was scaled like that, and its copy."""
+    """Return a world with a source that was scaled by these moves, and its copy."""
     world = World()
     put_scaled_source(world, SHAPES, moves)
     store = ModelStore(world)
@@ -63,19 +63,19 @@ def copied(*moves: tuple[str, int], request: CopyRequest = REQUEST) -> World:
 
 
 def of(world: World, name: StreamName, index: int) -> ModelSegment:
-    """The segment at a place among all those of a stream."""
+    """Return the segment at a place among all segments of a stream."""
     return world.segments[segment_name(name, world.streams[name].readable[index].id)]
 
 
 def only(found: Verification) -> Difference:
-    """The only difference."""
+    """Return the only difference."""
     assert found.result is Result.DIFFERENT
     (difference,) = found.differences
     return difference
 
 
 def chunk_digests(data: bytes, start: int) -> list[str]:
-    """SHA-256 of each chunk of bytes that begin at this offset."""
+    """Return the SHA-256 of each chunk of bytes that begin at this offset."""
     end = start + len(data)
     edges = sorted({start, end, *range(-(-start // CHUNK) * CHUNK, end, CHUNK)})
     return [hashlib.sha256(data[a - start : b - start]).hexdigest() for a, b in pairwise(edges)]

@@ -1,1 +1,1 @@
-"""Kinds of resources that only tests have."""
+"""Kinds of resources that exist only in tests."""

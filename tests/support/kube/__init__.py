@@ -1,1 +1,1 @@
-"""API servers in memory and what judges objects."""
+"""API servers in memory, and judges of objects."""

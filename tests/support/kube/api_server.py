@@ -1,8 +1,8 @@
 """An API server in memory: objects by kind, namespace and name, as the operator's calls see them.
 
-It keeps versions, generations, finalizers, owners and who applied which field, and refuses what a
-real one refuses for their sake; it validates no schema. What it does is tried on a real one in
-`tests/integration/kube`.
+It keeps versions, generations, finalizers, owners and the applier of each field. It refuses the
+changes that a real server refuses because of them, but validates no schema.
+`tests/integration/kube` runs its behaviour against a real server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SERVERS: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", 
 
 
 class Change(NamedTuple):
-    """What a watch tells of an object."""
+    """A watch's news of an object."""
 
     kind: str
     body: Object
@@ -37,14 +37,14 @@ class Change(NamedTuple):
 
 
 class ApiServer:
-    """The objects, and every change that was asked for.
+    """The objects, and every change that was requested.
 
     Attributes:
-        objects: by kind, namespace and name. A body that was stored is never changed in place.
-        changes: the verb, the kind and the name of each, in order.
-        news: what watches tell, in order.
-        clock: the time.
-        changed: called after each change: the cluster's own controllers.
+        objects: the objects by kind, namespace and name. A stored body is never changed in place.
+        changes: verb, kind and name of each change, in order.
+        news: the news of watches, in order.
+        clock: function that returns the time.
+        changed: callback after each change: the cluster's own controllers.
     """
 
     def __init__(self) -> None:
@@ -58,25 +58,25 @@ class ApiServer:
 
     @property
     def api(self) -> Api:
-        """It, as what the operator takes it for."""
+        """The server, with the operator's type for it."""
         return cast("Api", self)
 
     def time(self) -> float:
-        """As Api.time."""
+        """See Api.time."""
         return self.clock().timestamp()
 
     def body(self, kind: Kind, name: str, namespace: str = "default") -> Object | None:
-        """An object as it is, None when it is gone."""
+        """Return an object as it is; None if it is gone."""
         return self.objects.get((kind.name, namespace, name))
 
     def all(self, kind: Kind) -> list[Object]:
-        """The objects of a kind."""
+        """Return the objects of a kind."""
         return [body for (own, _, _), body in self.objects.items() if own == kind.name]
 
-    # -- what others do
+    # -- actions of other clients
 
     def put(self, kind: Kind, body: Object) -> Object:
-        """Somebody else makes an object, or changes it, whatever was there."""
+        """Make an object or change it, as another client does, regardless of its former state."""
         meta = body["metadata"]
         meta.setdefault("namespace", "default")
         meta.setdefault("uid", f"uid-{next(self._versions)}")
@@ -88,25 +88,25 @@ class ApiServer:
         return body
 
     def edit(self, kind: Kind, name: str, namespace: str = "default", **parts: Any) -> None:
-        """Somebody else changes parts of an object; parts of its metadata one by one."""
+        """Change parts of an object, as another client does, and parts of its metadata singly."""
         body = self.objects[kind.name, namespace, name]
         meta = body["metadata"] | parts.pop("metadata", {})
         self._store((kind.name, namespace, name), body | parts | {"metadata": meta})
 
     def remove(self, kind: Kind, name: str, namespace: str = "default") -> bool:
-        """Somebody else deletes an object; finalizers hold it. False when there is none."""
+        """Delete an object, as another client does. Finalizers hold it. False if it is missing."""
         return self._delete((kind.name, namespace, name))
 
     def destroy(self, kind: Kind, name: str, namespace: str = "default") -> None:
-        """An object is gone, whatever held it."""
+        """Remove an object, even if finalizers hold it."""
         if (kind.name, namespace, name) in self.objects:
             self._drop((kind.name, namespace, name))
 
     def collect(self) -> bool:
-        """Kubernetes' garbage collector deletes what only owners have that are gone.
+        """Delete the objects whose owners are all gone, as Kubernetes' garbage collector does.
 
         Returns:
-            Whether there was any.
+            Whether there were any.
         """
         there = {body["metadata"]["uid"] for body in self.objects.values()}
         found = [
@@ -123,7 +123,7 @@ class ApiServer:
     # -- as Api
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
-        """As Api.get."""
+        """See Api.get."""
         return _copied(self.objects.get((kind.name, namespace, name)))
 
     async def list(
@@ -134,7 +134,7 @@ class ApiServer:
         labels: str | None = None,
         fields: str | None = None,
     ) -> list[Object]:
-        """As Api.list; no events are ever found."""
+        """See Api.list. It never finds events."""
         if fields and not fields.startswith("metadata.name="):
             return []
         named = (fields or "").removeprefix("metadata.name=")
@@ -156,13 +156,13 @@ class ApiServer:
         labels: str | None = None,
         fields: str | None = None,
     ) -> AsyncIterator[list[Object]]:
-        """As Api.pages; they are short."""
+        """See Api.pages. The pages are short."""
         found = await self.list(kind, namespace, labels=labels, fields=fields)
         for at in range(0, len(found), 2):
             yield found[at : at + 2]
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object | None:
-        """As Api.create."""
+        """See Api.create."""
         key = (kind.name, namespace, body["metadata"]["name"])
         self.changes.append(("create", *key[::2]))
         return None if key in self.objects else self._make(key, body)
@@ -170,7 +170,7 @@ class ApiServer:
     async def apply(
         self, kind: Kind, namespace: str, body: Object, *, subresource: str = ""
     ) -> Object | None:
-        """As Api.apply: what was applied before and is not now goes, what others wrote stays."""
+        """See Api.apply. It removes fields applied only before, and keeps other clients' fields."""
         meta = body["metadata"]
         assert meta.get("namespace", namespace) == namespace
         key = (kind.name, namespace, meta["name"])
@@ -194,7 +194,7 @@ class ApiServer:
         return self._write(key, after)
 
     async def patch(self, kind: Kind, namespace: str, name: str, body: Object) -> Object | None:
-        """As Api.patch."""
+        """See Api.patch."""
         key = (kind.name, namespace, name)
         self.changes.append(("patch", kind.name, name))
         found = self.objects.get(key)
@@ -211,7 +211,7 @@ class ApiServer:
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None
     ) -> bool:
-        """As Api.delete."""
+        """See Api.delete."""
         key = (kind.name, namespace, name)
         found = self.objects.get(key)
         if found is None or uid not in {None, found["metadata"]["uid"]}:
@@ -236,7 +236,7 @@ class ApiServer:
         return _copied(self.objects.get(key, body | {"metadata": meta}))
 
     def _write(self, key: Key, after: Object) -> Object:
-        """Store what somebody wrote, if he may, and if it is anything new."""
+        """Store a client's change, if the change is allowed and new."""
         before = self.objects[key]
         meta, was = after["metadata"], before["metadata"]
         if before.get("immutable") and any(before.get(one) != after.get(one) for one in _DATA):
@@ -252,7 +252,7 @@ class ApiServer:
         return _copied(self._store(key, after))
 
     def _store(self, key: Key, body: Object) -> Object:
-        """Keep a state of an object; it goes if it is deleted and nothing holds it back."""
+        """Keep a state of an object. A deleted object goes once nothing holds it."""
         meta = body["metadata"] | {"resourceVersion": str(next(self._versions))}
         body = self.objects[key] = body | {"metadata": meta}
         if "deletionTimestamp" in meta and not meta.get("finalizers") and key[0] != "Pod":
@@ -263,7 +263,7 @@ class ApiServer:
         return body
 
     def _delete(self, key: Key) -> bool:
-        """Begin to delete an object; a pod goes once its containers have ended."""
+        """Begin to delete an object. A pod goes once its containers have ended."""
         found = self.objects.get(key)
         if found is None:
             return False
@@ -294,19 +294,19 @@ class ApiServer:
 
 
 def _is_meant(found: Object, meta: Mapping[str, Any]) -> bool:
-    """Whether an object is the one, and in the version, that a change names."""
+    """Tell whether an object has the uid and the version that a change names."""
     own = found["metadata"]
     return all(meta.get(one, own[one]) == own[one] for one in ("uid", "resourceVersion"))
 
 
 def _without_servers(body: Object) -> Object:
-    """What somebody may write."""
+    """Return the part of a body that a client may write."""
     meta = {name: it for name, it in body.get("metadata", {}).items() if name not in _SERVERS}
     return body | {"metadata": meta}
 
 
 def _copied(value: Any) -> Any:
-    """A copy of JSON."""
+    """Return a copy of JSON."""
     if isinstance(value, dict):
         return {name: _copied(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -315,7 +315,7 @@ def _copied(value: Any) -> Any:
 
 
 def _leaves(value: Mapping[str, Any], path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
-    """The fields of JSON that hold no others; a list counts as one."""
+    """Yield the fields of JSON that hold no others. A list counts as one field."""
     for name, one in value.items():
         if isinstance(one, dict) and one:
             yield from _leaves(one, (*path, name))
@@ -324,7 +324,7 @@ def _leaves(value: Mapping[str, Any], path: _Path = ()) -> Iterator[tuple[_Path,
 
 
 def _cut(body: Object, path: _Path) -> None:
-    """Take a field away, and what holds nothing any more."""
+    """Remove a field, and the parents that are empty afterwards."""
     *above, last = path
     places = [body]
     for name in above:
@@ -347,7 +347,7 @@ def _set(body: Object, path: _Path, value: Any) -> None:
 
 
 def _merged(before: Any, change: Any) -> Any:
-    """JSON after a merge patch."""
+    """Return JSON after a merge patch."""
     if not isinstance(change, dict):
         return _copied(change)
     after = dict(before) if isinstance(before, dict) else {}

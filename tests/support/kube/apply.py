@@ -1,4 +1,4 @@
-"""Resources brought to a real API server, as users bring them."""
+"""Resources applied to a real API server, as users apply them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """Applies resources with `kubectl` in one namespace.
+    """A client that applies resources with `kubectl` in one namespace.
 
     Attributes:
         cluster: the cluster.
         namespace: the namespace, which exists.
-        group: the API group that resources are brought to.
+        group: the API group of the resources.
     """
 
     cluster: Cluster
@@ -39,11 +39,11 @@ class Applier:
     group: str = GROUP
 
     def run(self, *words: str, stdin: str | None = None) -> str:
-        """What `kubectl` prints in the namespace."""
+        """Run `kubectl` in the namespace, and return its output."""
         return self.cluster.kubectl(f"--namespace={self.namespace}", *words, stdin=stdin)
 
     def apply(self, resource: dict[str, Any], *words: str) -> dict[str, Any]:
-        """The resource as it is stored.
+        """Apply a resource, and return it as it is stored.
 
         Raises:
             LocalClusterError: the API server or `kubectl` refuses it.
@@ -69,13 +69,13 @@ class Applier:
         return stored
 
     def get(self, plural: str, name: str, *words: str) -> str:
-        """What `kubectl get` shows of a resource."""
+        """Return the output of `kubectl get` for a resource."""
         return self.run("get", f"{plural}.{self.group}", name, *words)
 
     def refusal_of_new(self, resource: dict[str, Any]) -> str:
-        """What the API server says against a resource that is not there; empty if it is accepted.
+        """Return the API server's refusal of a new resource; empty if it accepts the resource.
 
-        It is asked without `kubectl`, since there are hundreds of them.
+        This needs no `kubectl`, since there are hundreds of such resources.
         """
         resource = resource | {"apiVersion": f"{self.group}/{VERSION}"}
         api, plural = _api(self.cluster.kubeconfig), _PLURALS[resource["kind"]]
@@ -89,7 +89,7 @@ class Applier:
         return ""
 
     def refusal(self, resource: dict[str, Any], *words: str) -> str:
-        """What is said against a resource; empty if it would be accepted."""
+        """Return the refusal of a resource; empty if it would be accepted."""
         try:
             self.apply(resource, "--dry-run=server", *words)
         except LocalClusterError as error:

@@ -38,11 +38,11 @@ SOURCE = StreamName(scope="in", stream="orders")
 
 
 class ArchiveBench(OperatorBench):
-    """An operator of one StreamArchive, a store, a bucket, and what was said of the archive.
+    """An operator of one StreamArchive, a store, a bucket, and the events about the archive.
 
     Attributes:
         store: the stream's store.
-        objects: what the archive holds.
+        objects: the archive's objects.
     """
 
     def __init__(self, threads: ThreadPoolExecutor, **spec: Any) -> None:
@@ -66,15 +66,15 @@ class ArchiveBench(OperatorBench):
         super().begin()
         self.workings = CopyWorkings(STREAM_ARCHIVE, self.observer, self.performer, self.metrics)
 
-    # -- what it stands for
+    # -- stand-ins
 
     async def place(self, _: str, address: StoreAddress) -> Store | ArchiveRoot:
-        """As Connections.place."""
+        """See Connections.place."""
         if address.claim is not None:
             return ArchiveRoot(address.uri, unseen)
         return self.store if address.backend == "pravega" else self.root
 
-    # -- what it does
+    # -- actions
 
     @property
     def body(self) -> Object:
@@ -83,20 +83,20 @@ class ArchiveBench(OperatorBench):
 
     @property
     def request(self) -> ArchiveRequest:
-        """What the resource asks for now."""
+        """The resource's present request."""
         workload = self.look().workload
         assert isinstance(workload, ArchiveWorkload)
         return workload.request
 
     def plan(self, attempt: int = 1) -> Plan:
-        """What the driver of an attempt runs from."""
+        """Return the plan that the driver of an attempt runs from."""
         name = run_name(job_name(UID, attempt))
         found = plan_of(self.server.objects[CONFIG_MAP.name, "default", name])
         assert found is not None
         return found
 
     def look(self) -> Situation:
-        """What is seen."""
+        """Return the situation that the operator sees."""
 
         async def at_once() -> Situation:
             body = await self.server.get(STREAM_ARCHIVE, "default", "orders")
@@ -106,7 +106,7 @@ class ArchiveBench(OperatorBench):
         return asyncio.run(at_once())
 
     def step(self) -> Decision:
-        """Look, decide, write the status and act, as the operator does; what it decided."""
+        """Look, decide, write the status and act, as the operator does. Return the decision."""
         situation = self.look()
         decision = self.workings.decide(situation)
         self.body["status"] = decision.status.dump()
@@ -117,12 +117,12 @@ class ArchiveBench(OperatorBench):
 
         asyncio.run(act())
         for (kind, *_), one in self.server.objects.items():
-            if kind == JOB.name:  # which a real server does
+            if kind == JOB.name:  # as a real server does
                 one["metadata"].setdefault("creationTimestamp", "2026-01-02T03:04:05Z")
         return decision
 
     def drive(self, attempt: int = 1) -> None:
-        """The driver of an attempt does its work, and ends well."""
+        """Do the work of an attempt's driver, and end it well."""
         plan = self.plan(attempt)
         assert plan.archive is not None
         executor = InlineExecutor([self.store], self.root)
@@ -134,7 +134,7 @@ class ArchiveBench(OperatorBench):
         self.end(attempt)
 
     def end(self, attempt: int = 1, *, said: dict[str, Any] | None = None) -> None:
-        """The driver of an attempt ends well, and leaves a termination message."""
+        """End the driver of an attempt well, with a termination message."""
         job = self.server.objects[JOB.name, "default", job_name(UID, attempt)]
         message = json.dumps({"outcome": "Succeeded", **(said or {})})
         state = {"terminated": {"exitCode": 0, "message": message}}
@@ -145,7 +145,7 @@ class ArchiveBench(OperatorBench):
     def put_pod(
         self, attempt: int, phase: str, containers: list[dict[str, Any]] | None = None
     ) -> None:
-        """The pod of an attempt is there."""
+        """Make the pod of an attempt."""
         job = self.server.objects[JOB.name, "default", job_name(UID, attempt)]
         meta = {
             "name": f"driver-{attempt}",
@@ -156,18 +156,18 @@ class ArchiveBench(OperatorBench):
         self.server.put(POD, {"metadata": meta, "status": status})
 
     def run(self, attempt: int = 1) -> Decision:
-        """A run from its plan to what is said of it."""
+        """Run an attempt from its plan to the status of its result. Return the last decision."""
         self.step()
         self.drive(attempt)
         return self.step()
 
     def delete(self) -> Decision:
-        """Somebody deletes the resource, and its Jobs are gone; what was decided then."""
+        """Delete the resource, and its Jobs and pods with it. Return the decision after that."""
         self.body["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
         gone = {JOB.name, POD.name}
         self.server.objects = {k: one for k, one in self.server.objects.items() if k[0] not in gone}
         return self.step()
 
     def ask(self, token: str) -> None:
-        """Somebody wants another run."""
+        """Request another run, as a user does."""
         self.body["metadata"]["annotations"] = {"sluice.dev/requestedAt": token}

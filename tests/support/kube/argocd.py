@@ -1,4 +1,4 @@
-"""Health as Argo CD sees it: our Lua, run with no more than Argo CD lends it."""
+"""Health in Argo CD's view: our Lua, run with only the functions that Argo CD provides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSED = ("coroutine", "debug", "io", "math", "os", "string")
 
 
 def health(body: Mapping[str, Any]) -> dict[str, str]:
-    """The status and the message that the script of the object's kind gives."""
+    """Return the status and the message of the script of the object's kind."""
     script = gengitops.scripts()[f"sluice.dev_{body['kind']}"]
     lua = LuaRuntime(register_eval=False, register_builtins=False)
     lua.execute('getmetatable("").__index = nil')

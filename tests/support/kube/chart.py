@@ -1,4 +1,4 @@
-"""The Helm chart as a test sees it: values in, objects out."""
+"""The Helm chart in a test's view: values in, objects out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHART = ROOT / "helm" / "sluice"
 NAMESPACE = "sluice-system"
 
 _SECONDS = 60
-_Loader = yaml.CSafeLoader  # many times as fast as the one in Python
+_Loader = yaml.CSafeLoader  # many times as fast as the loader in Python
 
 Manifest = dict[str, Any]
 
@@ -29,7 +29,7 @@ EVERYTHING: Mapping[str, Any] = {
     "networkPolicy": {"egress": {"enabled": True}},
     "monitoring": {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}},
 }
-"""Values that switch on all that is off by default."""
+"""Values that switch on all parts that are off by default."""
 
 NAMESPACED: Mapping[str, Any] = {"watch": {"namespaces": ["demo", "shop"]}}
 """Values for an operator that serves two namespaces."""
@@ -39,11 +39,11 @@ class Rendered(list[Manifest]):
     """The objects that the chart makes of some values."""
 
     def of(self, kind: str) -> list[Manifest]:
-        """All of a kind."""
+        """Return all objects of a kind."""
         return [manifest for manifest in self if manifest["kind"] == kind]
 
     def one(self, kind: str) -> Manifest:
-        """The only one of its kind."""
+        """Return the only object of its kind."""
         (manifest,) = self.of(kind)
         return manifest
 
@@ -63,7 +63,7 @@ class Rendered(list[Manifest]):
 def render(
     values: Mapping[str, Any] | None = None, *, release: str = "sluice", namespace: str = NAMESPACE
 ) -> Rendered:
-    """What `helm template` makes of the chart.
+    """Return the output of `helm template` for the chart.
 
     Raises:
         AssertionError: Helm refuses the values.
@@ -74,20 +74,20 @@ def render(
 
 
 def refusal(values: Mapping[str, Any]) -> str:
-    """What Helm says against values; empty if it takes them."""
+    """Return Helm's refusal of values; empty if it accepts them."""
     done = _template(values, "sluice", NAMESPACE)
     return done.stderr if done.returncode else ""
 
 
 def lint(values: Mapping[str, Any]) -> str:
-    """What `helm lint` finds, warnings being errors; empty if nothing."""
+    """Return the findings of `helm lint`, with warnings as errors; empty if there are none."""
     command = [helm(), "lint", "--strict", "--quiet", CHART, "--values=-"]
     done = _run(command, values)
     return done.stdout + done.stderr if done.returncode else ""
 
 
 def rules(objects: Rendered, name: str) -> Iterator[tuple[str, str, str, str]]:
-    """The rights of roles of a name, as (group, resource, verb, name of the object or nothing)."""
+    """Yield the rights of roles of a name, as (group, resource, verb, object's name or nothing)."""
     for role in [*objects.of("Role"), *objects.of("ClusterRole")]:
         for rule in role["rules"] if role["metadata"]["name"] == name else ():
             for group in rule["apiGroups"]:
@@ -112,7 +112,7 @@ def _run(
 
 @cache
 def _ran(command: tuple[str, ...], text: str) -> subprocess.CompletedProcess[str]:
-    """The chart does not change while tests run, and many ask for the same."""
+    """Run a command once: the chart does not change during tests, and many ask for the same."""
     return subprocess.run(
         command, check=False, input=text, capture_output=True, text=True, timeout=_SECONDS
     )

@@ -1,4 +1,4 @@
-"""An API server in memory for what goes through all namespaces, while others act."""
+"""An API server in memory for code that goes through all namespaces while other clients act."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class FinalizingServer(ApiServer):
-    """As ApiServer, with shorthands for finalizers.
+    """An ApiServer with shorthands for finalizers.
 
     Attributes:
-        meanwhile: called before each list: what others do at that time.
+        meanwhile: callback before each list: the actions of other clients at that time.
     """
 
     def __init__(self) -> None:
@@ -24,23 +24,23 @@ class FinalizingServer(ApiServer):
         self.meanwhile: Callable[[], None] = lambda: None
 
     async def __aenter__(self) -> Self:
-        """As Api."""
+        """See Api."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """As Api."""
+        """See Api."""
 
     def finalizers(self, kind: Kind, name: str, namespace: str = "default") -> list[str] | None:
-        """What holds an object back; None when it is gone."""
+        """Return an object's finalizers; None if it is gone."""
         body = self.body(kind, name, namespace)
         return None if body is None else body["metadata"].get("finalizers", [])
 
     def free(self, kind: Kind, name: str, finalizer: str, namespace: str = "default") -> None:
-        """The operator takes a finalizer off."""
+        """Remove a finalizer, as the operator does."""
         left = [one for one in self.finalizers(kind, name, namespace) or () if one != finalizer]
         self.edit(kind, name, namespace, metadata={"finalizers": left})
 
     async def list(self, kind: Kind, namespace: str | None, **wanted: Any) -> list[Object]:
-        """As Api.list."""
+        """See Api.list."""
         self.meanwhile()
         return await super().list(kind, namespace, **wanted)

@@ -1,4 +1,4 @@
-"""Runs the small GitOps controller of gitops_program beside a test."""
+"""The small GitOps controller of gitops_program, run beside a test."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from support.cluster.tenant import Object, Tenant
 
 _PROGRAM = Path(__file__).with_name("gitops_program.py")
-_SECONDS = "0.5"  # as if Git were looked at all the time
+_SECONDS = "0.5"  # as if it always looked at Git
 
 
 class GitOps:
-    """Keeps some resources in a namespace as Git has them, from its beginning to its end.
+    """A controller that keeps resources in a namespace as Git has them, from its start to its stop.
 
     Args:
         tenant: the namespace.
-        folder: for the manifests, and what it says.
-        resources: what Git has.
+        folder: directory for the manifests and the log.
+        resources: the resources in Git.
     """
 
     def __init__(self, tenant: Tenant, folder: Path, *resources: Object) -> None:
@@ -34,7 +34,7 @@ class GitOps:
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the controller."""
         kubectl = self._tenant.cluster.kubectl_command(f"--namespace={self._tenant.namespace}")
         with self._log.open("wb") as log:
             self._child = subprocess.Popen(
@@ -46,24 +46,24 @@ class GitOps:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it."""
+        """Stop the controller."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()
 
     def rounds(self) -> int:
-        """How often it has compared."""
+        """Return the number of comparisons so far."""
         return len(self._said())
 
     def changes(self) -> list[tuple[str, str]]:
-        """What it did, in order: `created` or `configured`, and the resource's name."""
+        """Return its changes, in order: `created` or `configured`, and the resource's name."""
         said = self._said()
         assert not [one["error"] for one in said if one["error"]]
         return [(done, name) for one in said for done, name in one["changes"]]
 
     def compare(self, times: int) -> None:
-        """Wait until it has compared so many times from now on."""
-        first = self.rounds() + 1  # one may be under way
+        """Wait until it has compared `times` more times."""
+        first = self.rounds() + 1  # one comparison may be under way
         self._tenant.until(
             f"Git was compared {times} times",
             lambda: self.rounds() >= first + times,

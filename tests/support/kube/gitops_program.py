@@ -1,9 +1,9 @@
-"""A GitOps controller in small: what a file holds is to be in the cluster, whatever happens there.
+"""A small GitOps controller, which keeps a file's objects in the cluster whatever happens there.
 
-A program by itself: `python gitops_program.py FILE SECONDS KUBECTL...`. Every so many seconds it
-does what Flux' kustomize-controller does to each object of the file: a server-side apply that only
-tries, under that controller's name; where the outcome differs from what is there, or nothing is
-there, the same apply in earnest. For each round it prints a line of JSON, with what it changed.
+A program by itself: `python gitops_program.py FILE SECONDS KUBECTL...`. Every SECONDS seconds it
+treats each object of the file as Flux' kustomize-controller does. It makes a dry run of a
+server-side apply, under that controller's name. If the outcome differs from the object, or the
+object is missing, it applies in earnest. For each round it prints a line of JSON with its changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SECONDS = 30
 
 
 def sync(kubectl: list[str], resource: dict[str, Any]) -> str:
-    """Bring one object to the cluster; `created`, `configured` or nothing."""
+    """Bring one object to the cluster. Return `created`, `configured` or nothing."""
     name = f"{resource['kind']}/{resource['metadata']['name']}"
     there = _run(kubectl, "get", name, "--ignore-not-found", "--output=json")
     apply = ("apply", "--server-side", f"--field-manager={MANAGER}", "--force-conflicts")
@@ -36,10 +36,10 @@ def sync(kubectl: list[str], resource: dict[str, Any]) -> str:
 
 
 def _compared(text: str) -> Any:
-    """What Flux compares: all but the status and most of the metadata, which others write, too.
+    """Return the part that Flux compares: no status, and little metadata, which others write too.
 
-    Between the look at what is there and the apply that only tries, the operator may have put its
-    finalizer there, or the garbage collector a time of deletion: that is no drift.
+    Between the look at the object and the dry run, the operator may have added its finalizer, or
+    the garbage collector a time of deletion. That is no drift.
     """
     found = json.loads(text)
     found.pop("status", None)
@@ -60,7 +60,7 @@ def _run(kubectl: list[str], *words: str, stdin: str | None = None) -> str:
 
 
 def main() -> None:
-    """Round after round, until it is killed."""
+    """Run round after round, until the process is killed."""
     file, seconds, *kubectl = sys.argv[1:]
     with open(file, encoding="utf-8") as text:  # noqa: PTH123 - a program of few words
         resources = list(yaml.safe_load_all(text))
@@ -69,7 +69,7 @@ def main() -> None:
         for resource in resources:
             try:
                 done = sync(kubectl, resource)
-            except subprocess.CalledProcessError as failed:  # as Flux: said, and tried again
+            except subprocess.CalledProcessError as failed:  # as Flux: reported, tried again
                 error = failed.stderr
                 continue
             if done:

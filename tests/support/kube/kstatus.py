@@ -1,4 +1,4 @@
-"""What kstatus, by which Flux and other tools judge resources, makes of objects."""
+"""The verdicts of kstatus on objects, by which Flux and other tools judge resources."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 SOURCES = Path(__file__).parents[3] / "hack" / "kstatus"
 COMPILE_SECONDS = 900
-"""For the time limit of a test that may be the first to need the program."""
+"""Seconds to add to the time limit of a test that may be the first to need the program."""
 _SECONDS = 60
 
 
 def kstatus(objects: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The state of each object by `Kind/name`: InProgress, Failed, Current, Terminating, ..."""
+    """Return each object's state by `Kind/name`: InProgress, Failed, Current, Terminating, ..."""
     return {f"{said['kind']}/{said['name']}": said["status"] for said in verdicts(objects)}
 
 
 def verdicts(objects: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
-    """What the library says of each object: its kind, name, status and message, in their order."""
+    """Return kstatus' verdict on each object, in order: its kind, name, status and message."""
     done = subprocess.run(
         [program()],
         input=json.dumps(list(objects)),
@@ -39,7 +39,7 @@ def verdicts(objects: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 def program() -> Path:
-    """The compiled program: once for each state of its sources."""
+    """Return the compiled program. It is built once for each state of its sources."""
     key = content_key(path for path in SOURCES.iterdir() if path.is_file())
 
     def build(target: Path) -> None:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Link:
-    """A TCP relay that can let the connections of a moment hang for ever, or break them.
+    """A TCP relay that can let its present connections hang for ever, or break them.
 
     Args:
-        host: where to.
-        port: the port there.
+        host: the server's host.
+        port: the server's port.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -31,7 +31,7 @@ class Link:
 
     @classmethod
     def to(cls, kubeconfig: Path, through: Path) -> Self:
-        """A relay to the API server of a kubeconfig; `through` becomes one that goes by it."""
+        """Return a relay to a kubeconfig's API server, and write `through`, a kubeconfig for it."""
         text = kubeconfig.read_text()
         match = re.search(r"https://[^\s\"]+", text)
         assert match is not None
@@ -41,33 +41,33 @@ class Link:
         return link
 
     def __enter__(self) -> Self:
-        """It relays from the beginning."""
+        """Return the relay, which runs from its creation on."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Hang up everywhere."""
+        """Stop listening, and break all connections."""
         self._listener.close()
         self.cut()
 
     def freeze(self) -> None:
-        """From now on, nothing passes on the connections that are open; new ones are fine."""
+        """Pass nothing more on open connections. New ones work."""
         self._generation += 1
 
     def go_away(self) -> None:
-        """Break the connections that are open, and from now on new ones as well."""
+        """Break open connections, and from now on new ones as well."""
         self._away = True
         self.cut()
 
     def come_back(self) -> None:
-        """New connections are fine again."""
+        """Accept new connections again."""
         self._away = False
 
     def cut(self) -> None:
-        """Break the connections that are open; new ones are fine."""
+        """Break open connections. New ones work."""
         sockets, self._sockets = self._sockets, []
         for one in sockets:
             try:
-                one.shutdown(socket.SHUT_RDWR)  # close alone does not wake up who reads
+                one.shutdown(socket.SHUT_RDWR)  # close alone does not wake up a reader
             except OSError:
                 pass
             finally:

@@ -1,7 +1,7 @@
-"""Objects as `kubectl get --output=json` gives them, over a connection that stays.
+"""Objects as `kubectl get --output=json` prints them, over one lasting connection.
 
-Tests look several times a second at what they wait for. A kubectl for each look takes a tenth of a
-second of a processor, and the API server as much again.
+Tests look several times a second while they wait. A kubectl for each look takes a tenth of a second
+of a processor, and the API server as much again.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NOT_FOUND: Final = 404
 
 
 class Objects:
-    """What is in a cluster.
+    """A view of the objects in a cluster.
 
     Args:
-        kubeconfig: an administrator's.
+        kubeconfig: an administrator's kubeconfig.
     """
 
     def __init__(self, kubeconfig: Path) -> None:
@@ -47,30 +47,30 @@ class Objects:
         self._known: dict[str, tuple[str, Object]] = {}
 
     def get(self, namespace: str, kind: str, name: str) -> Object | None:
-        """An object; None where there is none.
+        """Return an object; None if it does not exist.
 
         Args:
-            namespace: its namespace; of no account where the kind has none.
-            kind: as kubectl takes it: plural, singular or short.
+            namespace: its namespace; ignored if the kind has none.
+            kind: its kind as kubectl takes it: plural, singular or short.
             name: its name.
 
         Raises:
-            LocalClusterError: the API server does not say.
+            LocalClusterError: the API server gives no answer.
         """
         path, described = self._place(namespace, kind)
         found = self._read(f"{path}/{name}")
         return None if found is None else _as_kubectl(found, described)
 
     def list(self, namespace: str, kinds: str, **selectors: str) -> list[Object]:
-        """The objects of some kinds in a namespace.
+        """Return the objects of some kinds in a namespace.
 
         Args:
             namespace: the namespace.
-            kinds: as kubectl takes them, with commas between.
+            kinds: the kinds as kubectl takes them, with commas between.
             selectors: `labelSelector` or `fieldSelector`.
 
         Raises:
-            LocalClusterError: the API server does not say.
+            LocalClusterError: the API server gives no answer.
         """
         items = []
         for kind in kinds.split(","):
@@ -82,7 +82,7 @@ class Objects:
         return items
 
     def _place(self, namespace: str, kind: str) -> tuple[str, Object]:
-        """The path of a kind's objects, and what kubectl says of each."""
+        """Return the path of a kind's objects, and the API server's description of the kind."""
         word = kind.lower()
         if word not in self._known:
             self._discover()
@@ -123,18 +123,18 @@ class Objects:
 
 
 def objects_in(cluster: Cluster) -> Objects:
-    """What is in a cluster; one connection for all who ask."""
+    """Return the view of a cluster, with one connection for all callers."""
     return _objects(cluster.kubeconfig, cluster.kubeconfig.stat().st_mtime_ns)
 
 
 @lru_cache
 def _objects(kubeconfig: Path, changed: int) -> Objects:
-    assert changed  # a file that was written anew is another cluster's
+    assert changed  # a kubeconfig that was written anew belongs to another cluster
     return Objects(kubeconfig)
 
 
 def _as_kubectl(found: Object, described: Object) -> Object:
-    """An object as kubectl prints it: with its kind, and without what only machines read."""
+    """Return an object as kubectl prints it: with its kind, and without fields for machines."""
     metadata = {key: value for key, value in found["metadata"].items() if key != "managedFields"}
     kind = {"apiVersion": described["apiVersion"], "kind": described["kind"]}
     return kind | found | {"metadata": metadata}

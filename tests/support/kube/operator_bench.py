@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class OperatorBench:
-    """What sees and acts for one resource; itself it stands for connections and events.
+    """An observer and a performer for one resource. The bench stands in for connections and events.
 
     Args:
-        threads: for calls to stores.
+        threads: threads for calls to stores.
 
     Attributes:
         server: the API server.
-        world: what the store holds.
+        world: the store's contents.
         said: events.
-        metrics: what was counted.
+        metrics: the operator's metrics.
         observer, performer: the operator's.
     """
 
@@ -50,7 +50,7 @@ class OperatorBench:
         self._probes = SimpleNamespace(look=self._probed)
 
     def begin(self) -> None:
-        """Another operator takes the place of the former; it remembers nothing."""
+        """Replace the operator with a new one, which remembers nothing."""
         settings, mirror = OperatorSettings(image="i"), Mirror()
         self.observer = CopyObserver(
             self.server.api,
@@ -67,7 +67,7 @@ class OperatorBench:
         )
 
     async def say(self, _: Object, saying: Saying, **__: object) -> None:
-        """As Recorder.say."""
+        """See Recorder.say."""
         self.said.append((saying.reason, saying.message))
 
     async def _probed(self, *_: object, **__: object) -> Probed:

@@ -37,7 +37,7 @@ SECCOMP = {"RuntimeDefault", "Localhost"}
 
 
 def violations(pod: dict[str, Any]) -> list[str]:
-    """What of a pod's spec the standard forbids; empty for one that it admits."""
+    """Return the violations of the standard in a pod's spec; empty if it admits the pod."""
     return [
         *_of_pod(pod),
         *(found for one in _containers(pod) for found in _of_container(pod, one)),
@@ -64,7 +64,7 @@ def _of_pod(pod: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_both(security: dict[str, Any], where: str) -> Iterator[str]:
-    """What may be said for the pod or for a container."""
+    """Yield violations in settings that a pod or a container may have."""
     if (security.get("windowsOptions") or {}).get("hostProcess"):
         yield f"{where}: hostProcess"
     linux = security.get("seLinuxOptions") or {}

@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from sluice.kube.copies.observer import Situation
 
 SHAPES = ([[40, 40], [9]], [[400]], [[]])
-"""Events of each segment of the streams s000, s001 and s002."""
+"""Event sizes of each segment of the streams s000, s001 and s002."""
 
 NOWHERE = Path("nobody-needs-archives")
 
 
 class ScopeBench(OperatorBench):
-    """An operator of one ScopeCopy, a store, a bucket, and what was said of the copy.
+    """An operator of one ScopeCopy, a store, a bucket, and the events about the copy.
 
     Args:
-        threads: for calls to stores.
-        folder: where the bucket is, if archives are there.
+        threads: threads for calls to stores.
+        folder: directory of the bucket, if the test needs archives.
         spec: fields of the copy's spec.
 
     Attributes:
-        store: the only one of streams.
+        store: the only store of streams.
         root: the bucket, and the volume for pods that have mounted it.
     """
 
@@ -68,10 +68,10 @@ class ScopeBench(OperatorBench):
         self.server.put(SCOPE_COPY, body | {"spec": body["spec"] | spec})
         self.begin()
 
-    # -- what it stands for
+    # -- stand-ins
 
     async def place(self, _: str, address: StoreAddress) -> Place:
-        """As Connections.place."""
+        """See Connections.place."""
         if address.claim is not None:
             return ArchiveRoot(address.uri, unseen)
         return self._place(address)
@@ -79,7 +79,7 @@ class ScopeBench(OperatorBench):
     def _place(self, address: StoreAddress) -> Place:
         return self.store if address.backend == "pravega" else self.root
 
-    # -- what it does
+    # -- actions
 
     @property
     def body(self) -> Object:
@@ -87,11 +87,11 @@ class ScopeBench(OperatorBench):
         return self.server.objects[SCOPE_COPY.name, "default", "shop"]
 
     def config_map(self, name: str) -> Object | None:
-        """A ConfigMap."""
+        """Return a ConfigMap."""
         return self.server.objects.get((CONFIG_MAP.name, "default", name))
 
     def look(self) -> Situation:
-        """What is seen."""
+        """Return the situation that the operator sees."""
 
         async def at_once() -> Situation:
             body = await self.server.get(SCOPE_COPY, "default", "shop")
@@ -101,7 +101,7 @@ class ScopeBench(OperatorBench):
         return asyncio.run(at_once())
 
     def perform(self, situation: Situation, *actions: Action) -> None:
-        """Do something for it."""
+        """Perform actions for the copy."""
 
         async def each() -> None:
             for action in actions:
@@ -110,24 +110,24 @@ class ScopeBench(OperatorBench):
         asyncio.run(each())
 
     def step(self) -> Decision:
-        """Look, decide, write the status and act, as the operator does; what it decided."""
+        """Look, decide, write the status and act, as the operator does. Return the decision."""
         situation = self.look()
         decision = reconcile(situation.seen, situation.world)
         self.body["status"] = decision.status.dump()
         self.perform(situation, *decision.actions)
         for (kind, *_), one in self.server.objects.items():
-            if kind == JOB.name:  # which a real server does
+            if kind == JOB.name:  # as a real server does
                 one["metadata"].setdefault("creationTimestamp", "2026-01-02T03:04:05Z")
         return decision
 
     def plan(self, attempt: int = 1) -> Plan:
-        """What the driver of an attempt runs from."""
+        """Return the plan that the driver of an attempt runs from."""
         found = plan_of(self.config_map(run_name(job_name(UID, attempt))) or {})
         assert found is not None
         return found
 
     def planned(self, attempt: int = 1) -> Plan:
-        """What the driver of an attempt works on, whoever plans it."""
+        """Return the plan that the driver of an attempt works on, even if the driver makes it."""
         plan = self.plan(attempt)
         if not isinstance(plan, Unplanned):
             return plan
@@ -136,7 +136,7 @@ class ScopeBench(OperatorBench):
         return plan_run(plan.scoping, plan.run, source=source, target=target)
 
     def drive(self, attempt: int = 1) -> ScopeReport:
-        """The driver of an attempt does its work, and ends well."""
+        """Do the work of an attempt's driver, and end it well."""
         plan = self.planned(attempt)
         sources, target = [self._place(one) for one in plan.sources], self._place(plan.target)
         executor = InlineExecutor(sources, target)
@@ -146,7 +146,7 @@ class ScopeBench(OperatorBench):
         return report
 
     def put_pod(self, attempt: int = 1) -> None:
-        """The pod of an attempt's driver runs."""
+        """Make the running pod of an attempt's driver."""
         owner = self.server.objects[JOB.name, "default", job_name(UID, attempt)]["metadata"]
         labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: str(attempt)}
         pod = {"name": f"driver-{attempt}", "labels": labels}
@@ -154,13 +154,13 @@ class ScopeBench(OperatorBench):
         self.server.put(POD, {"metadata": pod, "status": {"phase": "Running"}})
 
     def end_job(self, attempt: int = 1) -> None:
-        """The driver of an attempt ends well."""
+        """End the driver of an attempt well."""
         job = self.server.objects[JOB.name, "default", job_name(UID, attempt)]
         ended = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-02T03:05:05Z"}
         job["status"] = {"conditions": [ended]}
 
     def results(self) -> list[dict[str, Any]]:
-        """What is published of each stream."""
+        """Return the published result of each stream."""
         body = self.config_map(results_name("shop", UID, 0))
         assert body is not None
         found: list[dict[str, Any]] = json.loads(body["data"]["streams.json"])

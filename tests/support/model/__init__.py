@@ -1,8 +1,7 @@
 """A stream store in memory.
 
-Every call first asks a gate what becomes of it, so that a test can lose requests and replies, and
-can let others act in between. What the model does is what the contract tests show of the real
-store.
+Every call first asks a gate for its fate. So a test can lose requests and replies, and can let
+other actors act in between. The contract tests show that the model behaves as the real store.
 """
 
 from support.model.store import ModelStore

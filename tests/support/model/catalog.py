@@ -33,8 +33,8 @@ class ModelCatalog:
     """A `sluice.stores.base.Catalog` over a World.
 
     Args:
-        world: what it shows.
-        gate: asked before each call what becomes of it.
+        world: the world that the catalog shows.
+        gate: callback before each call; it returns the call's fate.
     """
 
     def __init__(self, world: World, gate: Callable[[str], Fate] = lambda _: Fate.DONE) -> None:
@@ -209,7 +209,7 @@ class ModelCatalog:
         self._call(f"scale {name}", act)
 
     def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
-        """See Catalog; to the segments that take events only."""
+        """See Catalog. Only a cut at the segments that take events is accepted."""
 
         def act() -> None:
             if name not in self._world.streams:
@@ -253,7 +253,7 @@ class ModelCatalog:
 
 
 def _edges(ranges: Iterable[KeyRange]) -> list[tuple[float, float]]:
-    """The keys that ranges take together: the ends of each gap between them."""
+    """Return the keys that ranges take together, as the ends of each stretch without gaps."""
     found: list[tuple[float, float]] = []
     for keys in sorted(ranges, key=lambda keys: keys.low):
         if found and found[-1][1] == keys.low:

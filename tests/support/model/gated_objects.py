@@ -1,4 +1,4 @@
-"""An object store in memory, of which a test decides what becomes of each call."""
+"""An object store in memory whose calls meet a fate that a test decides."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class GatedObjects(MemoryObjects):
-    """The objects of another one, behind a gate.
+    """The objects of another store, behind a gate.
 
     Args:
-        there: the objects.
-        gate: asked before each call what becomes of it.
+        there: the other store.
+        gate: callback before each call; it returns the call's fate.
     """
 
     def __init__(self, there: MemoryObjects, gate: Callable[[str], Fate]) -> None:
@@ -34,7 +34,7 @@ class GatedObjects(MemoryObjects):
         self._call(f"put {name}", lambda: self._there.put(name, data))
 
     def put_new(self, name: str, data: Buffer) -> bool:
-        """Make an object; False when there is one of that name."""
+        """Make an object. Return False if one of that name exists."""
         return self._call(f"put_new {name}", lambda: self._there.put_new(name, data))
 
     def put_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
@@ -43,19 +43,19 @@ class GatedObjects(MemoryObjects):
             self.put(name, data)
 
     def look(self, name: str) -> ObjectInfo | None:
-        """What is known of an object; None when there is none."""
+        """Return an object's size and time; None if it does not exist."""
         return self._call(f"look {name}", lambda: self._there.look(name))
 
     def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
-        """The bytes [start, end) of an object; None when there is none."""
+        """Return the bytes [start, end) of an object; None if it does not exist."""
         return self._call(f"get {name}", lambda: self._there.get(name, start, end))
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
-        """The objects in a folder and below it, in the order of their whole names."""
+        """Return the objects in a folder and below it, in the order of their whole names."""
         return self._call(f"list {prefix}", lambda: self._there.list(prefix, after))
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete objects; those that are not there are fine."""
+        """Delete objects. Missing ones are no error."""
         self._call(f"delete {len(names)}", lambda: self._there.delete(names))
 
     def _call(self, what: str, action: Callable[[], T]) -> T:
@@ -69,7 +69,7 @@ class GatedObjects(MemoryObjects):
 
 
 def copied(objects: MemoryObjects) -> MemoryObjects:
-    """Another store with the same objects."""
+    """Return another store with the same objects."""
     other = MemoryObjects()
     other.held, other.modified = dict(objects.held), dict(objects.modified)
     return other

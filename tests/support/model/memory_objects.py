@@ -1,4 +1,4 @@
-"""An object store in memory; the contract tests prove that it is like the real ones."""
+"""An object store in memory. The contract tests prove that it behaves as the real ones."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class MemoryObjects:
-    """`Objects` that are gone when nobody has them any more.
+    """`Objects` that are lost with this instance.
 
     Args:
-        clock: the store's own, in seconds.
+        clock: the store's clock, in seconds.
 
     Attributes:
         held: the objects by name.
-        modified: when each was made or replaced, in ms.
-        got: bytes that each reading call gave.
+        modified: the time at which each object was made or replaced, in ms.
+        got: bytes that each reading call returned.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -40,7 +40,7 @@ class MemoryObjects:
             self.modified[name] = round(self._clock() * 1000)
 
     def put_new(self, name: str, data: Buffer) -> bool:
-        """Make an object; False when there is one of that name."""
+        """Make an object. Return False if one of that name exists."""
         with self._lock:
             if name in self.held:
                 return False
@@ -54,12 +54,12 @@ class MemoryObjects:
             self.put(name, data)
 
     def look(self, name: str) -> ObjectInfo | None:
-        """What is known of an object; None when there is none."""
+        """Return an object's size and time; None if it does not exist."""
         data = self.held.get(name)
         return None if data is None else ObjectInfo(name, len(data), self.modified[name])
 
     def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
-        """The bytes [start, end) of an object; None when there is none."""
+        """Return the bytes [start, end) of an object; None if it does not exist."""
         data = self.held.get(name)
         if data is None:
             return None
@@ -68,22 +68,22 @@ class MemoryObjects:
         return part
 
     def get_many(self, names: Sequence[str]) -> list[bytes | None]:
-        """Many small objects, in the order of `names`."""
+        """Return many small objects, in the order of `names`."""
         return [self.get(name) for name in names]
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
-        """The objects in a folder and below it, in the order of their whole names."""
+        """Return the objects in a folder and below it, in the order of their whole names."""
         with self._lock:
             names = sorted(one for one in self.held if one.startswith(prefix) and one > after)
         return (found for name in names if (found := self.look(name)) is not None)
 
     def folders(self, prefix: str = "") -> tuple[str, ...]:
-        """The folders directly in a folder."""
+        """Return the folders directly in a folder."""
         rest = [one.name.removeprefix(prefix) for one in self.list(prefix)]
         return tuple(sorted({f"{prefix}{one.partition('/')[0]}/" for one in rest if "/" in one}))
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete objects; those that are not there are fine."""
+        """Delete objects. Missing ones are no error."""
         with self._lock:
             for name in names:
                 self.held.pop(name, None)

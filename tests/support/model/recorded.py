@@ -1,4 +1,4 @@
-"""Worlds and archives as earlier versions left them, in files under `tests/recorded`."""
+"""Worlds and archives of earlier versions, recorded in files under `tests/recorded`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ RECORDED: Final = Path(__file__).parents[2] / "recorded"
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """Read a file, as `v1/plan-stream`."""
+    """Read a file by its name, such as `v1/plan-stream`."""
     found: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text())
     return found
 
 
 def world_of(body: dict[str, Any]) -> World:
-    """Make a world of what was written down of it."""
+    """Make a world from its recorded form."""
     world = World()
     world.scopes = set(body["scopes"])
     world.time, world.opened = body["time"], body["opened"]
@@ -46,7 +46,7 @@ def world_of(body: dict[str, Any]) -> World:
 
 
 def objects_of(body: dict[str, str]) -> MemoryObjects:
-    """Make a place for objects of what was written down of it."""
+    """Make an object store from its recorded form."""
     objects = MemoryObjects()
     for name, data in body.items():
         objects.put(name, base64.b64decode(data))

@@ -1,4 +1,4 @@
-"""Segments of a stream store in memory, and with the catalog all of it."""
+"""Segments of a stream store in memory, and the whole store with the catalog."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class ModelStore(ModelTransactions):
     """A `sluice.stores.base.Store` over a World.
 
     Args:
-        world: what it shows.
-        gate: asked before each call what becomes of it.
-        block: most bytes in a block that is read.
+        world: the world that the store shows.
+        gate: callback before each call; it returns the call's fate.
+        block: most bytes in a block that a read yields.
     """
 
     event_count = EVENT_COUNT
@@ -166,7 +166,7 @@ class ModelStore(ModelTransactions):
 
     # -- segments
 
-    def digests(self, name: str) -> Mapping[int, bytes]:  # noqa: ARG002 - see Segments
+    def digests(self, name: str) -> Mapping[int, bytes]:  # noqa: ARG002 - no digests are kept
         """See Segments."""
         return {}
 
@@ -227,10 +227,10 @@ class ModelStore(ModelTransactions):
         self._call(f"seal {name}", act)
 
     def delete(self, name: str, *, length: int | None = None) -> bool:
-        """See Segments. The real store breaks when it is told to delete what was merged.
+        """See Segments. The real store breaks when a client deletes a merged segment.
 
-        A look and a deletion with a call between them; with a length, the gap is left out, which
-        docs/protocol.md lists under what is not guaranteed.
+        Without a length this is a look and a deletion, with a call between them. With a length the
+        model leaves out this gap, which docs/protocol.md lists under what is not guaranteed.
         """
         if length is None and self.infos([name]) == [None]:
             return False
@@ -282,7 +282,7 @@ class ModelStore(ModelTransactions):
         end: int,
         *,
         flow: Flow | None = None,
-        ahead: int | None = None,  # noqa: ARG002 - nothing is
+        ahead: int | None = None,  # noqa: ARG002 - the model reads nothing ahead
     ) -> Iterator[Block]:
         """See Segments."""
         at = start
@@ -298,7 +298,7 @@ class ModelStore(ModelTransactions):
                         f"{name} begins at {there.start}", segment=name, start_offset=there.start
                     )
                 data = bytes(there.data[at : at + take])
-                if len(data) < take:  # the real store waits for more until the deadline
+                if len(data) < take:  # the real store waits for more bytes until the deadline
                     raise StoreUnavailable(f"{name} has nothing at {at + len(data)}")
                 return Block(at, memoryview(data))
 
@@ -326,7 +326,7 @@ class ModelStore(ModelTransactions):
 
 
 class ModelAppender:
-    """A fenced append: the store compares the last event number this connection knows."""
+    """A fenced append: the store compares the last event number that this connection knows."""
 
     def __init__(self, store: ModelStore, name: str, writer: UUID, last: int | None) -> None:
         self.last = last

@@ -1,7 +1,7 @@
 """Transactions of a stream store in memory.
 
-What is decided to be committed is committed by the world: see `World.commit`. Here that happens
-right after somebody has asked for the state, so an asker sees each decision once before its effect.
+The world makes decided commits: see `World.commit`. In this model it does so right after a client
+has asked for the state. So a client sees each decision once before its effect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a stream store in memory holds, and what becomes of calls to it."""
+"""The contents of a stream store in memory, and the fates of calls to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EPOCH = 1 << 32
 
 
 class Fate(Enum):
-    """What becomes of a call."""
+    """The fate of a call."""
 
     DONE = "done"
     REQUEST_LOST = "request lost"
@@ -41,7 +41,7 @@ class ModelSegment:
 
 @dataclass
 class ModelTransaction:
-    """A transaction: the segments it was opened beside, and the layout that they are of."""
+    """A transaction: the segments beside which it was opened, and the layout they belong to."""
 
     key: str
     layout: int
@@ -53,10 +53,12 @@ class ModelTransaction:
 class ModelStream:
     """A stream's configuration and segments.
 
-    `segments` take events; `made` are all that are readable: the oldest, then what each scale event
-    made. `ever` are all that there were, in the same way. `layout` counts scale events: what a
-    transaction adds has one that was there before. `committing` are in the order in which that was
-    decided.
+    Attributes:
+        segments: the segments that take events.
+        made: all readable segments: the oldest ones, then those of each scale event.
+        ever: all segments that ever existed, in the same order.
+        layout: number of scale events. Segments that a commit adds keep an earlier layout.
+        committing: transactions in the order in which their commits were decided.
     """
 
     config: StreamConfig
@@ -70,22 +72,22 @@ class ModelStream:
     committing: list[ModelTransaction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """A stream that was just made."""
+        """Set the history of a new stream."""
         self.made = self.made or [self.segments]
         self.ever = self.ever or [self.segments]
 
     @property
     def past(self) -> set[int]:
-        """The ids of all segments that there ever were."""
+        """The ids of all segments that ever existed."""
         return {segment.id for made in self.ever for segment in made}
 
     def add(self, made: tuple[Segment, ...]) -> None:
-        """Note what a scale event has made."""
+        """Record the segments that a scale event has made."""
         self.made.append(made)
         self.ever.append(made)
 
     def since(self, begin: Sequence[Segment]) -> tuple[tuple[Segment, ...], ...]:
-        """What scale events have made of segments that took events all at once at some time."""
+        """Return `begin`, which took events at one time, and each later generation of segments."""
         last = max(
             place for place, made in enumerate(self.ever) if any(one in begin for one in made)
         )
@@ -99,7 +101,7 @@ class ModelStream:
 
 @dataclass
 class ModelGroup:
-    """A reader group: how it was made and how far it has read."""
+    """A reader group: its configuration and start, and its position."""
 
     config: GroupConfig
     state: GroupState
@@ -108,7 +110,7 @@ class ModelGroup:
 
 
 class World:
-    """What all actors see: scopes, streams, segments, and the history of calls."""
+    """The state that all actors share: scopes, streams, segments, and the history of calls."""
 
     def __init__(self) -> None:
         self.scopes: set[str] = {"in", "out"}
@@ -120,20 +122,20 @@ class World:
         self.time = 1_000
         self.history: list[str] = []
         self.merged: set[str] = set()
-        self.refusals = 0  # to delete a scope, which damage the real store
-        self.opened = 0  # transactions
+        self.refusals = 0  # refused deletions of scopes, which damage the real store
+        self.opened = 0  # number of transactions
         self.backwards = False  # whether the last of several new segments gets the first number
-        self.kept: set[str] = set()  # deleted names, which the store gives back only much later
+        self.kept: set[str] = set()  # deleted names, which the store frees only much later
 
     def bytes_of(self, name: StreamName) -> list[bytes]:
-        """The bytes of each readable segment of a stream, as scale events made them."""
+        """Return the bytes of each readable segment of a stream, in the order of scale events."""
         return [
             bytes(self.segments[segment_name(name, segment.id)].data)
             for segment in self.streams[name].readable
         ]
 
     def scale(self, name: StreamName, count: int, *, truncate: bool = False) -> None:
-        """Give a stream so many new segments, and drop the old ones if it is truncated as well."""
+        """Give a stream `count` new segments. With `truncate`, drop the old ones."""
         stream = self.streams[name]
         self.replace(name, {segment.id for segment in stream.segments}, uniform(count))
         if truncate:
@@ -153,7 +155,7 @@ class World:
         stream.add(made)
 
     def commit(self, name: StreamName) -> None:
-        """Let the store commit what is decided to be: those of the oldest layout first."""
+        """Make the decided commits, those of the oldest layout first."""
         stream = self.streams[name]
         while stream.committing:
             layout = min(transaction.layout for transaction in stream.committing)
@@ -175,7 +177,7 @@ class World:
                 stream.add(stream.segments)
 
     def _again(self, name: StreamName, segments: Sequence[Segment]) -> tuple[Segment, ...]:
-        """Segments of a new epoch with the numbers and keys of others."""
+        """Make segments of a new epoch with the numbers and keys of others."""
         stream = self.streams[name]
         stream.epoch += 1
         made = []
@@ -186,14 +188,14 @@ class World:
         return tuple(made)
 
     def drop(self, name: StreamName, transaction: ModelTransaction) -> None:
-        """Abort a transaction that is open, as the store does with one that nobody keeps."""
+        """Abort an open transaction, as the store does when its lease ends."""
         assert transaction.state is TransactionState.OPEN
         transaction.state = TransactionState.ABORTED
         for segment in transaction.segments:
             self.segments.pop(transaction_name(name, segment.id, transaction.key))
 
     def open(self, name: StreamName) -> ModelTransaction:
-        """Open a transaction. Their keys count up through all streams."""
+        """Open a transaction. The keys count up across all streams."""
         stream = self.streams[name]
         self.opened += 1
         opened = ModelTransaction(f"{self.opened:032x}", stream.layout, stream.segments)
@@ -203,7 +205,7 @@ class World:
         return opened
 
     def truncate(self, name: StreamName) -> None:
-        """Drop all segments of a stream that take events no more."""
+        """Drop all segments of a stream that no longer take events."""
         stream = self.streams[name]
         for segment in stream.readable:
             if segment not in stream.segments:
@@ -213,7 +215,7 @@ class World:
     def new_segments(
         self, name: StreamName, ranges: Sequence[KeyRange], *, epoch: int
     ) -> tuple[Segment, ...]:
-        """Segments with these key ranges."""
+        """Make segments with these key ranges."""
         first = epoch * EPOCH + self.numbers[name]
         self.numbers[name] += len(ranges)
         places = self.numbered(ranges) if epoch else range(len(ranges))
@@ -226,7 +228,7 @@ class World:
         return segments
 
     def numbered(self, ranges: Sequence[KeyRange]) -> list[int]:
-        """As which of the segments that a scale event makes each of these is numbered."""
+        """Return the place of each range's segment in the numbering of a scale event."""
         places = range(len(ranges))
         return [*reversed(places)] if self.backwards else [*places]
 
@@ -235,7 +237,7 @@ class World:
         self.segments[name] = ModelSegment(attributes={CREATION_TIME: self.time, EVENT_COUNT: 0})
 
     def staging(self) -> list[str]:
-        """Names of all segments that belong to no stream."""
+        """Return the names of all segments that belong to no stream."""
         owned = {
             segment_name(name, segment.id)
             for name, stream in self.streams.items()
@@ -251,23 +253,24 @@ class World:
 
 
 def uniform(count: int) -> list[KeyRange]:
-    """The key ranges of a new stream."""
+    """Return the key ranges of a new stream."""
     return [KeyRange(low=i / count, high=(i + 1) / count) for i in range(count)]
 
 
 def segment_name(stream: StreamName, segment: int) -> str:
-    """The name of a stream's segment."""
+    """Return the name of a stream's segment."""
     return f"{stream}/{segment}"
 
 
 def transaction_name(stream: StreamName, segment: int, key: str) -> str:
-    """The name of a transaction's segment beside that one, and of any other with a key."""
+    """Return the name of a transaction's segment, or of another keyed segment, beside a segment."""
     return f"{segment_name(stream, segment)}#{key}"
 
 
 def number_of(name: str) -> int:
-    """The number of the stream's segment that a segment is, or lies beside.
+    """Return the number of the stream's segment that a segment is, or lies beside.
 
-    It alone decides where a segment lies, and only what lies in one place can be merged.
+    This number alone decides the container of a segment, and only segments in one container can be
+    merged.
     """
     return int(name.rpartition("/")[2].partition("#")[0]) % EPOCH

@@ -1,1 +1,1 @@
-"""Resources and the world around them, for pure decisions."""
+"""Resources and their surroundings, for pure decisions."""

@@ -1,4 +1,4 @@
-"""A StreamArchive and the world around it, for tests of `reconcile`; see `copies`."""
+"""A StreamArchive and its world, for tests of `reconcile`; see `copies`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ EVERY_HOUR = {"cron": "0 * * * *"}
 
 
 def spec(**changes: Any) -> StreamArchiveSpec:
-    """An archive's spec with some fields set, as YAML has them."""
+    """Return an archive's spec with some fields set, as YAML has them."""
     return StreamArchiveSpec.model_validate(resources.ARCHIVE["spec"] | changes)
 
 
 def archive(
     *, status: StreamArchiveStatus | None = None, at: datetime = NOW, **changes: Any
 ) -> ArchiveSeen:
-    """An archive that was made at NOW and is seen at `at`; fields of spec and seen may be set."""
+    """Return an archive made at NOW and seen at `at`, with some fields of spec and seen set."""
     own = {name: value for name, value in changes.items() if name in _OWN}
     fields = {name: value for name, value in changes.items() if name not in own}
     bare = ArchiveSeen(
@@ -55,7 +55,7 @@ _OWN = frozenset({"requested_at", "finalizer", "deleted", "force_orphan", "gener
 
 
 def seen_at(seen: ArchiveSeen, at: datetime) -> ArchiveSeen:
-    """The archive as it is found at a time."""
+    """Return the archive as the operator sees it at a time."""
     due, later = times(seen.spec, seen.status, created=NOW, now=at)
     return replace(seen, due=due, later=later)
 
@@ -63,14 +63,14 @@ def seen_at(seen: ArchiveSeen, at: datetime) -> ArchiveSeen:
 def after(
     seen: ArchiveSeen, decision: Decision, *, at: datetime = NOW, **changes: Any
 ) -> ArchiveSeen:
-    """The archive as it is found at a time, once a decision was carried out."""
+    """Return the archive at a time after a decision was carried out."""
     found = copies.after(seen, decision, **changes)
     assert isinstance(found, ArchiveSeen)
     return seen_at(found, at)
 
 
 def plan(size: int = 1000, *, run: int = 1) -> Plan:
-    """The plan of a run of one segment with so many new bytes."""
+    """Return the plan of a run of one segment with `size` new bytes."""
     cut = RecordedCut.model_validate({"time": 0, "offsets": [{"segment": 0, "offset": size}]})
     return ArchiveRunPlan(
         sources=(StoreAddress(uri="tcp://127.0.0.1:9090"),),
@@ -108,7 +108,7 @@ PLANNED = Planned(plan=PLAN)
 
 
 def recorded(run: int = 1, *, runs: int = 1, **changes: Any) -> Recorded:
-    """A run that is in the archive, with others before it."""
+    """Return a run in the archive, with others before it."""
     numbers = range(run - runs + 1, run + 1)
     bare = Recorded(
         run=run,
@@ -126,12 +126,12 @@ def recorded(run: int = 1, *, runs: int = 1, **changes: Any) -> Recorded:
 
 
 def plan_seen(found: Plan = PLAN) -> PlanSeen:
-    """The ConfigMap with the plan."""
+    """Return the ConfigMap with the plan."""
     return copies.plan_seen(found)
 
 
 def ended(attempt: int = 1, **changes: Any) -> World:
-    """The world once the driver of an attempt has ended, and its run is recorded."""
+    """Return the world after an attempt's driver has ended, with its run recorded."""
     found = world(
         jobs=(job(attempt, JobPhase.SUCCEEDED),), plan=plan_seen(), answer=recorded(attempt)
     )
@@ -139,18 +139,18 @@ def ended(attempt: int = 1, **changes: Any) -> World:
 
 
 def begun(**changes: Any) -> ArchiveSeen:
-    """An archive whose first attempt was begun at NOW."""
+    """Return an archive whose first attempt began at NOW."""
     seen = archive(**changes)
     return after(seen, reconcile_archive(seen, world(answer=PLANNED)))
 
 
 def done(**changes: Any) -> ArchiveSeen:
-    """An archive whose first run is recorded."""
+    """Return an archive whose first run is recorded."""
     seen = begun(**changes)
     return after(seen, reconcile_archive(seen, ended()))
 
 
 def status(decision: Decision) -> StreamArchiveStatus:
-    """The status of a decision on an archive."""
+    """Return the status of a decision on an archive."""
     assert isinstance(decision.status, StreamArchiveStatus)
     return decision.status

@@ -1,4 +1,4 @@
-"""A StreamCopy and the world around it, for tests of `reconcile`: what is not named is well."""
+"""A StreamCopy and its world, for tests of `reconcile`. Fields without a value are well."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONGER = whole_plan(stream_plan(segment_plan(2000)))
 PLANNED = Planned(plan=PLAN)
 RECORDED = Planned(plan=PLAN, recorded=True)
 DROP = (Abandon(), RemoveFinalizer())
-"""What is done when nothing of a copy is needed any more."""
+"""Actions when nothing of a copy is needed any more."""
 
 WHOLE = Complete(digest="d" * 64, bytes=1000, events=1, segments=1)
 MAPPED = PositionMap(
@@ -57,17 +57,17 @@ STORE = StoreSeen(
 
 
 def later(seconds: float) -> datetime:
-    """So many seconds after NOW."""
+    """Return the time `seconds` seconds after NOW."""
     return NOW + timedelta(seconds=seconds)
 
 
 def spec(**changes: Any) -> StreamCopySpec:
-    """A copy's spec with some fields set, as YAML has them."""
+    """Return a copy's spec with some fields set, as YAML has them."""
     return StreamCopySpec.model_validate(resources.COPY["spec"] | changes)
 
 
 def copy(*, status: StreamCopyStatus | None = None, **changes: Any) -> CopySeen:
-    """A copy that somebody has just made; fields of the spec and of CopySeen may be set."""
+    """Return a new copy with some fields of the spec and of CopySeen set."""
     own = {name: value for name, value in changes.items() if name in CopySeen.__slots__}
     fields = {name: value for name, value in changes.items() if name not in own}
     bare = CopySeen(
@@ -82,14 +82,14 @@ def copy(*, status: StreamCopyStatus | None = None, **changes: Any) -> CopySeen:
 
 
 def world(**changes: Any) -> World:
-    """A world in which both stores are ready and nothing else is there."""
+    """Return a world in which both stores are ready and nothing else exists."""
     if "source" in changes:
         changes["sources"] = (changes.pop("source"),)
     return replace(World(now=NOW, sources=(STORE,), target=STORE), **changes)
 
 
 def job(attempt: int = 1, phase: JobPhase = JobPhase.RUNNING, **changes: Any) -> JobSeen:
-    """The Job of an attempt; it was made at NOW, and ended then if it has."""
+    """Return the Job of an attempt, made at NOW. If the Job has ended, it ended then."""
     bare = JobSeen(
         name=job_name(UID, attempt),
         attempt=attempt,
@@ -101,23 +101,23 @@ def job(attempt: int = 1, phase: JobPhase = JobPhase.RUNNING, **changes: Any) ->
 
 
 def plan_seen(plan: Plan = PLAN) -> PlanSeen:
-    """The ConfigMap with the plan."""
+    """Return the ConfigMap with the plan."""
     return PlanSeen(plan=plan, name=plan_name("orders", UID))
 
 
 def reading(staged: int, total: int = 1000, *, published: bool = False) -> Reading:
-    """A reading of the progress, at 100 bytes a second."""
+    """Return a reading of the progress, at 100 bytes a second."""
     progress = Progress(bytes=staged, total=total, published=published)
     return Reading(progress=progress, pace=Pace(100.0, (total - staged) / 100))
 
 
 def trouble(error: SluiceError) -> Trouble:
-    """What a status says of an error."""
+    """Return an error in the form of a status."""
     return Trouble.of(error)
 
 
 def after(seen: CopySeen, decision: Decision, **changes: Any) -> CopySeen:
-    """The copy as it is found once a decision was carried out: its status was written and read."""
+    """Return the copy after a decision was carried out and its status was written and read."""
     finalizer = seen.finalizer
     for action in decision.actions:
         finalizer = isinstance(action, AddFinalizer) or (
@@ -129,13 +129,13 @@ def after(seen: CopySeen, decision: Decision, **changes: Any) -> CopySeen:
 
 
 def begun(**changes: Any) -> CopySeen:
-    """A copy whose first attempt was begun at NOW."""
+    """Return a copy whose first attempt began at NOW."""
     seen = copy(**changes)
     return after(seen, reconcile(seen, world(answer=PLANNED)))
 
 
 def attempts(*outcomes: str | None) -> tuple[Attempt, ...]:
-    """A history: how each attempt ended, from the first on; None for one that has not."""
+    """Return a history of these outcomes, one for each attempt; None for a running one."""
     return tuple(
         Attempt(attempt=number, job=job_name(UID, number), start_time=NOW, outcome=outcome)
         for number, outcome in enumerate(outcomes, start=1)
@@ -143,19 +143,19 @@ def attempts(*outcomes: str | None) -> tuple[Attempt, ...]:
 
 
 def said(decision: Decision) -> dict[str, str]:
-    """The conditions of a decision's status, by type."""
+    """Return the conditions of a decision's status, by type."""
     return {found.type: found.status for found in decision.status.conditions}
 
 
 def reason(decision: Decision) -> str:
-    """Why the copy is as it is: the reason of its condition Ready."""
+    """Return the reason of the condition Ready."""
     found = decision.status.condition(ConditionType.READY)
     assert found is not None
     return found.reason
 
 
 def message(decision: Decision) -> str:
-    """What the condition Ready says."""
+    """Return the message of the condition Ready."""
     found = decision.status.condition(ConditionType.READY)
     assert found is not None
     return found.message

@@ -1,4 +1,4 @@
-"""An EphemeralStream and the world around it, for tests of its decisions: all else is well."""
+"""An EphemeralStream and its world, for tests of its decisions. Fields without a value are well."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ ABSENT_OWNER = OwnerSeen()
 
 
 def spec(**changes: Any) -> EphemeralStreamSpec:
-    """A spec with some fields set, as YAML has them; None takes one away."""
+    """Return a spec with some fields set, as YAML has them. Fields that are None are removed."""
     fields = resources.EPHEMERAL["spec"] | changes
     given = {name: value for name, value in fields.items() if value is not None}
     return EphemeralStreamSpec.model_validate(given)
 
 
 def ephemeral(*, status: EphemeralStreamStatus | None = None, **changes: Any) -> EphemeralSeen:
-    """A resource that was just made; fields of the spec and of EphemeralSeen may be set."""
+    """Return a new resource with some fields of the spec and of EphemeralSeen set."""
     own = {name: value for name, value in changes.items() if name in EphemeralSeen.__slots__}
     fields = {name: value for name, value in changes.items() if name not in own}
     bare = EphemeralSeen(
@@ -73,22 +73,22 @@ def ephemeral(*, status: EphemeralStreamStatus | None = None, **changes: Any) ->
 
 
 def prefixed(**changes: Any) -> EphemeralSeen:
-    """A resource for what its application makes under a prefix."""
+    """Return a resource for the streams that its application makes under a prefix."""
     return ephemeral(**{"stream": None, "streamPrefix": "app-"} | changes)
 
 
 def world(*owners: OwnerSeen, **changes: Any) -> EphemeralWorld:
-    """A world in which the store is ready and has nothing yet."""
+    """Return a world in which the store is ready and has nothing yet."""
     return replace(EphemeralWorld(now=NOW, store=STORE, owners=owners, holding=ABSENT), **changes)
 
 
 def trouble(error: SluiceError) -> Trouble:
-    """What a look says of an error."""
+    """Return an error in the form of a look."""
     return Trouble.of(error)
 
 
 def after(seen: EphemeralSeen, decision: EphemeralDecision, **changes: Any) -> EphemeralSeen:
-    """The resource as it is found once a decision was carried out."""
+    """Return the resource after a decision was carried out."""
     finalizer = seen.finalizer
     for action in decision.actions:
         finalizer = isinstance(action, Protect) or (finalizer and not isinstance(action, Unprotect))
@@ -98,7 +98,7 @@ def after(seen: EphemeralSeen, decision: EphemeralDecision, **changes: Any) -> E
 
 
 def claimed(seen: EphemeralSeen, *owners: OwnerSeen, **changes: Any) -> EphemeralSeen:
-    """The resource when its streams are there, and its owners are bound."""
+    """Return the resource with its streams made and its owners bound."""
     if seen.spec.tracking == "OwnerReference":
         uids = frozenset(owner.uid for owner in owners if owner.uid is not None)
         seen = replace(seen, references=seen.references | uids)
@@ -111,36 +111,36 @@ def claimed(seen: EphemeralSeen, *owners: OwnerSeen, **changes: Any) -> Ephemera
 
 
 def released(seen: EphemeralSeen, *owners: OwnerSeen, **changes: Any) -> EphemeralSeen:
-    """The resource when it was decided that its streams go; with `owners` as they are then."""
+    """Return the resource after the decision to release its streams, with `owners` at that time."""
     decision = reconcile_ephemeral(seen, world(*owners, holding=OURS, **changes))
     assert decision.status.release is not None
     return after(seen, decision)
 
 
 def ready(status: EphemeralStreamStatus) -> tuple[str, str]:
-    """Status and reason of the condition Ready."""
+    """Return status and reason of the condition Ready."""
     found = status.condition(ConditionType.READY)
     assert found is not None
     return found.status, found.reason
 
 
 def said(decision: EphemeralDecision) -> tuple[str, str]:
-    """Status and reason of the condition Ready in a decision."""
+    """Return status and reason of the condition Ready in a decision."""
     return ready(decision.status)
 
 
 def message(decision: EphemeralDecision) -> str:
-    """What the condition Ready says."""
+    """Return the message of the condition Ready."""
     found = decision.status.condition(ConditionType.READY)
     assert found is not None
     return found.message
 
 
 def stands(decision: EphemeralDecision, kind: str) -> bool:
-    """Whether a condition of this type stands."""
+    """Tell whether a decision has a condition of this type."""
     return decision.status.condition(kind) is not None
 
 
 def states(decision: EphemeralDecision) -> list[str]:
-    """The states of the owners."""
+    """Return the states of the owners."""
     return [owner.state for owner in decision.status.owners]

@@ -25,7 +25,7 @@ SAID = {
 
 
 def job(*conditions: str, **changes: Any) -> Object:
-    """A Job of attempt 3, in which these conditions hold; fields of its status may be set."""
+    """Return a Job of attempt 3 with these conditions, and with some fields of its status set."""
     found = [{"type": kind, "status": "True", "lastTransitionTime": ENDED} for kind in conditions]
     return {
         "metadata": {
@@ -39,7 +39,7 @@ def job(*conditions: str, **changes: Any) -> Object:
 
 
 def pod(phase: str, *containers: Object, **changes: Any) -> Object:
-    """A pod of that Job with the states of these containers; fields of its status may be set."""
+    """Return a pod of that Job with these containers' states, and some fields of its status set."""
     return {
         "metadata": {"name": "sluice-0123456789-3-x7k2p"},
         "status": {"phase": phase, "containerStatuses": list(containers), **changes},
@@ -47,20 +47,20 @@ def pod(phase: str, *containers: Object, **changes: Any) -> Object:
 
 
 def driver(**state: Any) -> Object:
-    """The driver's container in a state: `waiting`, `running` or `terminated`."""
+    """Return the driver's container in a state: `waiting`, `running` or `terminated`."""
     return {"name": "driver", "image": "localhost/sluice:dev", "state": state}
 
 
 def terminated(reason: str = "Error", code: int = 1, message: str = "") -> Object:
-    """The driver's container at its end."""
+    """Return the driver's container at its end."""
     return driver(terminated={"reason": reason, "exitCode": code, "message": message})
 
 
 def event(reason: str, message: str) -> Object:
-    """An event about the Job or its pod."""
+    """Return an event about the Job or its pod."""
     return {"reason": reason, "message": message, "lastTimestamp": STARTED}
 
 
 def look(body: Object, *pods: Object, events: tuple[Object, ...] = ()) -> JobSeen:
-    """What is seen of a Job."""
+    """Return the operator's view of a Job."""
     return job_seen(body, pods, events, runtime="new")

@@ -1,4 +1,4 @@
-"""What an attempt's Job is made from, and the pods that come of it."""
+"""Requests for an attempt's Job, and the pods that they lead to."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def request(
     operator: dict[str, Any] | None = None,
     **fields: Any,
 ) -> JobRequest:
-    """What an attempt's Job is made from; fields of the spec may be set."""
+    """Return the request for an attempt's Job, with some fields of the spec set."""
     plan = PLAN if size is None else whole_plan(stream_plan(segment_plan(size)))
     if login is not None:
         target = StoreAddress(uri="tcp://there:9090", secret=login)
@@ -69,7 +69,7 @@ def request(
 
 
 def scope_plan(count: int = 3) -> ScopeCopyPlan:
-    """A plan of so many streams of a scope."""
+    """Return a plan of `count` streams of a scope."""
     streams = [
         stream_plan(
             segment_plan(1000 + number),
@@ -84,7 +84,7 @@ def scope_plan(count: int = 3) -> ScopeCopyPlan:
 
 
 def scope_request(plan: Plan | None = None, **fields: Any) -> JobRequest:
-    """What the Job of an attempt to copy a scope is made from; fields of the spec may be set."""
+    """Return the request for the Job of a scope's attempt, with some fields of the spec set."""
     return replace(
         request(),
         child=Child(kind=SCOPE_COPY, namespace="team", name="shop", uid=UID),
@@ -94,18 +94,18 @@ def scope_request(plan: Plan | None = None, **fields: Any) -> JobRequest:
 
 
 def pod_of(made: JobRequest) -> Object:
-    """The driver's pod."""
+    """Return the driver's pod."""
     pod: Object = manifests.job(made)["spec"]["template"]["spec"]
     return pod
 
 
 def driver(made: JobRequest) -> Object:
-    """The driver's container."""
+    """Return the driver's container."""
     (container,) = pod_of(made)["containers"]
     return dict(container)
 
 
 def executor(made: JobRequest) -> Object:
-    """The executors' pod, as Spark reads it."""
+    """Return the executors' pod, as Spark reads it."""
     template: Object = yaml.safe_load(manifests.run_config_map(made)["data"]["executor.yaml"])
     return template

@@ -27,7 +27,7 @@ RESTORED: Final[dict[str, Any]] = {"source": {"archive": FOLDER}}
 
 
 def run_plan(name: str, size: int = 1000, *, parent: Parent | None = None) -> ArchivePlan:
-    """The plan of one stream's run."""
+    """Return the plan of one stream's run."""
     bare = archives_seen.plan(size).archive
     assert bare is not None
     source = StreamName(scope="in", stream=name)
@@ -36,20 +36,20 @@ def run_plan(name: str, size: int = 1000, *, parent: Parent | None = None) -> Ar
 
 
 def archive_plan(*runs: ArchivePlan, **changes: Any) -> ScopeCopyPlan:
-    """The plan of a scope whose streams are archived; fields of ScopePlan may be set."""
+    """Return the plan to archive a scope's streams, with some fields of ScopePlan set."""
     bare = scope_plan(target="backup/in", **changes)
     return bare.model_copy(update={"target": BUCKET, "streams": (), "runs": runs})
 
 
 def restored(name: str, run: int = 1) -> StreamPlan:
-    """The plan to restore one stream from a run."""
+    """Return the plan to restore one stream from a run."""
     pinned = ArchivedRun(path=f"backup/in/{name}", run=run, sha256=f"{run:064x}")
     source = SourceStream(stream=StreamName(scope="in", stream=name), archive=pinned)
     return stream(name).model_copy(update={"sources": (source,)})
 
 
 def restore_plan(*streams: StreamPlan, **changes: Any) -> ScopeCopyPlan:
-    """The plan of streams that are restored; fields of ScopePlan may be set."""
+    """Return the plan to restore streams, with some fields of ScopePlan set."""
     bare = scope_plan(*streams, source="backup/in", **changes)
     return bare.model_copy(update={"sources": (BUCKET,), "target": ADDRESS})
 
@@ -61,7 +61,7 @@ UNPLANNED: Final = UnplannedScopeCopy(
     target=ADDRESS,
     scoping=ScopeRequest(scope_id=COPY_ID, source="backup/in", target="out", restore=RestoreFrom()),
 )
-"""What a driver is to plan of archives in a volume."""
+"""The request from which a driver has to plan archives in a volume."""
 
 WHOLE: Final = ScopeEnded(
     plan=ARCHIVING.plan, results=(copied("a", 3000), copied("b"), copied("c"))

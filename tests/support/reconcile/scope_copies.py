@@ -1,4 +1,4 @@
-"""A ScopeCopy and the world around it, for tests of `reconcile`; see `support.reconcile.copies`."""
+"""A ScopeCopy and its world, for tests of `reconcile`; see `support.reconcile.copies`."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from sluice.errors import SluiceError
 
 TAKEN = round(NOW.timestamp() * 1000)
-"""When the first stream's bounds were taken."""
+"""The time at which the first stream's bounds were taken, in ms since 1970."""
 
 GONE = SourceNotFound("there is no stream in/b")
 SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
 
 
 def spec(**changes: Any) -> ScopeCopySpec:
-    """A copy's spec with some fields set, as YAML has them."""
+    """Return a copy's spec with some fields set, as YAML has them."""
     return ScopeCopySpec.model_validate(resources.SCOPE["spec"] | changes)
 
 
 def scope(*, status: ScopeCopyStatus | None = None, **changes: Any) -> CopySeen:
-    """A copy that somebody has just made; fields of the spec and of CopySeen may be set."""
+    """Return a new copy with some fields of the spec and of CopySeen set."""
     own = {name: value for name, value in changes.items() if name in CopySeen.__slots__}
     fields = {name: value for name, value in changes.items() if name not in own}
     bare = CopySeen(
@@ -57,7 +57,7 @@ def scope(*, status: ScopeCopyStatus | None = None, **changes: Any) -> CopySeen:
 
 
 def stream(name: str, size: int = 1000) -> StreamPlan:
-    """The plan of one stream of the scope."""
+    """Return the plan of one stream of the scope."""
     return stream_plan(
         segment_plan(size),
         copy=COPY_ID,
@@ -67,14 +67,14 @@ def stream(name: str, size: int = 1000) -> StreamPlan:
 
 
 def scope_plan(*streams: StreamPlan, **changes: Any) -> ScopeCopyPlan:
-    """A plan of these streams; fields of ScopePlan may be set."""
+    """Return a plan of these streams, with some fields of ScopePlan set."""
     bare = ScopePlan(scope_id=COPY_ID, source="in", target="out", begin=TAKEN, end=TAKEN + 1250)
     whole = bare.model_copy(update=changes)
     return whole_scope(whole, *streams)
 
 
 def copied(name: str, size: int = 1000, **changes: Any) -> StreamResult:
-    """A stream whose target is whole."""
+    """Return the result of a stream whose target is whole."""
     bare = StreamResult(
         stream=name,
         target=name,
@@ -87,7 +87,7 @@ def copied(name: str, size: int = 1000, **changes: Any) -> StreamResult:
 
 
 def failed(name: str, error: SluiceError = GONE, size: int = 1000) -> StreamResult:
-    """A stream that cannot be copied."""
+    """Return the result of a stream that cannot be copied."""
     return StreamResult(
         stream=name,
         target=name,
@@ -98,7 +98,7 @@ def failed(name: str, error: SluiceError = GONE, size: int = 1000) -> StreamResu
 
 
 def stopped(name: str, size: int = 1000) -> StreamResult:
-    """A stream that was not begun."""
+    """Return the result of a stream that was not begun."""
     return StreamResult(stream=name, target=name, state=StreamState.STOPPED, bytes=size)
 
 
@@ -116,20 +116,20 @@ LEFT_OUT = (
 
 
 def reading(staged: int, *, total: int = 5000, published: bool = False, **counts: int) -> Reading:
-    """A reading of the progress, at 100 bytes a second, with streams by their states."""
+    """Return a reading of the progress, at 100 bytes a second, with streams by their states."""
     streams = Counts(total=3, **counts)
     progress = Progress(bytes=staged, total=total, published=published, streams=streams)
     return Reading(progress=progress, pace=Pace(100.0, (total - staged) / 100))
 
 
 def begun(**changes: Any) -> CopySeen:
-    """A copy whose first attempt was begun at NOW."""
+    """Return a copy whose first attempt began at NOW."""
     seen = scope(**changes)
     return after(seen, reconcile(seen, world(answer=PLANNED)))
 
 
 def ended(answer: ScopeEnded, **changes: Any) -> World:
-    """The world once the driver has ended: results are published, whatever they are."""
+    """Return the world after the driver has ended, with any results published."""
     found = world(
         jobs=(SUCCEEDED,),
         plan=plan_seen(PLAN),
@@ -140,19 +140,19 @@ def ended(answer: ScopeEnded, **changes: Any) -> World:
 
 
 def over(answer: ScopeEnded, **changes: Any) -> CopySeen:
-    """A copy whose first attempt has come to this."""
+    """Return a copy whose first attempt has ended with this answer."""
     seen = begun(**changes)
     return after(seen, reconcile(seen, ended(answer)))
 
 
 def published(decision: Decision) -> tuple[StreamResult, ...] | None:
-    """The results that a decision publishes, if it does."""
+    """Return the results that a decision publishes; None if it publishes none."""
     found = [action for action in decision.actions if isinstance(action, WriteResults)]
     assert len(found) <= 1
     return found[0].results if found else None
 
 
 def status(decision: Decision) -> ScopeCopyStatus:
-    """The status of a decision on a scope."""
+    """Return the status of a decision on a scope."""
     assert isinstance(decision.status, ScopeCopyStatus)
     return decision.status

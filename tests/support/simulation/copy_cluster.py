@@ -1,10 +1,10 @@
 """A cluster and stores in memory, in which operators and drivers of one copy act step by step.
 
-The API server has one StreamCopy, its StreamStores, and what the operator makes; Kubernetes' Job
-controller, garbage collector and kubelet are as far there as the operator can notice. What happens
-between two calls is the test's to say. The engine's own guarantees are taken for granted here,
-since the protocol's state machine shows them: a driver of a copy that was abandoned meanwhile
-stages nothing more, and what is published is what the recorded plan says.
+The API server has one StreamCopy, its StreamStores, and the operator's objects. Kubernetes' Job
+controller, garbage collector and kubelet exist as far as the operator can notice them. The test
+decides the events between two calls. The engine's own guarantees are assumed, since the protocol's
+state machine shows them. A driver of an abandoned copy stages nothing more, and the published bytes
+follow the recorded plan.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
 
 _FIRST: Final = 2
-"""Of the two sorts of forged plans."""
+"""Number of sorts of forged plans."""
 
 
 @dataclass
@@ -65,11 +65,11 @@ class Driver:
     """A driver's pod.
 
     Attributes:
-        pod: its name.
-        attempt: its number.
-        running: whether it was started; until then it waits for a node or an image.
-        mounted: the plan that it was started with; None where it is not what its Job names.
-        epoch: of the staging that it works on; None before it has begun.
+        pod: the pod's name.
+        attempt: the attempt's number.
+        running: whether it has started; before, it waits for a node or an image.
+        mounted: the plan that it started with; None if that is not the plan that its Job names.
+        epoch: epoch of the staging that it works on; None before it has begun.
     """
 
     pod: str
@@ -90,12 +90,12 @@ class Cluster:
 
     Attributes:
         server: the API server.
-        store: what the stores hold.
-        place: what the operator finds at their addresses.
-        drivers: those whose pods have not ended.
-        settings: the operator's, by its administrator.
-        lagging: whether the Job controller gets nothing done now.
-        orphaned: whether an operator has said that it leaves something behind.
+        store: the contents of the stores.
+        place: the operator's view of the stores' addresses.
+        drivers: drivers whose pods have not ended.
+        settings: the operator's settings, by its administrator.
+        lagging: whether the Job controller stands still.
+        orphaned: whether an operator has reported remains that it leaves behind.
         alone: whether there is one operator, as it should be.
     """
 
@@ -145,22 +145,22 @@ class Cluster:
 
     @property
     def copy(self) -> Object | None:
-        """The copy as it is; None when it is gone."""
+        """The copy as it is; None if it is gone."""
         return self.server.body(self.kind, self.name)
 
     @property
     def finalizer(self) -> bool:
-        """Whether our finalizer holds the copy."""
+        """Tell whether our finalizer holds the copy."""
         return self.copy is not None and has_finalizer(self.copy, STAGING_FINALIZER)
 
     @property
     def deleted(self) -> bool:
-        """Whether somebody has deleted the copy."""
+        """Tell whether the copy was deleted."""
         return self.copy is None or "deletionTimestamp" in self.copy["metadata"]
 
     @property
     def requested_at(self) -> str | None:
-        """Which run somebody has asked for."""
+        """The run that was requested last."""
         assert self.copy is not None
         asked: str | None = self.copy["metadata"]["annotations"].get(REQUESTED_AT)
         return asked
@@ -174,7 +174,7 @@ class Cluster:
 
     @property
     def status(self) -> Any:
-        """The copy's status; the last one, once it is gone."""
+        """The copy's status; the last one, once the copy is gone."""
         if self.copy is not None:
             version = self.copy["metadata"]["resourceVersion"]
             if self._status is None or self._status[0] != version:
@@ -192,7 +192,7 @@ class Cluster:
 
     @property
     def positions(self) -> PositionMap | None:
-        """The map that is published."""
+        """The published map of positions."""
         return positions_of(self.server.body(CONFIG_MAP, positions_name(self.name, copies.UID)))
 
     @property
@@ -200,10 +200,10 @@ class Cluster:
         """The operator's settings as its administrator has them now."""
         return _settings(self.runtime, there=self.profile_there)
 
-    # -- what people do
+    # -- actions of people
 
     def apply(self, spec: Object) -> None:
-        """Somebody applies the copy."""
+        """Apply the copy."""
         meta = {
             "name": self.name,
             "uid": copies.UID,
@@ -215,7 +215,7 @@ class Cluster:
         self.server.put(self.kind, body)
 
     def change(self, **fields: Any) -> None:
-        """Somebody changes the spec; a field that is None is taken away."""
+        """Change the spec. Fields that are None are removed."""
         if self.copy is None or self.deleted:
             return
         spec = {name: it for name, it in (self.copy["spec"] | fields).items() if it is not None}
@@ -223,25 +223,25 @@ class Cluster:
         self.server.edit(self.kind, self.name, spec=spec, metadata=meta)
 
     def annotate(self, name: str, value: str) -> None:
-        """Somebody writes an annotation of the copy."""
+        """Write an annotation of the copy."""
         if self.copy is not None:
             notes = self.copy["metadata"]["annotations"] | {name: value}
             self.server.edit(self.kind, self.name, metadata={"annotations": notes})
 
     def request(self, number: int) -> None:
-        """Somebody asks for another run."""
+        """Request another run."""
         self.annotate(REQUESTED_AT, str(number))
 
     def force_orphan(self, *, on: bool) -> None:
-        """Somebody insists that the copy goes, or does not any more."""
+        """Set or withdraw the annotation that forces the copy to go."""
         self.annotate(FORCE_ORPHAN, "true" if on else "false")
 
     def delete(self) -> None:
-        """Somebody deletes the copy."""
+        """Delete the copy."""
         self.server.remove(self.kind, self.name)
 
     def put_store(self, which: str) -> None:
-        """Somebody applies a StreamStore: `source` or `target`."""
+        """Apply a StreamStore: `source` or `target`."""
         known = {"source": self.sources[0], "target": _TARGET}[which]
         if self.server.body(STREAM_STORE, known["name"]) is None:
             meta = {"name": known["name"], "namespace": "default", "generation": 1}
@@ -249,29 +249,29 @@ class Cluster:
             self.server.put(STREAM_STORE, body)
 
     def take_store(self, which: str, *, wholly: bool) -> None:
-        """Somebody deletes a StreamStore; it goes where nothing holds it, or wholly."""
+        """Delete a StreamStore. It goes if nothing holds it, or wholly."""
         name = {"source": self.sources[0], "target": _TARGET}[which]["name"]
         self.server.remove(STREAM_STORE, name)
         if wholly:
             self.server.destroy(STREAM_STORE, name)
 
     def is_leaving(self, which: str) -> bool:
-        """Whether somebody has deleted a StreamStore that is there still."""
+        """Tell whether a deleted StreamStore still exists."""
         name = {"source": self.sources[0], "target": _TARGET}[which]["name"]
         found = self.server.body(STREAM_STORE, name)
         return found is not None and "deletionTimestamp" in found["metadata"]
 
     def lose_status(self) -> None:
-        """Somebody restores the copy from a backup, without its status."""
+        """Restore the copy from a backup, without its status."""
         if self.copy is not None:
             self.server.edit(self.kind, self.name, status={})
 
     def drop_plan(self) -> None:
-        """Somebody deletes the plan's ConfigMap."""
+        """Delete the plan's ConfigMap."""
         self.server.remove(CONFIG_MAP, plan_name(self.name, copies.UID))
 
     def forge_plan(self, sort: int) -> None:
-        """Somebody makes a ConfigMap of his own in the plan's place."""
+        """Put a forged ConfigMap in the plan's place."""
         name = plan_name(self.name, copies.UID)
         found = self.server.body(CONFIG_MAP, name)
         if found is None:
@@ -279,7 +279,7 @@ class Cluster:
         meta = {"name": name, "labels": child_labels(copies.UID, "plan")}
         if sort % _FIRST:
             forged = {"data": {PLAN_FILE: "no plan"}, "metadata": meta}
-        else:  # a plan, with everything but the right content
+        else:  # a plan, in which only the content is wrong
             plan = planned(7).model_copy(update={"target": StoreAddress(uri="tcp://evil:1")})
             owners = found["metadata"].get("ownerReferences", [])
             forged = {
@@ -290,7 +290,7 @@ class Cluster:
         self.server.put(CONFIG_MAP, {"immutable": True, **forged})
 
     def forge_run(self, driver: Driver) -> None:
-        """Somebody makes a ConfigMap of his own in the place of what a driver is to run from."""
+        """Put a forged ConfigMap in the place of the one that a driver has to run from."""
         job = job_name(copies.UID, driver.attempt)
         found = self.server.body(CONFIG_MAP, run_name(job))
         if found is not None:
@@ -299,18 +299,18 @@ class Cluster:
             self.server.put(CONFIG_MAP, forged | {"metadata": dict(found["metadata"])})
 
     def job_names(self, *, ended: bool) -> list[str]:
-        """The Jobs that have ended, or those that have not."""
+        """Return the names of the Jobs that have ended, or of those that have not."""
         found = [job for job in self.server.all(JOB) if _has_ended(job) == ended]
         return sorted(job["metadata"]["name"] for job in found)
 
     def remove_job(self, name: str) -> None:
-        """Somebody deletes a Job; its pods are told to stop."""
+        """Delete a Job. Its pods are told to stop."""
         self.server.remove(JOB, name)
 
-    # -- what Kubernetes does
+    # -- actions of Kubernetes
 
     def _controllers(self) -> None:
-        """The garbage collector and the Job controller do what there is to do."""
+        """Run the garbage collector and the Job controller until nothing is left to do."""
         if self._at_work:
             return
         self._at_work = True
@@ -323,12 +323,12 @@ class Cluster:
         self.drivers = [driver for driver in self.drivers if driver.pod in there]
 
     def lag(self, *, on: bool) -> None:
-        """The Job controller stands still, or goes on."""
+        """Stop the Job controller, or let it go on."""
         self.lagging = on
         self._controllers()
 
     def _run_jobs(self) -> bool:
-        """Make a pod for each new Job, and tell of those whose pod has ended; whether any was."""
+        """Make a pod for a new Job, or end a Job whose pod has ended. Return False if none is."""
         for job in self.server.all(JOB):
             meta = job["metadata"]
             if _has_ended(job) or "deletionTimestamp" in meta or not is_child(job, copies.UID):
@@ -364,25 +364,25 @@ class Cluster:
         self.server.edit(JOB, meta["name"], status={"startTime": self.now.isoformat()})
 
     def is_stopping(self, driver: Driver) -> bool:
-        """Whether a driver was told to end."""
+        """Tell whether a driver was told to end."""
         pod = self.server.body(POD, driver.pod)
         return pod is None or "deletionTimestamp" in pod["metadata"]
 
     def cannot_start(self, driver: Driver, error: SluiceError) -> None:
-        """A pod's image cannot be had."""
+        """Let the image of a pod be unavailable."""
         waiting = {"reason": "ErrImagePull", "message": error.message}
         said = {"name": "driver", "image": "i", "state": {"waiting": waiting}}
         status = {"phase": "Pending", "containerStatuses": [said]}
         self.server.edit(POD, driver.pod, status=status)
 
     def can_start(self) -> None:
-        """All images can be had."""
+        """Make all images available."""
         for driver in self.drivers:
             if not driver.running:
                 self.server.edit(POD, driver.pod, status={"phase": "Pending"})
 
     def start(self, driver: Driver) -> None:
-        """The pod's containers start, if there is what they run from."""
+        """Start the pod's containers, if the ConfigMap they run from exists."""
         job = self.server.body(JOB, job_name(copies.UID, driver.attempt))
         if job is None or self.is_stopping(driver):
             return
@@ -393,7 +393,7 @@ class Cluster:
         self.server.edit(POD, driver.pod, status={"phase": "Running"})
 
     def end(self, driver: Driver, error: SluiceError | None) -> None:
-        """A pod's containers end; a pod that was told to is gone then."""
+        """End a pod's containers. A pod that was told to end is gone then."""
         if self.is_stopping(driver):
             self.server.destroy(POD, driver.pod)
             return
@@ -409,18 +409,18 @@ class Cluster:
         self.server.edit(POD, driver.pod, status=status)
 
     def lose_node(self, driver: Driver) -> None:
-        """A pod is gone without a word."""
+        """Remove a pod without a report."""
         self.server.destroy(POD, driver.pod)
 
-    # -- what drivers do
+    # -- actions of drivers
 
     def work(self, driver: Driver) -> None:
-        """A driver goes on by one step: begin, stage, publish, end well."""
+        """Take a driver's next step: begin, stage, publish, end well."""
         store = self.store
         if not driver.running:
             self.start(driver)
         elif driver.epoch is None and self.is_stopping(driver):
-            self.end(driver, None)  # who is told to stop begins nothing
+            self.end(driver, None)  # a driver that is told to stop begins nothing
         elif not (store.source and store.target):
             return
         elif driver.mounted is None:
@@ -429,7 +429,7 @@ class Cluster:
             self.advance(driver, driver.mounted)
 
     def advance(self, driver: Driver, mounted: Plan) -> None:
-        """A driver that can go on does so."""
+        """Take the next step of a driver that can go on."""
         store = self.store
         if store.foreign:
             self.fail(driver, TargetExists("out/orders exists"))
@@ -448,7 +448,7 @@ class Cluster:
             store.whole = store.recorded
 
     def fail(self, driver: Driver, error: SluiceError | None) -> None:
-        """A driver ends badly; what the data or the spec are to blame for it drops itself.
+        """End a driver badly. It drops its staging itself if the data or the spec are to blame.
 
         Without an error it ends as if it were done.
         """
@@ -458,21 +458,21 @@ class Cluster:
             self.store.abandon()
         self.end(driver, error)
 
-    # -- what the engine answers the operator
+    # -- answers of the engine to the operator
 
     def ask(self, known: Any, *, again: bool) -> Answer:
-        """As `engine.copy.query.ask` and its like."""
+        """See `engine.copy.query.ask` and its like."""
         answer: Answer = self.store.ask(known, again=again)
         return answer
 
     def progress(self, known: Plan) -> tuple[Progress, Plan | None]:
-        """How far a plan is."""
+        """Return the progress of a plan."""
         if not self.store.target:
             raise StoreUnavailable("no connection")
         return self.store.progress(known), None
 
     def abandon(self) -> None:
-        """As `engine.copy.query.abandon` and its like."""
+        """See `engine.copy.query.abandon` and its like."""
         if self.alone and self.deleted:
             assert self.drivers == [], "nothing is dropped under a driver's feet"
         self.store.abandon()
@@ -488,7 +488,7 @@ def _settings(runtime: int, *, there: bool) -> OperatorSettings:
 
 
 def _given(job: Object, config_map: Object) -> Plan | None:
-    """The plan that a driver finds; None where that is not what its Job names."""
+    """Return the plan that a driver finds; None if it is not the plan that its Job names."""
     packed = (config_map.get("binaryData") or {}).get(SCOPE_PLAN_FILE)
     data = packed or (config_map.get("data") or {}).get(PLAN_FILE, "")
     plan = _plan_of(data, packed=packed is not None)
@@ -509,5 +509,5 @@ def _is_over(pod: Object) -> bool:
 
 
 def wait(cluster: Cluster, seconds: float) -> None:
-    """Time passes."""
+    """Let time pass."""
     cluster.now += timedelta(seconds=seconds)

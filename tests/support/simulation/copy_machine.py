@@ -1,4 +1,4 @@
-"""A copy and its adversary: crashes, stale looks, two operators, and what people do."""
+"""A copy and its adversary: crashes, stale looks, two operators, and people's actions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     """One copy, its cluster, and one operator or two.
 
     Attributes:
-        wishes: how often people ask for another run, beside what else happens.
+        wishes: weight of requests for another run, among all events.
     """
 
     wishes = 1
@@ -84,11 +84,11 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
 
     @property
     def things(self) -> tuple[str, ...]:
-        """What can happen outside."""
+        """The things that can happen outside."""
         return OUTSIDE
 
     def mend(self) -> None:
-        """Whatever somebody has spoilt is put right."""
+        """Repair all damage."""
         cluster = self.cluster
         cluster.store.source = cluster.store.target = True
         cluster.store.foreign = False
@@ -101,7 +101,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
 
     @initialize(two=st.booleans(), changes=st.lists(st.sampled_from(CHANGES), max_size=2))
     def begin(self, *, two: bool, changes: list[dict[str, Any]]) -> None:
-        """Somebody applies a copy; there is an operator, or a second that knows of no other."""
+        """Apply a copy. With `two`, a second operator knows nothing of the first."""
         if two:
             self.operators.append(Operator(self.cluster))
             self.cluster.alone = False
@@ -117,7 +117,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
         lost=st.sampled_from(LOST),
     )
     def hold(self, which: int, steps: int, lost: str, *, ready: bool) -> None:
-        """An operator looks, does some of what it decided and is held up; something may be lost."""
+        """Let an operator look, act in part and be held up. A call or the operator may be lost."""
         operator = self.operators[which % len(self.operators)]
         if not operator.busy:
             operator.look(ready=ready)
@@ -129,11 +129,11 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1))
     def finish(self, which: int) -> None:
-        """An operator does all that it has begun, or looks and does it."""
+        """Finish an operator's work, or let it look and finish that."""
         self.carry_out(self.operators[which % len(self.operators)])
 
     def carry_out(self, operator: Operator) -> None:
-        """What an operator does when nothing gets in its way."""
+        """Carry out an operator's work without interference."""
         if not operator.busy:
             operator.look()
         while operator.busy:
@@ -142,18 +142,18 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), anew=st.booleans())
     def restart(self, which: int, *, anew: bool) -> None:
-        """An operator ends where it is and is started anew, or its watch catches up."""
+        """End an operator where it is and start a new one, or let its watch catch up."""
         operator = self.operators[which % len(self.operators)]
         operator.crash() if anew else operator.sync()
 
     @rule(which=st.integers(0, 1), most=st.integers(0, 4))
     def hear(self, which: int, most: int) -> None:
-        """An operator's watches tell it the next few news, which may be old by now."""
+        """Give an operator's watches the next few news, which may be stale."""
         self.operators[which % len(self.operators)].sync(most)
 
     @rule(rounds=st.integers(1, 3), steps=st.integers(0, 2))
     def go_on(self, rounds: int, steps: int) -> None:
-        """Everything goes its way for a while."""
+        """Let everything go its way for a while."""
         for _ in range(rounds):
             operator = self.operators[0]
             operator.sync()
@@ -165,24 +165,24 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     # -- drivers and pods
 
     def driver(self, which: int) -> Driver | None:
-        """One of the drivers there are."""
+        """Return one of the present drivers."""
         drivers = self.cluster.drivers
         return drivers[which % len(drivers)] if drivers else None
 
     def advance(self, driver: Driver | None, steps: int) -> None:
-        """A driver goes on by some steps, if it lives so long."""
+        """Take some steps of a driver, if it lives so long."""
         for _ in range(steps):
             if driver is not None and driver in self.cluster.drivers:
                 self.cluster.work(driver)
 
     @rule(which=st.integers(0, 3), steps=st.integers(1, 8))
     def work(self, which: int, steps: int) -> None:
-        """A driver goes on."""
+        """Take some steps of a driver."""
         self.advance(self.driver(which), steps)
 
     @rule(which=st.integers(0, 3), error=st.sampled_from(FAILURES))
     def fail(self, which: int, error: SluiceError | None) -> None:
-        """A driver fails, or its pod cannot start; or it says that it is done, and it is not so."""
+        """Let a driver fail, or its pod not start. Without an error it reports a false success."""
         driver = self.driver(which)
         if driver is None or self.cluster.is_stopping(driver):
             return
@@ -195,7 +195,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 3), what=st.sampled_from(LOSSES))
     def lose(self, which: int, what: str) -> None:
-        """A pod that was told to stop is gone, or somebody deletes a Job or spoils the plan."""
+        """Lose a pod that was told to stop, delete a Job, or spoil the plan."""
         cluster, driver = self.cluster, self.driver(which)
         match what:
             case "plan":
@@ -217,12 +217,12 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from(SECONDS))
     def wait(self, seconds: int) -> None:
-        """Time passes."""
+        """Let time pass."""
         wait(self.cluster, seconds)
 
     @rule(what=st.sampled_from(OUTSIDE), on=st.booleans())
     def outside(self, what: str, *, on: bool) -> None:
-        """A store can be reached or not, an object is there or not, the source grows."""
+        """Change whether a store or an object is there, or let the source grow."""
         cluster, store = self.cluster, self.cluster.store
         match what:
             case "source" | "target":
@@ -237,19 +237,19 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
                 self.roll_out(there=on)
             case "lag":
                 cluster.lag(on=on)
-            case "foreign":  # somebody makes a stream in the target's place, or takes it away
+            case "foreign":  # another client makes a stream in the target's place, or removes it
                 store.foreign = on and store.whole is None and not store.holds_something
             case "length":
                 store.length += 500
             case "runtime":
                 cluster.runtime += 1
                 self.roll_out(there=cluster.profile_there)
-            case "whole":  # somebody deletes the target
+            case "whole":  # another client deletes the target
                 self.taken = self.taken or store.whole is not None
                 store.whole = None
 
     def roll_out(self, *, there: bool) -> None:
-        """The administrator changes the settings, so every operator is started anew."""
+        """Change the administrator's settings, so that every operator starts anew."""
         self.cluster.profile_there = there
         for operator in self.operators:
             operator.crash()
@@ -257,25 +257,25 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     # -- people
 
     def change(self, **fields: Any) -> None:
-        """Somebody changes the spec."""
+        """Change the spec."""
         self.cluster.change(**fields)
         self.final, self.succeeded = None, False
 
     @rule(change=st.sampled_from(CHANGES))
     def people(self, change: dict[str, Any]) -> None:
-        """Somebody suspends the copy or lets it go on, or sets bounds or takes them away."""
+        """Suspend or resume the copy, or set or remove bounds."""
         self.change(**change)
 
     @rule()
     def request(self) -> None:
-        """Somebody asks for another run."""
+        """Request another run."""
         self.number += 1
         self.final, self.succeeded = None, False
         self.cluster.request(self.number)
 
     @rule(really=st.booleans())
     def lose_status(self, *, really: bool) -> None:
-        """Somebody restores the copy from a backup, without its status."""
+        """Restore the copy from a backup, without its status."""
         if really:
             self.cluster.lose_status()
             self.attempts, self.final, self.succeeded = 0, None, False
@@ -283,19 +283,19 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     @precondition(lambda self: self.cluster.copy is not None)
     @rule(orphan=st.sampled_from([False, False, True]))
     def delete(self, *, orphan: bool) -> None:
-        """Somebody deletes the copy, and may insist."""
+        """Delete the copy, perhaps with the annotation that forces it to go."""
         self.cluster.force_orphan(on=orphan)
         self.cluster.delete()
 
-    # -- what holds, at any time and in the end
+    # -- claims, at any time and in the end
 
     @invariant()
     def all_promises_hold(self) -> None:
-        """Whatever happened."""
+        """Check the promises after every step."""
         self.the_world_is_in_order()
 
     def teardown(self) -> None:
-        """When nothing fails any more, the copy is done, or gone if it was deleted."""
+        """Check that the copy is done, or gone if it was deleted, once nothing fails any more."""
         cluster, operator = self.cluster, self.operators[0]
         for busy in self.operators:
             while busy.busy:
@@ -307,7 +307,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
             if self.is_over():
                 break
             if self.status.condition(ConditionType.STALLED):
-                self.request()  # somebody looks at it
+                self.request()  # a person looks at it
             cluster.can_start()
             for driver in list(cluster.drivers):
                 self.advance(driver, 3)
@@ -319,7 +319,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
 
 
 def walk(machine: CopyMachine, seed: int, moves: int = 60) -> CopyMachine:
-    """The machine after so many moves at random, which cost less than what hypothesis chooses."""
+    """Make random moves, which cost less than those that hypothesis chooses. Return the machine."""
     random = Random(seed)  # noqa: S311 - a walk, no secret
     which, flag = partial(random.randrange, 4), partial(random.choice, (True, False))
     steps, calls = partial(random.randrange, 8), partial(random.randrange, 20)
@@ -345,7 +345,7 @@ def walk(machine: CopyMachine, seed: int, moves: int = 60) -> CopyMachine:
     end = random.randrange(moves)
     for number, name in enumerate(random.choices(list(choices), weights, k=moves)):
         if name == "delete" and number < end:
-            continue  # a copy that is gone has nothing to tell
+            continue  # nothing is left to check of a copy that is gone
         choices[name][1]()
         machine.the_world_is_in_order()
     return machine

@@ -45,11 +45,11 @@ class Operator:
     """One operator, which works on the copy one call at a time.
 
     Args:
-        cluster: where.
+        cluster: the cluster.
 
     Attributes:
-        again: seconds until it looks again.
-        hopeful: whether it takes the stores for ready, as an answer of a minute ago may say.
+        again: seconds until its next look.
+        hopeful: whether it takes the stores for ready, as a minute-old answer may say.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -61,7 +61,7 @@ class Operator:
         self._begin()
 
     def _begin(self) -> None:
-        """It starts: it knows nothing, and its watches have told nothing."""
+        """Start the operator without any knowledge or news."""
         cluster, settings = self.cluster, self.cluster.settings
         self._calls = Calls()
         api = SteppedApi(cluster.server, self._calls).api
@@ -84,18 +84,18 @@ class Operator:
 
     @property
     def busy(self) -> bool:
-        """Whether it has something to carry out."""
+        """Tell whether there is work to carry out."""
         return self._work is not None
 
     def crash(self) -> None:
-        """It ends; another begins in its place, with the settings of now."""
+        """End the operator. Another one takes its place, with the present settings."""
         if self._work is not None:
             self._work.close()
         self._work, self.again = None, 0.0
         self._begin()
 
     def sync(self, most: int | None = None) -> None:
-        """Its watches show what there is, or the next few news of it; at first, all there is."""
+        """Give the watches all objects at first, later the next `most` news, or all."""
         server = self.cluster.server
         if self._heard is None:
             news = [Change(kind, body, gone=False) for (kind, *_), body in server.objects.items()]
@@ -108,10 +108,10 @@ class Operator:
                 self._mirror.see(_WATCHED[change.kind], change.body, gone=change.gone)
 
     def look(self, *, ready: bool = False) -> None:
-        """Begin to look at the copy, and go on to the first call.
+        """Begin a look at the copy, and go on to the first call.
 
         Args:
-            ready: take the stores for ready, as an answer of a minute ago may say.
+            ready: whether it takes the stores for ready, as a minute-old answer may say.
         """
         self.again, self.hopeful = None, ready
         key = Key(self.cluster.kind.name, "default", self.cluster.name)
@@ -122,7 +122,7 @@ class Operator:
         """Make the next call.
 
         Args:
-            lost: what becomes of it; see Calls.
+            lost: the call's fate; see Calls.
         """
         assert self._work is not None
         if self._work.step(lost):
@@ -131,14 +131,14 @@ class Operator:
         self._work = None
 
     async def _place(self, namespace: str, address: StoreAddress) -> Place:
-        """As Connections.place."""
+        """See Connections.place."""
         known = {TO.uri, *(_uri(one) for one in self.cluster.sources)}
         assert namespace == "default"
         assert address.uri in known, "it connects to a stranger"
         return self.cluster.place
 
     async def _probe(self, body: Object, **_: object) -> Probed:
-        """As Probes.look."""
+        """See Probes.look."""
         store = self.cluster.store
         up = store.target if body["metadata"]["name"] == "local" else store.source
         there = StoreHealth(latency=0.0, protocol=1)
@@ -146,12 +146,12 @@ class Operator:
         return Probed(answer, datetime.now(UTC), 0.0, body["metadata"]["uid"], 1)
 
     async def _say(self, _: Object, saying: Saying, **__: object) -> None:
-        """As Recorder.say."""
+        """See Recorder.say."""
         self.cluster.orphaned |= saying.reason == "Orphaned"
 
 
 def _nothing(*_: object) -> None:
-    """As Recorder.mention."""
+    """See Recorder.mention."""
 
 
 def _uri(source: Object) -> str:

@@ -1,4 +1,4 @@
-"""What holds of one copy at any time, whatever crashes, is lost or is done to it."""
+"""The promises about one copy, which hold after every crash, loss and action."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class CopyPromises:
-    """One copy with its cluster and operators, and what must hold of them."""
+    """One copy with its cluster and operators, and the promises about them."""
 
     make: Callable[[], Cluster] = Cluster
-    """What makes the cluster."""
+    """The factory of the cluster."""
 
     def __init__(self) -> None:
         self.cluster = type(self).make()
@@ -30,16 +30,16 @@ class CopyPromises:
 
     @property
     def alone(self) -> bool:
-        """Whether there is one operator, as it should be."""
+        """Tell whether there is one operator, as it should be."""
         return len(self.operators) == 1
 
     @property
     def status(self) -> Any:
-        """The copy's status as it stands."""
+        """The copy's present status."""
         return self.cluster.status
 
     def the_world_is_in_order(self) -> None:
-        """Whatever happened, these hold."""
+        """Check all promises, after any event."""
         self.conditions_do_not_contradict()
         self.success_is_true()
         self.status_is_bounded()
@@ -51,7 +51,7 @@ class CopyPromises:
         self.nothing_is_left_behind()
 
     def conditions_do_not_contradict(self) -> None:
-        """Tools that follow kstatus read of the status what is meant by it."""
+        """Check that tools that follow kstatus read the status as it is meant."""
         status = self.status
         said = {found.type: found.status for found in status.conditions}
         if not said:
@@ -67,7 +67,7 @@ class CopyPromises:
         assert all(found.message for found in status.conditions)
 
     def success_is_true(self) -> None:
-        """Nobody is told that a target is whole that is not."""
+        """Check that no target is reported as whole before it is."""
         whole = self.cluster.store.whole
         if self.said_to_be_done() and not self.taken:
             assert whole is not None
@@ -77,17 +77,17 @@ class CopyPromises:
                 assert self.cluster.positions == map_of(whole)
 
     def suspended_is_true(self) -> None:
-        """A copy that is said to be suspended has no pod."""
+        """Check that a copy that is reported as suspended has no pod."""
         if self.status.condition(ConditionType.SUSPENDED):
             assert not self.cluster.drivers
 
     def said_to_be_done(self) -> bool:
-        """Whether the status says that the copy has succeeded."""
+        """Tell whether the status reports success."""
         said = self.status.condition(ConditionType.SUCCEEDED)
         return said is not None and said.status == "True"
 
     def status_is_bounded(self) -> None:
-        """Attempts only grow, and few of them are remembered, in their order."""
+        """Check that attempts only grow, and that the status keeps few of them, in order."""
         status = self.status
         numbers = [entry.attempt for entry in status.history]
         assert len(numbers) <= 10
@@ -96,7 +96,7 @@ class CopyPromises:
         self.attempts = status.attempts
 
     def what_is_final_stays_final(self) -> None:
-        """Neither a success nor a final failure is taken back before somebody does something."""
+        """Check that success and final failure stay until a user acts."""
         copy, status = self.cluster, self.status
         if self.final is not None:
             assert status.attempts == self.final
@@ -114,13 +114,13 @@ class CopyPromises:
             self.final = status.attempts
 
     def one_driver_at_most(self) -> None:
-        """Of all drivers but those that were told to stop, there is one."""
+        """Check that at most one driver was not told to stop."""
         cluster = self.cluster
         assert len([one for one in cluster.drivers if not cluster.is_stopping(one)]) <= 1
         assert len(cluster.jobs) <= 1
 
     def the_finalizer_stands(self) -> None:
-        """A copy that has something in the store, or may soon, is not let go."""
+        """Check that the finalizer holds a copy that has, or may soon have, data in the store."""
         cluster = self.cluster
         if cluster.copy is None or cluster.finalizer:
             return
@@ -128,13 +128,13 @@ class CopyPromises:
         assert not any(one.running and not cluster.is_stopping(one) for one in cluster.drivers)
 
     def nothing_is_left_behind(self) -> None:
-        """When the copy is gone, so is all that was staged."""
+        """Check that all staged data are gone once the copy is gone."""
         cluster = self.cluster
         if cluster.copy is None and not cluster.orphaned and self.alone:
             assert not cluster.store.holds_something
 
     def is_over(self) -> bool:
-        """Whether the copy is done and tidied up, or gone."""
+        """Tell whether the copy is done and cleaned up, or gone."""
         cluster = self.cluster
         if cluster.deleted:
             return cluster.copy is None

@@ -1,4 +1,4 @@
-"""A store in memory that holds what there is of one copy, for simulations."""
+"""A store in memory that holds the data of one copy, for simulations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TO: Final = StoreAddress(uri="tcp://to:9090")
 
 
 def map_of(plan: Plan) -> PositionMap:
-    """The map of a target that was published by this plan."""
+    """Return the map of positions of a target that was published by this plan."""
     (segment,) = plan.streams[0].segments
     mapped = MappedSegment(
         segment=segment.id, start=0, end=segment.end, target_segment=segment.id, shift=0
@@ -32,22 +32,22 @@ def map_of(plan: Plan) -> PositionMap:
 
 
 def located(plan: Plan) -> Plan:
-    """A plan between the stores of the cluster."""
+    """Return the plan between the stores of the cluster."""
     return plan.model_copy(update={"sources": (FROM,), "target": TO})
 
 
 @dataclass
 class Store:
-    """What the target store holds of the copy, and whether stores can be reached.
+    """The copy's data in the target store, and whether stores can be reached.
 
     Attributes:
-        source, target: whether each answers.
+        source, target: whether each store answers.
         length: bytes of the source; it may grow.
-        recorded: the plan that a driver wrote down in the store.
-        staged: bytes that are staged.
-        whole: the plan that the target was published by.
-        foreign: whether somebody else's stream is in the target's place.
-        epoch: counts how often staging was dropped.
+        recorded: the plan that a driver recorded in the store.
+        staged: number of staged bytes.
+        whole: the plan by which the target was published.
+        foreign: whether another client's stream is in the target's place.
+        epoch: number of times that staging was dropped.
     """
 
     source: bool = True
@@ -61,11 +61,11 @@ class Store:
 
     @property
     def holds_something(self) -> bool:
-        """Whether anything of the copy is there that is not whole."""
+        """Tell whether the store holds data of the copy that are not published."""
         return self.recorded is not None or self.staged > 0
 
     def ask(self, known: StreamPlan | None, *, again: bool) -> Answer:
-        """As `sluice.engine.copy.query.ask`."""
+        """See `sluice.engine.copy.query.ask`."""
         del again  # a stream is whole or is not
         if not (self.source and self.target):
             raise StoreUnavailable("no connection")
@@ -86,7 +86,7 @@ class Store:
         return Planned(plan=planned(self.length))
 
     def progress(self, known: Plan) -> Progress:
-        """As `sluice.engine.copy.progress.Watch`."""
+        """See `sluice.engine.copy.progress.Watch`."""
         return Progress(
             bytes=known.bytes if self.whole else self.staged,
             total=known.bytes,
@@ -94,7 +94,7 @@ class Store:
         )
 
     def abandon(self) -> None:
-        """As `sluice.engine.copy.query.abandon`."""
+        """See `sluice.engine.copy.query.abandon`."""
         if not self.target:
             raise StoreUnavailable("no connection")
         self.recorded, self.staged = None, 0
@@ -103,5 +103,5 @@ class Store:
 
 @lru_cache
 def planned(length: int) -> Plan:
-    """The plan of a source of this length."""
+    """Return the plan of a source of this length."""
     return located(whole_plan(stream_plan(segment_plan(length))))

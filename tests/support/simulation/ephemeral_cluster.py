@@ -1,8 +1,8 @@
-"""A cluster and a store in memory, in which operators look after EphemeralStreams step by step.
+"""A cluster and a store in memory, in which operators handle EphemeralStreams step by step.
 
-EphemeralStreams `a` and `b` that may claim the same, owners that come and go, Kubernetes' garbage
-collector, and streams with tags and creation times. What a claim does in a store is taken from the
-contract of `sluice.core.claims.claim`; `engine.claims.claims` has its own tests.
+It has EphemeralStreams `a` and `b` that may claim the same streams, owners that come and go,
+Kubernetes' garbage collector, and streams with tags and creation times. A claim acts in the store
+by the contract of `sluice.core.claims.claim`; `engine.claims.claims` has its own tests.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ HELPER = "app-helper"
 
 @dataclass
 class Stream:
-    """A stream: who has it, when it was made, by a counter that is its time, and by whom.
+    """A stream: its creation time by a counter, its holder, and its state.
 
-    One that was retained when it was sealed keeps its tags: a store changes nothing of it.
+    A stream that was sealed when it was retained keeps its tags, since a store cannot change it.
     """
 
     created: int
@@ -49,7 +49,7 @@ class Stream:
 
 @dataclass
 class Owner:
-    """A workload; `deleting` says how it is deleted while it is there still."""
+    """A workload. `deleting` is the way of its deletion while it still exists."""
 
     uid: str
     finished: bool = False
@@ -57,14 +57,14 @@ class Owner:
 
 
 class Cluster:
-    """The API server, the owners, the store, and what was said of what was left behind.
+    """The API server, the owners, the store, and the reports on remains.
 
     Attributes:
         server: the API server.
-        owners: by name.
-        streams: by name.
-        markers: of claims to prefixes, by the uid of the resource.
-        orphaned: uids of resources that were said to leave something behind.
+        owners: the owners by name.
+        streams: the streams by name.
+        markers: markers of claims to prefixes, by the uid of the resource.
+        orphaned: uids of resources that were reported to leave remains behind.
         up: whether the store answers.
         half: whether the next change of the store is cut off in the middle.
     """
@@ -89,7 +89,7 @@ class Cluster:
 
     @property
     def clock(self) -> float:
-        """Seconds since the simulation began."""
+        """The seconds since the simulation began."""
         return (CLOCK.now - NOW).total_seconds()
 
     @clock.setter
@@ -97,19 +97,19 @@ class Cluster:
         CLOCK.now = NOW + timedelta(seconds=seconds)
 
     def tick(self) -> int:
-        """The store's time, which is never the same twice."""
+        """Return the store's time, which is never the same twice."""
         self._number += 1
         return self._number
 
     def unique(self, what: str) -> str:
-        """A uid."""
+        """Return a new uid."""
         return f"{what}-{self.tick()}"
 
     # -- the API server
 
     @property
     def there(self) -> bool:
-        """Whether there is a StreamStore."""
+        """Tell whether there is a StreamStore."""
         return self.server.body(STREAM_STORE, "local") is not None
 
     @there.setter
@@ -122,16 +122,16 @@ class Cluster:
 
     @property
     def seen(self) -> dict[str, EphemeralSeen]:
-        """The EphemeralStreams there are, by name."""
+        """The present EphemeralStreams, by name."""
         return {one["metadata"]["name"]: self._read(one) for one in self._all()}
 
     @property
     def deleted(self) -> set[str]:
-        """The names of those that are being deleted."""
+        """The names of the EphemeralStreams that are being deleted."""
         return {name for name, one in self.seen.items() if one.deleted is not None}
 
     def create(self, name: str, spec: EphemeralStreamSpec) -> None:
-        """Somebody applies a resource."""
+        """Apply a resource."""
         if self.server.body(EPHEMERAL_STREAM, name) is None:
             uid = self.unique(name)
             self._born[uid] = (name, self.tick())
@@ -147,11 +147,11 @@ class Cluster:
             self.server.put(EPHEMERAL_STREAM, body)
 
     def delete(self, name: str) -> None:
-        """Somebody, or the garbage collector, deletes a resource."""
+        """Delete a resource, as a user or the garbage collector does."""
         self.server.remove(EPHEMERAL_STREAM, name)
 
     def suspend(self, name: str, *, on: bool) -> None:
-        """Somebody suspends a resource, or lets it go on."""
+        """Suspend a resource, or resume it."""
         body = self.server.body(EPHEMERAL_STREAM, name)
         if body is not None:
             generation = {"generation": body["metadata"]["generation"] + 1}
@@ -159,13 +159,13 @@ class Cluster:
             self.server.edit(EPHEMERAL_STREAM, name, spec=spec, metadata=generation)
 
     def force_orphan(self, name: str) -> None:
-        """Somebody does not want to wait."""
+        """Set the annotation that skips the wait."""
         if self.server.body(EPHEMERAL_STREAM, name) is not None:
             notes = {"annotations": {FORCE_ORPHAN: "true"}}
             self.server.edit(EPHEMERAL_STREAM, name, metadata=notes)
 
     def refer(self, name: str, uids: frozenset[str]) -> None:
-        """Somebody, or the garbage collector, leaves a resource these of its owners only."""
+        """Leave a resource only these owner references, as a user or garbage collector does."""
         body = self.server.body(EPHEMERAL_STREAM, name)
         if body is not None:
             owners = body["metadata"].get("ownerReferences") or ()
@@ -173,7 +173,7 @@ class Cluster:
             self.server.edit(EPHEMERAL_STREAM, name, metadata={"ownerReferences": kept})
 
     def collect(self) -> None:
-        """Kubernetes' garbage collector goes around once."""
+        """Run one round of Kubernetes' garbage collector."""
         for owner in list(self.owners):
             how = self.owners[owner].deleting
             if how == "foreground":
@@ -193,11 +193,11 @@ class Cluster:
                 self.delete(one.name)
 
     def of(self, uid: str) -> EphemeralSeen | None:
-        """The resource of a uid, with its status."""
+        """Return the resource of a uid, with its status."""
         return next((one for one in self.seen.values() if one.uid == uid), None)
 
     def needed(self, one: EphemeralSeen) -> bool:
-        """Whether an owner that was bound is there and at work, or none is wanted."""
+        """Tell whether a bound owner is there and at work, or no owner is wanted."""
         bound = {owner.uid for owner in one.status.owners}
         working = [
             owner
@@ -208,7 +208,7 @@ class Cluster:
         return not one.spec.owners or bool(working)
 
     def aged(self, one: EphemeralSeen) -> bool:
-        """Whether a resource has reached its age."""
+        """Tell whether a resource has reached its age."""
         age = (CLOCK.now - one.created).total_seconds()
         return one.spec.max_age_seconds is not None and age >= one.spec.max_age_seconds
 
@@ -216,7 +216,7 @@ class Cluster:
         return self.server.all(EPHEMERAL_STREAM)
 
     def _read(self, body: Object) -> EphemeralSeen:
-        """A resource as it is; once for each of its versions, and while it is being deleted."""
+        """Return a resource as it is, read once a version, and anew while it is being deleted."""
         meta = body["metadata"]
         known = self._known.get(meta["name"])
         if known is not None and known[0] == meta["resourceVersion"] and not known[1].deleted:
@@ -228,7 +228,7 @@ class Cluster:
         return found
 
     def _look(self) -> None:
-        """Nothing is released while it is needed."""
+        """Check that no resource is released while it is needed."""
         for body in self._all():
             uid = body["metadata"]["uid"]
             if uid not in self._released and (body.get("status") or {}).get("release"):
@@ -239,7 +239,7 @@ class Cluster:
     # -- the store, as `engine.claims.claims`
 
     def look(self, claim: Claim, _: object = None) -> Holding:
-        """What the store says about a claim."""
+        """Return the store's answer about a claim."""
         self._reach()
         mine = tuple(self._claimed(claim))
         if claim.stream is None:
@@ -267,7 +267,7 @@ class Cluster:
         )
 
     def make(self, claim: Claim, _store: object, _now: int) -> None:
-        """A stream or a marker is made."""
+        """Make a stream or a marker."""
         self._reach()
         uid = claim.claimant.uid
         if claim.stream is None:
@@ -278,7 +278,7 @@ class Cluster:
             raise StreamExists("somebody else was faster")
 
     def adopt(self, claim: Claim, _store: object, predecessor: str | None) -> None:
-        """A stream that nobody has, or no more, is taken."""
+        """Take a stream that has no holder, or none any more."""
         self._reach()
         found, uid = self.streams.get(str(claim.stream)), claim.claimant.uid
         if found is None or found.holder not in {predecessor, uid}:
@@ -288,14 +288,14 @@ class Cluster:
         found.holder, found.foreign, found.drifted = uid, False, True
 
     def configure(self, claim: Claim, _: object) -> None:
-        """A stream of ours gets the configuration that is wanted."""
+        """Give a stream of the claim the wanted configuration."""
         self._reach()
         found = self.streams.get(str(claim.stream))
         if found is not None and found.holder == claim.claimant.uid and not found.sealed:
             found.drifted = False
 
     def release(self, claim: Claim, _: object, *, delete: bool, watch: bool) -> int:
-        """Seal and delete what is ours, or take our tags away; then the marker."""
+        """Seal and delete the claim's streams, or remove its tags; then delete the marker."""
         self._reach()
         names = self._claimed(claim) if delete or claim.stream is not None else []
         for name in names:
@@ -314,7 +314,7 @@ class Cluster:
         return len(names)
 
     def ours(self, one: EphemeralSeen) -> list[str]:
-        """The streams that are a resource's."""
+        """Return the streams of a resource."""
         spec, known = one.spec, one.status.created_milliseconds
         return self._of(one.uid, spec.stream, known, existing=spec.claim == "ExistingAndNew")
 

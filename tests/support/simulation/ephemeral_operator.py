@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from support.simulation.ephemeral_cluster import Cluster
 
 MOST_HASTE = 12
-"""Looks in a row without a pause that are no endless loop yet."""
+"""Number of looks in a row without a pause from which on they count as an endless loop."""
 
 _METRICS = Metrics()
 _WATCHED = (EPHEMERAL_STREAM, STREAM_STORE)
@@ -46,10 +46,10 @@ _NO_THREADS = cast("Executor", None)
 
 
 class _Workings(EphemeralWorkings):
-    """The workings, with a look at what is decided."""
+    """The workings, with a check of each decision."""
 
     def decide(self, situation: EphemeralSituation) -> EphemeralDecision:
-        """What to do."""
+        """Decide, and check that no reference is added to an owner in deletion."""
         found = super().decide(situation)
         going = {owner.uid for owner in situation.world.owners if owner.deleting}
         for action in found.actions:
@@ -62,12 +62,12 @@ class Operator:
     """One operator, which works on one resource at a time.
 
     Args:
-        cluster: where.
+        cluster: the cluster.
 
     Attributes:
-        again: by uid, when it looks again; None where it waits for an event.
-        lost: what becomes of the next call: see Calls; `half` where a change of the store is cut
-            off in the middle.
+        again: seconds until the next look by uid; None if the operator waits for an event.
+        lost: fate of the next call: see Calls; `half` if a change of the store is cut off in the
+            middle.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -80,7 +80,7 @@ class Operator:
         self._begin()
 
     def _begin(self) -> None:
-        """It starts: it knows nothing."""
+        """Start the operator without any knowledge."""
         self._calls = Calls()
         api = SteppedApi(self.cluster.server, self._calls).api
         self._mirror = Mirror()
@@ -103,11 +103,11 @@ class Operator:
 
     @property
     def busy(self) -> bool:
-        """Whether it has something to carry out."""
+        """Tell whether there is work to carry out."""
         return self._work is not None
 
     def crash(self) -> None:
-        """It ends; another begins in its place."""
+        """End the operator. Another one takes its place."""
         if self._work is not None:
             self._work.close()
         self._work, self.lost = None, ""
@@ -115,7 +115,7 @@ class Operator:
         self._begin()
 
     def sync(self) -> None:
-        """Its watches show all there is."""
+        """Give the watches all objects."""
         self._mirror.__init__()  # type: ignore[misc]
         for kind in _WATCHED:
             for body in self.cluster.server.all(kind):
@@ -123,11 +123,11 @@ class Operator:
         self._owners = {name: self._owner(name) for name in self.cluster.owners}
 
     def begin(self, name: str, *, stale: bool = False) -> None:
-        """Begin to look at a resource, and go on to the first call.
+        """Begin a look at a resource, and go on to the first call.
 
         Args:
-            name: which.
-            stale: its watches have told nothing since they were last in sync.
+            name: the resource's name.
+            stale: whether its watches have had no news since their last sync.
         """
         self.finish()
         if not stale:
@@ -156,7 +156,7 @@ class Operator:
         while self._work is not None:
             self.step()
 
-    # -- what it looks at
+    # -- the operator's view
 
     def _owner(self, name: str) -> OwnerSeen:
         found = self.cluster.owners.get(name)
@@ -165,28 +165,28 @@ class Operator:
         return OwnerSeen(uid=found.uid, finished=found.finished, deleting=bool(found.deleting))
 
     async def _look_at_owner(self, owner: Owner, _: str) -> OwnerSeen:
-        """As Owners.look: by a watch, which may lag."""
+        """See Owners.look. The watch may lag."""
         return self._owners.get(owner.name, OwnerSeen())
 
     async def _confirm_owner(self, owner: Owner, _: str) -> OwnerSeen:
-        """As Owners.confirm."""
+        """See Owners.confirm."""
         return self._owner(owner.name)
 
     async def _store(self, *_: object) -> object:
-        """As Connections.get."""
+        """See Connections.get."""
         return self.cluster
 
     async def _probe(self, body: Object, **_: object) -> Probed:
-        """As Probes.look."""
+        """See Probes.look."""
         up = self.cluster.up
         answer = StoreHealth(latency=0.0) if up else Trouble.of(StoreUnavailable("no answer"))
         return Probed(answer, datetime.now(UTC), 0.0, body["metadata"]["uid"], 1)
 
     async def _say(self, body: Object, saying: Saying, **_: object) -> None:
-        """As Recorder.say."""
+        """See Recorder.say."""
         if saying.reason == "Orphaned":
             self.cluster.orphaned.add(body["metadata"]["uid"])
 
 
 def _nothing(*_: object) -> None:
-    """As Recorder.mention."""
+    """See Recorder.mention."""

@@ -1,7 +1,7 @@
-"""As `copy_cluster`, for a ScopeCopy: a store with many streams, and drivers of all.
+"""The parts of `copy_cluster` for a ScopeCopy: a store with many streams, and drivers of all.
 
-The engine's guarantees are taken for granted again: a driver works by the log of the scope, which
-decides for all drivers, and each stream's target is whole or not there.
+The engine's guarantees are assumed here too. A driver works by the log of the scope, which decides
+for all drivers. Each stream's target is whole or missing.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
     from support.simulation.copy_cluster import Driver
 
 SOURCES = {"a": 1200, "b": 500, "c": 0}
-"""The streams, and how many bytes they have."""
+"""The streams, and their lengths in bytes."""
 
 
 @dataclass
 class ScopeStore:
-    """What the stores hold of the scope's copy, and whether they can be reached.
+    """The data of the scope's copy in the stores, and whether these can be reached.
 
     Attributes:
-        source, target: whether each answers.
+        source, target: whether each store answers.
         there: the streams of the source's scope, with their lengths.
-        bad: those of them that cannot be copied.
+        bad: names of the streams that cannot be copied.
         log: the plan of the run that drivers work on.
-        ended: what came of its streams.
-        stopped: whether no other stream of it is begun.
-        staged: bytes that are staged, by stream.
+        ended: results of the run's streams.
+        stopped: whether the run begins no further stream.
+        staged: number of staged bytes, by stream.
         done: the targets that are whole, with their lengths.
-        epoch: counts how often all of it was dropped.
-        redone: streams that were planned in a run again though they were copied.
-        lost: streams that were in a run, and are in none of the next one's.
+        epoch: number of times that all data were dropped.
+        redone: streams that were planned in a further run although they were copied.
+        lost: streams of a run that are missing in the next one.
     """
 
     source: bool = True
@@ -72,18 +72,18 @@ class ScopeStore:
 
     @property
     def holds_something(self) -> bool:
-        """Whether anything of the copy is there that is not whole."""
+        """Tell whether the store holds data of the copy that are not published."""
         return self.log is not None or bool(self.staged)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to do in this run."""
+        """Tell whether nothing is left to do in this run."""
         assert self.log is not None
         return self.stopped or len(self.ended) == len(self.log.streams)
 
     @property
     def results(self) -> tuple[StreamResult, ...]:
-        """What the log says of each stream."""
+        """The log's result of each stream."""
         assert self.log is not None
         other = StreamState.STOPPED if self.stopped else StreamState.PLANNED
         return tuple(
@@ -95,11 +95,11 @@ class ScopeStore:
 
     @property
     def counts(self) -> Counts:
-        """How many streams are how far."""
+        """The number of streams in each state."""
         return counts_of(self.results)
 
     def ask(self, known: Plan | None, *, again: bool) -> Planned | ScopeEnded:
-        """As `sluice.engine.scope.query.ask_scope`."""
+        """See `sluice.engine.scope.query.ask_scope`."""
         if not (self.source and self.target):
             raise StoreUnavailable("no connection")
         log = self.log
@@ -141,13 +141,13 @@ class ScopeStore:
         return scope_copies.copied(name, self.done[name])
 
     def _checked(self, result: StreamResult) -> StreamResult:
-        """What the target tells of a stream that is said to be copied."""
+        """Check a copied stream's target, and return the result."""
         if result.state is StreamState.COPIED and result.stream not in self.done:
             return _failed(result.stream, TargetReplaced("not there any more"))
         return result
 
     def begin(self, plan: Plan) -> None:
-        """A driver writes its plan into the log, where it is to be."""
+        """Record a driver's plan in the log, if the log allows it."""
         before = self.log
         if before is not None and not (self.is_over and run_of(plan) > run_of(before)):
             return
@@ -160,7 +160,7 @@ class ScopeStore:
         self.log, self.ended, self.stopped = plan, {}, False
 
     def work(self, *, stop: bool) -> None:
-        """The next step of the first stream that has not ended."""
+        """Take the next step of the first stream that has not ended."""
         assert self.log is not None
         plan = next(one for one in self.log.streams if one.target.stream not in self.ended)
         name = plan.target.stream
@@ -177,7 +177,7 @@ class ScopeStore:
             self.done[name] = plan.bytes
 
     def progress(self, known: Plan) -> Progress:
-        """As `sluice.engine.scope.progress.ScopeWatch`."""
+        """See `sluice.engine.scope.progress.ScopeWatch`."""
         return Progress(
             bytes=min(known.bytes, sum(self.staged.values())),
             total=known.bytes,
@@ -186,7 +186,7 @@ class ScopeStore:
         )
 
     def abandon(self) -> None:
-        """As `sluice.engine.scope.query.abandon_scope`."""
+        """See `sluice.engine.scope.query.abandon_scope`."""
         if not self.target:
             raise StoreUnavailable("no connection")
         self.log, self.ended, self.stopped = None, {}, False
@@ -207,12 +207,12 @@ class ScopeCluster(Cluster):
 
     @property
     def results(self) -> tuple[StreamResult, ...] | None:
-        """What is published of each stream."""
+        """The published result of each stream."""
         child = Child(kind=self.kind, namespace="default", name=self.name, uid=copies.UID)
         return at_once(results.published(self.server.api, child))
 
     def advance(self, driver: Driver, mounted: Plan) -> None:
-        """A driver that can go on does so: it begins, stages, publishes, writes down, ends."""
+        """Take the next step of a driver that can go on: begin, stage, publish, record, end."""
         store = self.store
         if driver.epoch is None:
             driver.epoch = store.epoch
@@ -226,12 +226,12 @@ class ScopeCluster(Cluster):
             store.work(stop=policy == "Stop")
 
     def fail(self, driver: Driver, error: SluiceError | None) -> None:
-        """A driver ends badly, or as if it were done."""
+        """End a driver badly, or as if it were done."""
         self.end(driver, error)
 
 
 def run_of(plan: Plan) -> int:
-    """Which run a plan is of."""
+    """Return the number of a plan's run."""
     assert plan.scope is not None
     return plan.scope.run
 

@@ -31,18 +31,18 @@ class ScopeMachine(CopyMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster.store.bad.add("b")  # until somebody mends it
+        self.cluster.store.bad.add("b")  # until a rule mends it
         self.epoch: int | None = None
         self.wish: int | None = None
 
     @property
     def things(self) -> tuple[str, ...]:
-        """What can happen outside."""
+        """The things that can happen outside."""
         return OUTSIDE
 
     @rule(what=st.sampled_from(OUTSIDE), on=st.booleans())
     def outside(self, what: str, *, on: bool) -> None:
-        """A store can be reached or not; a stream is deleted, mended, or cannot be copied."""
+        """Change whether a store can be reached, or delete, mend or spoil a stream."""
         store = self.cluster.store
         what, _, name = what.partition(" ")
         match what:
@@ -54,7 +54,7 @@ class ScopeMachine(CopyMachine):
                     del store.there[name]
             case "bad":
                 store.bad = store.bad - {name} if on else store.bad | {name}
-            case "done":  # somebody deletes the target
+            case "done":  # another client deletes the target
                 self.taken = self.taken or name in store.done
                 store.done.pop(name, None)
             case "stop":
@@ -64,7 +64,7 @@ class ScopeMachine(CopyMachine):
 
     @rule()
     def request(self) -> None:
-        """Somebody asks for another run; if nothing comes of that, it is noticed."""
+        """Request another run, and note the present one, so that a missing run is noticed."""
         if self.alone and self.is_partial():
             log = self.cluster.store.log
             self.wish = 0 if log is None else run_of(log)
@@ -72,18 +72,18 @@ class ScopeMachine(CopyMachine):
 
     @rule(really=st.booleans())
     def lose_status(self, *, really: bool) -> None:
-        """Somebody restores the copy from a backup, without its status and what it asked for."""
+        """Restore the copy from a backup, without its status and its request."""
         self.wish = None if really else self.wish
         super().lose_status(really=really)
 
     def mend(self) -> None:
-        """Every stream is there again, and can be copied."""
+        """Restore every stream, and let all be copied."""
         super().mend()
         self.cluster.store.there = dict(SOURCES)
         self.cluster.store.bad.clear()
 
     def the_world_is_in_order(self) -> None:
-        """What holds of every copy, and of a scope's."""
+        """Check the promises about every copy, and those about a scope's."""
         super().the_world_is_in_order()
         if self.alone:
             self.the_end_can_be_read()
@@ -91,7 +91,7 @@ class ScopeMachine(CopyMachine):
             self.a_run_has_what_failed()
 
     def success_is_true(self) -> None:
-        """Nobody is told that all is copied where a target is not whole."""
+        """Check that success is reported only if every target is whole."""
         results = self.cluster.results
         if not (self.said_to_be_done() and self.alone and self.is_heard()):
             return
@@ -101,9 +101,9 @@ class ScopeMachine(CopyMachine):
             assert self.taken or result.stream in self.cluster.store.done
 
     def the_end_can_be_read(self) -> None:
-        """Whoever reads that it is over, in part or not, finds what became of each stream.
+        """Check that a copy reported as over, in part or not, shows the result of each stream.
 
-        But not while the operator comes to another end, since somebody asks for it.
+        This does not hold while the operator comes to another end at a user's request.
         """
         said, results = self.status.condition(ConditionType.READY), self.cluster.results
         words = {"Succeeded", "PartiallySucceeded", "Failed"}
@@ -121,7 +121,7 @@ class ScopeMachine(CopyMachine):
             assert (counts.copied > 0) == (said.reason == "PartiallySucceeded")
 
     def is_partial(self) -> bool:
-        """Whether the copy is over, and not all of it is copied."""
+        """Tell whether the copy is over, and not all of it is copied."""
         said = self.status.condition(ConditionType.READY)
         return (
             said is not None
@@ -130,7 +130,7 @@ class ScopeMachine(CopyMachine):
         )
 
     def what_failed_can_be_tried_again(self) -> None:
-        """What was staged of it is not dropped meanwhile, and who asks for a run gets one."""
+        """Check that staging of failed streams stays, and that a request leads to a run."""
         store = self.cluster.store
         if self.wish is not None and store.log is None:
             self.wish = 0  # a failure of the whole has dropped the log, and runs count anew
@@ -143,7 +143,7 @@ class ScopeMachine(CopyMachine):
         self.wish = None
 
     def is_heard(self) -> bool:
-        """Whether the status is about what people have last asked for."""
+        """Tell whether the status is about the users' latest request."""
         copy, status = self.cluster, self.status
         return (
             copy.copy is not None
@@ -152,6 +152,6 @@ class ScopeMachine(CopyMachine):
         )
 
     def a_run_has_what_failed(self) -> None:
-        """What was copied is in no other run's plan, and no stream gets lost between two."""
+        """Check that a run plans no copied stream again, and no stream gets lost between runs."""
         assert not self.cluster.store.redone
         assert not self.cluster.store.lost

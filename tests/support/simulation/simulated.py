@@ -1,7 +1,7 @@
-"""What stands below the operator in simulations: the time, the engine, and calls step by step.
+"""The parts below the operator in simulations: the time, the engine, and calls step by step.
 
-The operator's own code runs as it is. Only its clocks are this module's, and what the engine would
-say and do in stores is told by a model: the protocol's own state machines prove the engine.
+The operator's own code runs as it is. Only its clocks are this module's. A model gives the engine's
+answers and acts in stores: the protocol's own state machines prove the engine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Clock:
     now: datetime = NOW
 
     def monotonic(self) -> float:
-        """As time.monotonic."""
+        """See time.monotonic."""
         return self.now.timestamp()
 
 
@@ -53,53 +53,53 @@ CLOCK = Clock()
 
 
 class _Datetime(datetime):
-    """As datetime, at the simulation's time."""
+    """A datetime with the simulation's time."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
-        """The simulation's time."""
+        """Return the simulation's time."""
         assert tz is not None
         return CLOCK.now
 
 
 class Stores(Protocol):
-    """What the stores hold of one copy, for the engine's questions."""
+    """The stores' data of one copy, for the engine's questions."""
 
     def ask(self, known: Plan | None, *, again: bool) -> Answer:
-        """As `engine.copy.query.ask` and its like."""
+        """See `engine.copy.query.ask` and its like."""
         ...
 
     def progress(self, known: Plan) -> tuple[Progress, Plan | None]:
-        """How far a plan is, and the one that a driver has made in its place."""
+        """Return a plan's progress, and the plan that a driver has made in its place."""
         ...
 
     def abandon(self) -> None:
-        """As `engine.copy.query.abandon` and its like."""
+        """See `engine.copy.query.abandon` and its like."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What is at a StreamStore's address."""
+    """The stores at a StreamStore's address."""
 
     stores: Stores
 
 
 class _Watch:
-    """As ScopeWatch."""
+    """A stand-in for ScopeWatch."""
 
     def __init__(self, plan: Plan, target: Place) -> None:
         self._wanted, self._target = plan, target
         self.plan: Plan | None = None
 
     def measure(self) -> Progress:
-        """The progress now."""
+        """Return the present progress."""
         progress, self.plan = self._target.stores.progress(self._wanted)
         return progress
 
 
 class _UnplannedWatch(_Watch):
-    """As UnplannedScopeWatch."""
+    """A stand-in for UnplannedScopeWatch."""
 
     def __init__(self, request: object, plan: Plan, target: Place) -> None:
         assert request
@@ -134,11 +134,11 @@ _ENGINE: tuple[tuple[ModuleType, dict[str, Any]], ...] = (
     ),
     (workload, {"live": _there}),
 )
-"""What stands for the engine behind the workloads, by module."""
+"""Stand-ins for the engine behind the workloads, by module."""
 
 
 def _claims(name: str) -> Callable[..., Any]:
-    """A function of `engine.claims.claims`, which its store does itself."""
+    """Return a stand-in for a function of `engine.claims.claims`, which calls the store's own."""
     return lambda claim, store, *what, **how: getattr(store, name)(claim, store, *what, **how)
 
 
@@ -149,7 +149,7 @@ _CLAIMS = SimpleNamespace(
 
 @contextmanager
 def simulated() -> Iterator[None]:
-    """Give the operator the simulation's time and engine, and let it log nothing."""
+    """Give the operator the simulation's time and engine, and switch its log off."""
     with ExitStack() as stack:
         for module in (observer, performer, ephemeral_observer, objects, conflicts, status):
             stack.enter_context(mock.patch.object(module, "datetime", _Datetime))
@@ -166,26 +166,26 @@ def simulated() -> Iterator[None]:
 
 
 class _Turn:
-    """Lets others act."""
+    """A pause in which other actors act."""
 
     def __await__(self) -> Generator[None, None, None]:
-        """Stop here until the next step."""
+        """Pause until the next step."""
         yield
 
 
 class Calls:
-    """The calls of one operator. Before each of them others act; each of them may be lost.
+    """The calls of one operator. Before each call other actors act. Each call may be lost.
 
     Attributes:
-        lost: what becomes of the next call: `request` where it never comes to anybody, `reply`
-            where the caller is told nothing of what was done.
+        lost: fate of the next call: `request` if it never arrives, `reply` if it is carried out but
+            the caller gets no answer.
     """
 
     def __init__(self) -> None:
         self.lost = ""
 
     async def begin(self, error: type[SluiceError]) -> SluiceError | None:
-        """Begin a call; what its caller is told once it was done."""
+        """Begin a call. Return the error to raise after it is carried out, if any."""
         await _Turn()
         lost, self.lost = self.lost, ""
         if lost == "request":
@@ -193,7 +193,7 @@ class Calls:
         return error("the reply was lost") if lost == "reply" else None
 
     async def blocking(self, call: Callable[[], T]) -> T:
-        """As `kube.loop.memory.Blocking`."""
+        """See `kube.loop.memory.Blocking`."""
         told = await self.begin(StoreUnavailable)
         found = call()
         if told is not None:
@@ -210,15 +210,15 @@ class SteppedApi:
 
     @property
     def api(self) -> Api:
-        """It, as what the operator takes it for."""
+        """The server, with the operator's type for it."""
         return cast("Api", self)
 
     def time(self) -> float:
-        """As Api.time."""
+        """See Api.time."""
         return self._server.time()
 
     def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-        """A verb of the API."""
+        """Return a verb of the API."""
         return partial(self._call, verb)
 
     async def _call(self, verb: str, *what: Any, **how: Any) -> Any:
@@ -233,12 +233,12 @@ class Stepped(Generic[T]):
     """A coroutine that goes on by one call at a time.
 
     Args:
-        coroutine: what is done.
-        calls: those of whoever does it.
+        coroutine: the work.
+        calls: calls of the operator that does the work.
 
     Attributes:
-        result: what it has come to, once it is over.
-        error: why it ended, if it failed.
+        result: the result, once the coroutine is over.
+        error: the error with which it ended, if any.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], calls: Calls) -> None:
@@ -248,10 +248,10 @@ class Stepped(Generic[T]):
         self.error: SluiceError | None = None
 
     def step(self, lost: str = "") -> bool:
-        """Go on to the next call; False once it is over.
+        """Go on to the next call. Return False once the coroutine is over.
 
         Args:
-            lost: what becomes of the call that is made now.
+            lost: fate of the call that is made now.
         """
         self._calls.lost = lost
         try:
@@ -265,12 +265,12 @@ class Stepped(Generic[T]):
         return False
 
     def close(self) -> None:
-        """Whoever does it ends, wherever that is."""
+        """End the coroutine where it is."""
         self._coroutine.close()
 
 
 def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that waits for nothing, as all of an API server in memory."""
+    """Return the result of a coroutine that never waits, as those of an API server in memory."""
     try:
         coroutine.send(None)
     except StopIteration as stop:

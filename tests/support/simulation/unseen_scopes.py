@@ -1,4 +1,4 @@
-"""As `scope_machine`, where the archives are in a volume, so that drivers plan."""
+"""The parts of `scope_machine` for archives in a volume, so that drivers plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class UnseenStore(ScopeStore):
-    """The stores, of which the source shows itself to drivers only."""
+    """The stores, of which only drivers can see the source."""
 
     def ask(self, known: Plan | None, *, again: bool) -> Planned | ScopeEnded:
         """See ScopeStore."""
@@ -37,7 +37,7 @@ class UnseenStore(ScopeStore):
 
     def _planned(
         self,
-        names: set[str],  # noqa: ARG002 - nobody but a driver can tell
+        names: set[str],  # noqa: ARG002 - only a driver can tell
         settled: tuple[StreamResult, ...],  # noqa: ARG002
         *,
         run: int,
@@ -45,7 +45,7 @@ class UnseenStore(ScopeStore):
         return Planned(plan=UNPLANNED.model_copy(update={"run": run, "target": TO}))
 
     def begin(self, plan: Plan) -> None:
-        """A driver plans, unless that is done, and writes it into the log."""
+        """Plan as a driver, unless a plan exists, and record it in the log."""
         if not isinstance(plan, Unplanned):
             super().begin(plan)
         elif self.log is None:
@@ -55,14 +55,14 @@ class UnseenStore(ScopeStore):
 
 
 def _seen(store: ScopeStore) -> ScopeStore:
-    """The same as a driver sees it."""
+    """Return the store as a driver sees it."""
     return ScopeStore(
         there=store.there, log=store.log, ended=store.ended, stopped=store.stopped, done=store.done
     )
 
 
 def _planned_again(store: ScopeStore) -> Plan:
-    """The plan of what has failed; if nothing has in the end, one in which all is done."""
+    """Return the plan of the failed streams. If none failed in the end, all of it is settled."""
     found = _seen(store).ask(None, again=True)
     before = store.log
     assert before is not None
@@ -87,7 +87,7 @@ class UnseenCluster(ScopeCluster):
         self.store = UnseenStore()
 
     def progress(self, known: Plan) -> tuple[Progress, Plan | None]:
-        """How far a plan is, and the one that a driver has made in its place."""
+        """Return a plan's progress, and the plan that a driver has made in its place."""
         if not isinstance(known, Unplanned):
             return super().progress(known)
         log = self.store.log

@@ -1,1 +1,1 @@
-"""Real stores, and servers that lie as one."""
+"""Real stores, and servers that imitate a store and lie."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 EVENTS: Final = {Format.SEGMENTS: 3000, Format.PARQUET: 3000, Format.EVENT_OBJECTS: 300}
-"""Events for a run of each format: a gateway takes some milliseconds for each object."""
+"""Number of events for a run of each format: a gateway takes some milliseconds for each object."""
 
 
 def archive_stream(
@@ -29,7 +29,7 @@ def archive_stream(
     *,
     on_truncation: OnTruncation = "Fail",
 ) -> None:
-    """Record a run of what a stream holds now, which adds to the run before."""
+    """Record a run of a stream's present events, which adds to the run before."""
     request = ArchiveRequest(
         archive_id="cd" * 16,
         source=stream,

@@ -1,4 +1,4 @@
-"""Bytes of a segment in a real store: written block by block, and read back."""
+"""Bytes of a segment in a real store, written block by block and read back."""
 
 from uuid import uuid4
 
@@ -17,7 +17,7 @@ def write(store: PravegaStore, name: str, *blocks: bytes) -> None:
 
 
 def content(store: PravegaSegments, name: str, start: int, end: int) -> bytes:
-    """The bytes [start, end), checked to come in order."""
+    """Return the bytes [start, end), and check that they come in order."""
     data = bytearray()
     for block in store.read(name, start, end):
         assert block.offset == start + len(data)

@@ -1,8 +1,8 @@
-"""A segment store that forgets what it has in memory whenever a test wants it to.
+"""A segment store that forgets its memory whenever a test tells it to.
 
-It answers as Pravega 0.13.0 does (tests/integration/stores/test_idle_segments.py): attributes are
-kept in an index, GetSegmentAttribute tells of those in memory only, SetupAppend and updates load
-what they lack.
+It answers as Pravega 0.13.0 does (tests/integration/stores/test_idle_segments.py). Attributes are
+kept in an index. GetSegmentAttribute answers from memory only. SetupAppend and updates load missing
+attributes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Forgetful:
     """The store, listening on a port of its own.
 
     Attributes:
-        index: what is stored, by segment.
-        memory: what is in memory of that.
+        index: the stored attributes, by segment.
+        memory: the attributes in memory, by segment.
         sealed: names of segments that take nothing any more.
-        guarded: whether one needs a writer's token to append.
-        setups: how many writers it has to remember, for each connection.
-        contested: how many times more somebody else has it load what it is to load.
-        loading: what it loads for others, and has in memory once it has carried out an update.
+        guarded: whether an append needs a writer's token.
+        setups: the writers that it has to remember, for each connection.
+        contested: how many more times another client makes it load the requested attribute.
+        loading: attributes that it loads for others; an update brings them into memory.
     """
 
     index: dict[str, dict[UUID, int]] = field(default_factory=dict)
@@ -57,26 +57,26 @@ class Forgetful:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it listens."""
+        """The address at which it listens."""
         return Endpoint(*self._listener.getsockname())
 
     def set(self, name: str, attribute: UUID, value: int) -> None:
-        """Store an attribute, which is in memory then."""
+        """Store an attribute, and keep it in memory."""
         self.index.setdefault(name, {})[attribute] = value
         self.memory[name][attribute] = value
 
     def forget(self) -> None:
-        """Have nothing in memory, as after some idle minutes."""
+        """Clear the memory, as after some idle minutes."""
         self.memory.clear()
 
     def answer(self, asked: Message, writers: set[tuple[str, UUID]]) -> Message:
-        """What it says."""
+        """Return the answer to a request."""
         assert isinstance(asked, m.GetAttribute | m.SetupAppend | m.UpdateAttribute)
         name = asked.segment
         if name not in self.index:
@@ -112,7 +112,7 @@ class Forgetful:
         return m.AttributeUpdated(asked.request, done)
 
     def _contend(self, name: str, attribute: UUID) -> bool:
-        """Whether it refuses to load this, since it does so for somebody else."""
+        """Tell whether it refuses to load this attribute, because it does so for another client."""
         if not self.contested or is_core(attribute) or attribute in self.memory[name]:
             return False
         self.contested -= 1

@@ -1,4 +1,4 @@
-"""A store that lies: a controller whose answers a test makes up."""
+"""A store that lies: a controller whose answers a test invents."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _THREADS = 16
 
 
 class HostileController(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships no types
-    """Answers calls as it is told to, and whatever else it is asked with UNIMPLEMENTED.
+    """A controller with given answers. It answers all other calls with UNIMPLEMENTED.
 
     Attributes:
-        answers: by the method's name, what takes its request and gives its answer.
-        uri: as stores are named.
+        answers: functions from a request to its answer, by the method's name.
+        uri: the controller's address, as stores are named.
         calls: the names of the methods that were called.
     """
 
@@ -41,7 +41,7 @@ class HostileController(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc sh
         self.uri = f"tcp://127.0.0.1:{self.port}"
 
     def service(self, handler_call_details: Any) -> Any:
-        """How a call is handled."""
+        """Return a handler for a call; None if there is no answer."""
         name = handler_call_details.method.rpartition("/")[2]
         self.calls.append(name)
         answer = self.answers.get(name)
@@ -56,7 +56,7 @@ class HostileController(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc sh
 
     @contextmanager
     def running(self) -> Iterator[PravegaStore]:
-        """The controller while the block runs, and a store that is asked through it."""
+        """Run the controller during the block, and yield a store that calls it."""
         timeouts = StoreTimeouts(connect=5, call=30, stall=30)
         store = PravegaStore(self.uri, credentials=None, timeouts=timeouts)
         self._server.start()
@@ -69,11 +69,11 @@ class HostileController(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc sh
 
 
 def stream_of(name: StreamName) -> pb.StreamInfo:
-    """A stream in the protocol's words."""
+    """Return a stream as a message of the protocol."""
     return pb.StreamInfo(scope=name.scope, stream=name.stream)
 
 
 def segment_of(name: StreamName, segment: int) -> pb.SegmentRange:
-    """A segment with all keys, in the protocol's words."""
+    """Return a segment with all keys, as a message of the protocol."""
     where = pb.SegmentId(streamInfo=stream_of(name), segmentId=segment)
     return pb.SegmentRange(segmentId=where, minKey=0.0, maxKey=1.0)

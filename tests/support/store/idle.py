@@ -1,4 +1,4 @@
-"""Waiting until a store has put idle segments out of its memory."""
+"""A wait until a store has evicted idle segments from its memory."""
 
 from __future__ import annotations
 
@@ -21,31 +21,34 @@ if TYPE_CHECKING:
     from sluice.stores.pravega.store import PravegaStore
 
 FIRST, STEP, LOOKS = 70.0, 15.0, 20
-"""Seconds to the first look and between looks: the store keeps what was used in the last 60."""
+"""Seconds to the first look, seconds between looks, and their number.
+
+The store keeps segments that were used in the last 60 seconds.
+"""
 
 _COMMITS = CHECKPOINT_COMMITS + 10
-"""More commits to a container's log than from one checkpoint to the next.
+"""A number of commits to a container's log that is larger than a checkpoint's interval.
 
-A store evicts only what was last used before the checkpoint to which it has truncated its log. In a
-container where nobody writes there is no checkpoint, so nothing is ever evicted.
+A store evicts only entries last used before the checkpoint to which it has truncated its log. A
+container without writes makes no checkpoint, so it never evicts anything.
 """
 _PROMPT = 4
-"""Looks after which containers that have evicted nothing get another checkpoint for each look."""
+"""Number of looks after which containers without evictions get another checkpoint at each look."""
 
 _THREADS = 8
 
 
 def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName, int]]) -> None:
-    """Wait until the store has evicted all that was last used before this call.
+    """Wait until the store has evicted all segments that were last used before this call.
 
-    A look at a segment keeps it in memory. So each look is at others, made when this begins, and
-    once these are out of memory, so is what was used before. They are beside the segments named:
-    a store has several containers, each with a time of its own, and what is beside a segment is in
-    its container.
+    A look at a segment keeps it in memory. So each look is at other segments, made at the
+    beginning. Once these are out of memory, so are all that were used before. They lie beside the
+    named segments: a store has several containers, each with a time of its own, and a segment
+    shares the container of the one beside it.
 
     Args:
         store: the store.
-        segments: of each container that matters at least one, as stream and number.
+        segments: at least one segment of each container that matters, as stream and number.
     """
     mark, segments = uuid4(), tuple(segments)
     rounds = [
@@ -58,7 +61,7 @@ def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName,
     waiting = set(range(len(segments)))
 
     def write(places: Iterable[int]) -> None:
-        """Have the containers of these segments make a checkpoint."""
+        """Let the containers of these segments make a checkpoint."""
         pumps = [store.staging_name(*segments[place], uuid4().hex) for place in places]
         with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(partial(_checkpoint, store), pumps))
@@ -76,18 +79,18 @@ def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName,
 
 
 def _checkpoint(store: PravegaStore, pump: str) -> None:
-    """Write to a container until it has made a checkpoint; one commit after the other."""
+    """Write to a container until it has made a checkpoint, one commit after the other."""
     assert store.create(pump)
     for offset in range(_COMMITS):
         assert store.append_at(pump, offset, b"-")
 
 
 def all_of(streams: Iterable[StreamName], count: int) -> list[tuple[StreamName, int]]:
-    """The segments that streams were made with."""
+    """Return the segments that streams were made with."""
     return list(product(streams, range(count)))
 
 
 def in_memory(store: PravegaStore, segment: str, attribute: UUID) -> bool:
-    """Whether the store answers GetSegmentAttribute with a value; that is a use of the segment."""
+    """Tell whether GetSegmentAttribute answers with a value. Asking is a use of the segment."""
     (value,) = store._attributes._from_memory([(segment, attribute)])
     return value not in {None, NOT_SET}

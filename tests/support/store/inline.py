@@ -1,4 +1,4 @@
-"""Copies on a real store without Spark, and what they leave there, as a witness sees it."""
+"""Copies on a real store without Spark, and their remains there as a witness sees them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -27,19 +27,19 @@ from support.engine.runners import copy_runner
 
 DEFAULTS = Limits()
 PATIENCE = 5.0
-"""Of copies some of which are expected to fail."""
+"""Seconds of patience of copies, some of which are expected to fail."""
 
 SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
 
 
 def job_of(copy: Copy) -> Job[CopyRequest]:
-    """The one copy of the file."""
+    """Return the only copy of the file."""
     (job,) = jobs(load(copy.file.read_text()), SETTINGS)
     return job
 
 
 def begin(copy: Copy) -> None:
-    """Do what a driver does that dies once its plan is written down."""
+    """Run a driver that dies once its plan is recorded."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
         planned = job.plan(stores)
@@ -50,7 +50,7 @@ def begin(copy: Copy) -> None:
 
 
 def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopyWork:
-    """Do what a driver does that dies before it takes this step, or directly after."""
+    """Run a driver that dies before it takes this step, or directly after."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
         planned = job.plan(stores)
@@ -74,7 +74,7 @@ def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy
 
 
 def run_inline(copy: Copy, *, limits: Limits = DEFAULTS) -> StreamReport:
-    """Do what `sluice run` does, with the slices in this process."""
+    """Do the work of `sluice run`, with the slices in this process."""
     (report,) = run_copies(copy.file.read_text(), limits=limits)
     return report
 
@@ -90,11 +90,11 @@ def run_copies(
     """Run the copies of a file.
 
     Args:
-        text: the file's.
-        seen_as: gives what stands for a copy's target store.
-        limits: of each.
-        settings: of the process.
-        patience: see Runner.
+        text: the file's text.
+        seen_as: function from a copy's target store to the store that replaces it.
+        limits: limits of each copy.
+        settings: settings of the process.
+        patience: seconds; see Runner.
     """
     return [_run(job, seen_as, limits, settings, patience) for job in jobs(load(text), settings)]
 
@@ -131,12 +131,12 @@ def _run(
 
 
 def leftovers(copy: Copy, server: Standalone, ids: Sequence[int] = range(4)) -> list[str]:
-    """Segments that a copy may have made and that exist: target, staging and journal.
+    """Return the existing segments that a copy may have made: target, staging and journal.
 
     Args:
         copy: the copy.
         server: the store.
-        ids: of the target's segments.
+        ids: ids of the target's segments.
     """
     request = job_of(copy).request
     target = request.target
@@ -153,7 +153,7 @@ def leftovers(copy: Copy, server: Standalone, ids: Sequence[int] = range(4)) -> 
 
 
 def staging_of(copy: Copy, server: Standalone, ids: Sequence[int] = range(4)) -> list[str]:
-    """Those of the leftovers that no reader sees."""
+    """Return the leftovers that no reader sees."""
     return [name for name in leftovers(copy, server, ids) if "#transaction." in name]
 
 
@@ -186,7 +186,7 @@ def assert_equal_segments(copy: Copy, server: Standalone, report: StreamReport) 
 
 
 def counts_of(server: Standalone, scope: str, stream: str, ids: Iterable[int]) -> list[int]:
-    """The events of a stream's segments as the store itself counts them; 0 where it does not."""
+    """Return the events of a stream's segments by the store's own count; 0 where it has none."""
     address = StoreAddress(uri=server.controller_uri)
     with Stores(SETTINGS) as stores:
         store = stores[address]

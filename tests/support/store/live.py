@@ -1,4 +1,4 @@
-"""Foreign writers that are active while something is done to their stream."""
+"""Foreign writers that are active during work on their stream."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def assert_nothing_failed(live: Paced, say: Callable[[str], None]) -> None:
-    """A writer wrote, and each of its events was taken. How fast that went depends on the machine.
+    """Check that a writer wrote and each of its events was taken. Its speed depends on the machine.
 
     Args:
-        live: what the writer tells.
-        say: puts a line into the test log.
+        live: the writer's report.
+        say: callback that puts a line into the test log.
     """
     assert live.events > 0
     assert (live.failed, live.acknowledged) == (0, live.events)

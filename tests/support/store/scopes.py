@@ -1,7 +1,7 @@
-"""A scope of streams, no two alike, and what a witness finds in a scope.
+"""A scope of streams, no two alike, and a witness' findings in a scope.
 
-The official Java client writes the streams and tells how they look; the stand-alone script hashes
-their segments.
+The official Java client writes the streams and describes them. The stand-alone script hashes their
+segments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BY_TIME: Final = {"keepMillis": 30 * 86_400_000}
 
 KEYS: Final = 16
 OURS: Final = "sluice.dev/"
-"""How the tags begin that Sluice puts on its targets."""
+"""The prefix of the tags that Sluice puts on its targets."""
 
 _THREADS: Final = 12
 _SECONDS: Final = 300.0
@@ -42,17 +42,17 @@ _SECONDS: Final = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Sketch:
-    """A stream that is to be written.
+    """A stream to write.
 
     Attributes:
-        name: its name.
-        segments: that it is made with.
-        events: how many are written to it, before and after each scale event.
+        name: the stream's name.
+        segments: number of segments at its creation.
+        events: number of events before and after each scale event.
         size: bytes of each payload.
         scales: the scale events: ids of the segments that end, and the key ranges of the new ones.
-        policy: how it scales, keeps and is tagged, as `Policies.java` has it.
+        policy: scaling, retention and tags, as `Policies.java` has them.
         sealed: whether it is sealed at the end.
-        truncated: where it begins in the end, as an offset for each segment id.
+        truncated: offset of each segment at which the stream begins in the end, by segment id.
     """
 
     name: str
@@ -65,11 +65,11 @@ class Sketch:
     truncated: Mapping[int, int] = field(default_factory=dict)
 
     def script(self, scope: str) -> list[Deed]:
-        """The commands that write it."""
+        """Return the commands that write the stream."""
         name: dict[str, object] = {"scope": scope, "stream": self.name}
         made = name | {"segments": self.segments}
         deeds: list[Deed] = [("create", made | dict(self.policy))]
-        if self.scales:  # as it was made, the store would keep it from fewer segments
+        if self.scales:  # with its first policy, the store would allow no fewer segments
             deeds.append(("update", name | {"segments": 1, **BY_EVENTS} | dict(self.policy)))
         for number, (ended, ranges) in enumerate([((), ()), *self.scales]):
             if ended:
@@ -121,20 +121,20 @@ STREAMS: Final = _streams()
 
 NAMES: Final = tuple(sorted(sketch.name for sketch in STREAMS))
 TRUNCATED: Final = frozenset(sketch.name for sketch in STREAMS if sketch.truncated)
-"""Those whose targets have other ids than they have."""
+"""Names of streams whose targets have other segment ids."""
 
 
 def fill(foreign: ForeignClient, scope: str, sketches: Iterable[Sketch] = STREAMS) -> None:
-    """Write streams into a scope, which is made."""
+    """Make a scope, and write streams into it."""
     foreign.create_scope(scope)
-    # Those that wait for their scale events come first.
+    # Streams that wait for their scale events come first.
     slow = sorted(sketches, key=lambda one: -len(one.scales))
     scripts = [sketch.script(scope) for sketch in slow]
     foreign.together(scripts, threads=_THREADS, seconds=_SECONDS)
 
 
 def names_in(foreign: ForeignClient, scope: str) -> list[str] | None:
-    """A scope's streams that are not internal, sorted; None where there is no scope."""
+    """Return a scope's streams that are not internal, sorted; None if the scope does not exist."""
     found = foreign.streams(scope)
     return None if found is None else [name for name in found if not name.startswith("_")]
 
@@ -144,10 +144,10 @@ class Seen:
     """A stream as witnesses find it.
 
     Attributes:
-        sealed: whether it is.
-        ranges: id and key range of each segment, as the Java client tells them.
+        sealed: whether the stream is sealed.
+        ranges: id and key range of each segment, by the Java client.
         segments: the stand-alone script's report on each segment, in the order of ids.
-        policy: how it is configured, without Sluice's tags, as the Java client tells it.
+        policy: the stream's configuration without Sluice's tags, by the Java client.
         tags: Sluice's tags.
     """
 
@@ -159,7 +159,7 @@ class Seen:
 
     @property
     def bytes(self) -> int:
-        """How many there are."""
+        """The number of bytes in all segments."""
         return sum(segment["length"] for segment in self.segments)
 
 
@@ -171,14 +171,14 @@ def seen(
     *,
     login: bool = False,
 ) -> dict[str, Seen]:
-    """What a scope holds.
+    """Return the streams of a scope.
 
     Args:
-        server: the segment store.
+        server: address of the segment store.
         foreign: the store's Java client.
         scope: the scope.
-        names: of the streams; all that are not internal when left out.
-        login: whether one must log in there.
+        names: names of the streams; all that are not internal by default.
+        login: whether the segment store needs a login.
     """
     wanted = list(names_in(foreign, scope) or () if names is None else names)
     commands = ("info", "configuration", "token")[: 3 if login else 2]
@@ -194,7 +194,7 @@ def seen(
 
 
 def _seen(server: Address, scope: str, name: str, answers: list[dict[str, Any]]) -> Seen:
-    """One stream, by the Java client's answers and the script."""
+    """Return one stream, by the Java client's answers and the script."""
     info, policy, *tokens = answers
     token = tokens[0]["token"] if tokens else ""
     tags = tuple(policy.pop("tags"))
@@ -218,17 +218,17 @@ def assert_equal(
     made: bool = True,
     same_ids: bool = True,
 ) -> None:
-    """There is one target for each source and no other stream, and each is like its source.
+    """Check that each source has one target like it, and that no other stream exists.
 
-    Bytes, digests, events, ids and key ranges of each segment are; scaling, retention and tags too.
-    No target is sealed.
+    Compared are bytes, digests, events, ids and key ranges of each segment, scaling, retention and
+    tags. No target is sealed.
 
     Args:
-        sources: what was copied.
-        targets: what there is.
-        renamed: a target's name by its source's.
-        made: whether the targets are all of Sluice's making.
-        same_ids: whether ids are compared: those of a name that was used before are others.
+        sources: the sources.
+        targets: all streams of the target's scope.
+        renamed: function from a source's name to its target's.
+        made: whether all targets are Sluice's own.
+        same_ids: whether ids are compared: a name that was used before has other ids.
     """
     assert sorted(targets) == sorted(map(renamed, sources))
     for name, source in sources.items():
@@ -238,7 +238,7 @@ def assert_equal(
 def assert_alike(
     name: str, source: Seen, target: Seen, *, made: bool = True, same_ids: bool = True
 ) -> None:
-    """A target is like its source; see assert_equal. A truncated one's segments have other ids."""
+    """Compare a target with its source; see assert_equal. Ids of truncated streams differ."""
     same_ids, whole = same_ids and name not in TRUNCATED, not source.sealed
     kept = {"ids": same_ids, "empty": whole}
     assert _content(source, **kept) == _content(target, **kept), name
@@ -250,7 +250,7 @@ def assert_alike(
 
 
 def _content(stream: Seen, *, ids: bool, empty: bool) -> list[tuple[object, ...]]:
-    """What is in each segment, by id if ids count; of a sealed stream nobody lists empty ones."""
+    """Return each segment's content, by id if ids count. Sealed streams do not list empty ones."""
     kept = ("length", "sha256", "events", "broken_at", *["id"] * ids)
     found = [
         tuple(segment[key] for key in kept)

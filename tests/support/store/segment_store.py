@@ -1,4 +1,4 @@
-"""A segment store of a few lines, which says exactly what a test wants it to say."""
+"""A small segment store that gives exactly the answers of a test."""
 
 import socket
 import struct
@@ -24,13 +24,13 @@ class Peer:
         sock.settimeout(_PATIENCE)
 
     def expect(self, kind: type[M]) -> M:
-        """The next request, which must be of this kind."""
+        """Return the next request, which must be of this kind."""
         number, payload = self.frame()
         assert number == kind.TYPE, f"{FrameType(number).name} and not {kind.TYPE.name}"
         return decode_as(kind, Frame(kind.TYPE, memoryview(payload)))
 
     def frame(self) -> tuple[int, bytes]:
-        """The next request, of whatever kind: its number and its payload."""
+        """Return the number and the payload of the next request, of any kind."""
         number, length = struct.unpack(">ii", self._exactly(8))
         return number, self._exactly(length)
 
@@ -57,9 +57,9 @@ Script = Callable[[Peer], None]
 
 
 class ScriptedStore:
-    """Listens, greets (unless told not to), plays one script a connection, and hangs up.
+    """A store that listens, greets (unless told not to), plays a script a connection, and hangs up.
 
-    A script that fails fails the test, when the `with` statement ends.
+    If a script fails, the test fails at the end of the `with` statement.
     """
 
     def __init__(self, scripts: Iterable[Script], *, greets: bool = True) -> None:
@@ -72,7 +72,7 @@ class ScriptedStore:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it listens."""
+        """The address at which it listens."""
         host, port = self._listener.getsockname()
         return Endpoint(host, port)
 

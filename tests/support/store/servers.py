@@ -1,7 +1,7 @@
 """Servers of a whole run that end with the last test that needs them.
 
-They cost as much to start as a short test, so there is one for all tests. But a store that idles
-takes a thirtieth of a processor, and there are many until a run ends.
+A start costs as much as a short test, so all tests share a server. But an idle store takes a
+thirtieth of a processor, and many would idle until the end of a run.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _LAST: Final = pytest.StashKey[dict[str, pytest.Item]]()
-"""Of each fixture the last test that needs it."""
+"""The last test that needs a fixture, by the fixture's name."""
 
 _ENDS: Final = pytest.StashKey[dict[str, "Callable[[], None]"]]()
-"""What ends those fixtures that are in use."""
+"""The functions that end the fixtures in use, by the fixture's name."""
 
 
 @contextmanager
 def ended_early(request: pytest.FixtureRequest, end: Callable[[], None]) -> Iterator[None]:
-    """The block in which a fixture of the whole run is used.
+    """Run the block in which a fixture of the whole run is used.
 
     Args:
-        request: the fixture's. No test may ask for it by `getfixturevalue`: that is not foreseen.
-        end: called after the last test that needs it, or at the end of the block.
+        request: the fixture's request. No test may get the fixture by `getfixturevalue`.
+        end: callback after the last test that needs it, or at the end of the block.
     """
     name = str(request.fixturename)
     ends = request.config.stash.setdefault(_ENDS, {})
@@ -38,14 +38,14 @@ def ended_early(request: pytest.FixtureRequest, end: Callable[[], None]) -> Iter
 
 
 def see_last(session: pytest.Session) -> None:
-    """Take down which test is the last one for each fixture."""
+    """Record the last test of each fixture."""
     session.config.stash[_LAST] = {
         name: item for item in session.items for name in getattr(item, "fixturenames", ())
     }
 
 
 def end_unneeded(item: pytest.Item) -> None:
-    """End what no test after this one needs."""
+    """End the fixtures that no test after this one needs."""
     ends, last = item.config.stash.get(_ENDS, {}), item.config.stash[_LAST]
     for name in [name for name in ends if last.get(name) is item]:
         ends.pop(name)()

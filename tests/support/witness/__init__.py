@@ -1,1 +1,1 @@
-"""What tells that a copy is whole without Sluice."""
+"""Witnesses that tell without Sluice whether a copy is whole."""

@@ -1,4 +1,4 @@
-"""What an archive of format Segments holds, read as docs/archive-format.md has it.
+"""The contents of an archive of format Segments, read by the rules of docs/archive-format.md.
 
 A witness: it imports nothing of Sluice, and reads the files in which a gateway keeps objects.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def runs_of(folder: Path) -> list[dict[int, str]]:
-    """Of each run that can be restored: the SHA-256 of each segment's bytes, by id.
+    """Return the SHA-256 of each segment's bytes by id, for each run that can be restored.
 
     Raises:
         AssertionError: the archive is not whole.
@@ -30,14 +30,14 @@ def runs_of(folder: Path) -> list[dict[int, str]]:
 
 
 def names_in(folder: Path, *parts: str) -> list[str]:
-    """The objects in some folders of an archive, or in all of it."""
+    """Return the names of the objects in some folders of an archive, or in all of it."""
     roots = [folder / part for part in parts] or [folder]
     files = (file for root in roots for file in root.rglob("*") if file.is_file())
     return sorted(str(file.relative_to(folder)) for file in files)
 
 
 def _segments(folder: Path, run: dict[str, Any]) -> dict[int, str]:
-    """A run's segments."""
+    """Return the SHA-256 of each of a run's segments, by id."""
     manifest = json.loads(_unpacked(_object(folder, run)))
     found = {}
     for segment in manifest["segments"]:
@@ -53,13 +53,13 @@ def _segments(folder: Path, run: dict[str, Any]) -> dict[int, str]:
 
 
 def _object(folder: Path, entry: dict[str, Any]) -> bytes:
-    """The bytes of an object that is listed."""
+    """Return the bytes of a listed object."""
     data = (folder / entry["name"]).read_bytes()
     assert (len(data), hashlib.sha256(data).hexdigest()) == (entry["size"], entry["sha256"])
     return data
 
 
 def _unpacked(data: bytes) -> bytes:
-    """What zstd makes of it."""
+    """Return the bytes that zstd unpacks."""
     reader = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True)
     return reader.read()

@@ -1,6 +1,6 @@
-"""What must hold of every finished copy, told by programs that are not Sluice's.
+"""The conditions of every finished copy, checked by programs that are not Sluice's.
 
-The stand-alone hash script reads the segments by itself, the official Java client reads the events.
+The stand-alone hash script reads the segments itself. The official Java client reads the events.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Address = tuple[str, int]
 
 
 def hashes(server: Address, foreign: ForeignClient, stream: Stream) -> list[dict[str, Any]]:
-    """The stand-alone script's report on each segment, in the order of ids."""
+    """Return the stand-alone script's report on each segment, in the order of ids."""
     info = foreign.info(*stream)
     return [
         segment_hash.segment_report(*server, *stream, segment.id)
@@ -35,7 +35,7 @@ def assert_equal(
     source: Stream,
     target: Stream,
 ) -> list[dict[str, Any]]:
-    """As assert_alike, of two streams as they are."""
+    """Check two streams with assert_alike, as they are. Return the reports on the target."""
     actual = hashes(server, foreign, target)
     assert_alike(hashes(server, foreign, source), actual)
     return actual
@@ -44,14 +44,14 @@ def assert_equal(
 def assert_alike(
     expected: list[dict[str, Any]], actual: list[dict[str, Any]], *, same_ids: bool = True
 ) -> None:
-    """Two streams have the same bytes in each segment, and these are whole events.
+    """Check that two streams have the same bytes in each segment, and that these are whole events.
 
-    The segments' ids are the same too, but for a target whose name was used before, and one whose
-    source was truncated.
+    The segments' ids are the same too. The exceptions are a target whose name was used before, and
+    a target whose source was truncated.
 
     Args:
-        expected: reports on the segments of the one.
-        actual: of the other.
+        expected: reports on the segments of the first stream.
+        actual: reports on the segments of the second one.
         same_ids: whether ids are compared.
     """
     kept = ("length", "sha256", "chunks_sha256", "events", "broken_at", *["id"] * same_ids)
@@ -60,19 +60,19 @@ def assert_alike(
 
 
 def assert_readable(foreign: ForeignClient, stream: Stream, *, events: int, digest: str) -> None:
-    """The official reader gets each event once, in order per key."""
+    """Check that the official reader gets each event once, in order per key."""
     read = foreign.read(*stream)
     assert read.clean, read
     assert (read.events, read.digest) == (events, digest)
 
 
 def left_of(server: Address, names: Iterable[str]) -> list[str]:
-    """Those of these segments that exist."""
+    """Return the segments among these that exist."""
     with segment_hash.Connection(*server) as connection:
         return [name for name in names if connection.info(name) is not None]
 
 
 def staging_of(proxy: FrameProxy, stream: Stream) -> set[str]:
-    """Names of the staging segments of a target that anybody asked for through the proxy."""
+    """Return the names of a target's staging segments that clients requested through the proxy."""
     beginning = "/".join(stream) + "/"
     return {name for name in proxy.created if name.startswith(beginning) and STAGING in name}

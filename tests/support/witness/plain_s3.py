@@ -1,4 +1,4 @@
-"""An S3 client of its own: signed HTTP requests, by nothing but Python's own library."""
+"""An S3 client of its own: signed HTTP requests, with only Python's own library."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = 60
 
 @dataclass(frozen=True)
 class PlainS3:
-    """Lists and reads a bucket of a gateway on this machine.
+    """A client that lists and reads a bucket of a gateway on this machine.
 
     Args:
         gateway: the gateway.
@@ -35,18 +35,18 @@ class PlainS3:
     bucket: str
 
     def list(self, prefix: str, *, after: str, most: int) -> Iterator[tuple[str, int]]:
-        """Names and sizes of the first objects with a prefix that come after a name."""
+        """Yield names and sizes of the first objects with a prefix that come after a name."""
         asked = {"list-type": "2", "prefix": prefix, "start-after": after, "max-keys": str(most)}
         root = ET.fromstring(self._get(f"/{self.bucket}", asked))  # noqa: S314 - our own gateway's
         for found in root.iterfind("s3:Contents", _XML):
             yield found.findtext("s3:Key", "", _XML), int(found.findtext("s3:Size", "", _XML))
 
     def read(self, name: str) -> bytes:
-        """An object's bytes."""
+        """Return an object's bytes."""
         return self._get(f"/{self.bucket}/{quote(name)}", {})
 
     def _get(self, path: str, query: Mapping[str, str]) -> bytes:
-        """The body of the answer, which has to be a good one."""
+        """Return the body of the answer, whose status has to be 200."""
         words = "&".join(f"{key}={quote(value, safe='')}" for key, value in sorted(query.items()))
         host = self.gateway.endpoint.removeprefix("http://")
         connection = http.client.HTTPConnection(host, timeout=_SECONDS)
@@ -58,7 +58,7 @@ class PlainS3:
         return body
 
     def _headers(self, host: str, path: str, words: str) -> dict[str, str]:
-        """The headers of a request with an AWS signature, version 4."""
+        """Return the headers of a request with an AWS signature, version 4."""
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         headers = {"host": host, "x-amz-content-sha256": _EMPTY, "x-amz-date": now}
         names = ";".join(headers)

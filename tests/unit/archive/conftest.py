@@ -7,17 +7,17 @@ from support.model.memory_objects import MemoryObjects
 
 @pytest.fixture
 def clock() -> Clock:
-    """Gives the clock of the store, and of those who work there."""
+    """Return the clock of the store and its clients."""
     return Clock()
 
 
 @pytest.fixture
 def objects(clock: Clock) -> MemoryObjects:
-    """Gives an empty store."""
+    """Return an empty store."""
     return MemoryObjects(clock)
 
 
 @pytest.fixture
 def archive(objects: MemoryObjects) -> Archive:
-    """Gives an archive without a run."""
+    """Return an archive without a run."""
     return Archive(objects)

@@ -1,4 +1,4 @@
-"""What the engine's tests share."""
+"""Fixtures that the engine's tests share."""
 
 import pytest
 
@@ -10,6 +10,6 @@ from support.engine.sources import CHUNK
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of 16 bytes, so that small segments have several chunks, parts and slices."""
+    """Reduce chunks to 16 bytes, so that small segments have several chunks, parts and slices."""
     for module in (digest, slicing, slices):
         monkeypatch.setattr(module, "CHUNK", CHUNK)

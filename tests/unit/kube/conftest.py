@@ -1,4 +1,4 @@
-"""What tests of operators in memory share."""
+"""Fixtures that the tests of operators in memory share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def threads() -> Iterator[ThreadPoolExecutor]:
-    """Gives threads for the calls to stores."""
+    """Yield threads for the calls to stores."""
     with ThreadPoolExecutor(4) as found:
         yield found
 
 
 @pytest.fixture
 def bench(threads: ThreadPoolExecutor) -> ArchiveBench:
-    """Gives an archive of a stream of two segments that somebody has just made."""
+    """Return the bench of a new archive, of a stream of two segments."""
     return ArchiveBench(threads)

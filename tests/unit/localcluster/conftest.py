@@ -1,4 +1,4 @@
-"""A machine of which a test knows what is on it."""
+"""A machine whose programs and directories a test controls."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from support.command.programs import PutProgram
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PutProgram:
-    """Gives the function that puts a shell script on an otherwise empty PATH."""
+    """Return the function that puts a shell script on an otherwise empty PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -24,7 +24,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PutProgram:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Gives empty directories for the user's cache and state."""
+    """Return empty directories for the user's cache and state."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("SLUICE_KUBECONFIG", raising=False)

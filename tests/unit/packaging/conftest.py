@@ -4,7 +4,7 @@ _FIRST_SECONDS = 900
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives the first test that uses Helm the time to compile it."""
+    """Give the first test that uses Helm the time to compile it."""
     for item in items:
         if "packaging" in item.path.parts and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_FIRST_SECONDS))

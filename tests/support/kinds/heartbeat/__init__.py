@@ -1,1 +1,1 @@
-"""A kind of its own folder: a Heartbeat counts how often the operator has looked after it."""
+"""The kind Heartbeat in a folder of its own: it counts the operator's looks at it."""

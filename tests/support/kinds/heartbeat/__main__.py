@@ -1,6 +1,6 @@
-"""The command line and the operator with one kind more: `python -m support.kinds.heartbeat ...`.
+"""The command line and the operator with one more kind: `python -m support.kinds.heartbeat ...`.
 
-In Sluice itself the two lines that register a kind stand in the tuple and the table.
+In Sluice itself, two lines register a kind: an entry in the tuple and one in the table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The resource and its status, and the record that makes a kind of them."""
+"""The resource, its status, and the record that makes a kind of both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice.api.status.common import ConditionType, Number, ResourceStatus
 
 
 class HeartbeatSpec(InStore):
-    """What a user asks for."""
+    """The spec that a user writes."""
 
     period_milliseconds: int = Field(
         default=200, ge=100, le=10_000, description="Milliseconds between two beats."
@@ -20,14 +20,14 @@ class HeartbeatSpec(InStore):
 
 
 class Heartbeat(Resource):
-    """Counts beats, as long as it exists."""
+    """A resource that counts beats as long as it exists."""
 
     kind: Literal["Heartbeat"]
     spec: HeartbeatSpec
 
 
 class HeartbeatStatus(ResourceStatus):
-    """The beats so far."""
+    """The number of beats so far."""
 
     beats: Number = Field(default=0, description="Beats so far.")
 

@@ -1,4 +1,4 @@
-"""The look, the decision and the deeds."""
+"""The look, the decision and the actions of a Heartbeat."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Action = Literal["hold", "release"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A Heartbeat, as it was looked at."""
+    """A Heartbeat as the operator saw it at a look."""
 
     body: Object
     resource: Heartbeat
@@ -34,7 +34,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from that."""
+    """The operator's decision about a Heartbeat after a look."""
 
     status: HeartbeatStatus
     actions: tuple[Action, ...]
@@ -53,7 +53,7 @@ class HeartbeatWorkings:
         self._api = api
 
     async def look(self, body: Object) -> Seen:
-        """Read the resource; nothing else concerns it."""
+        """Read the resource. Nothing else concerns it."""
         return Seen(body, parse(body, Heartbeat))
 
     def decide(self, situation: Seen) -> Decision:
@@ -80,11 +80,11 @@ class HeartbeatWorkings:
         return Decision(status, hold, situation.resource.spec.period_milliseconds / 1000)
 
     def after_failure(self, situation: Seen, decided: Decision, trouble: Trouble) -> Decision:
-        """Try again later."""
+        """Raise an AssertionError: no look at a Heartbeat fails."""
         raise AssertionError(f"{situation.body['metadata']['name']}: {trouble} ({decided})")
 
     async def perform(self, situation: Seen, action: Action) -> None:
-        """Put the finalizer on, or take it off."""
+        """Add the finalizer, or remove it."""
         change: Any = finalizers.add if action == "hold" else finalizers.remove
         meta = situation.body["metadata"]
         await change(self._api, self.kind, meta["namespace"], meta["name"], self.finalizer)

@@ -1,4 +1,4 @@
-"""What the tests of archives' runs share."""
+"""Fixtures that the tests of archives' runs share."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from support.engine.archive_runs import make_objects_small
 
 @pytest.fixture(autouse=True)
 def small_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects of a few chunks, which are of 16 bytes."""
+    """Reduce objects to a few chunks, and chunks to 16 bytes."""
     make_objects_small(monkeypatch)

@@ -9,18 +9,18 @@ from support.model import ModelStore, World
 
 @pytest.fixture(autouse=True)
 def _one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets every run make the same calls in the same order, and know nothing of another."""
+    """Let every run make the same calls in the same order, and know nothing of another."""
     monkeypatch.setattr(ownership, "AT_ONCE", 1)
     monkeypatch.setattr(scope_lifecycle, "_gates", {})
 
 
 @pytest.fixture
 def world() -> World:
-    """Gives a store whose clock is ahead."""
+    """Return a store whose clock is ahead."""
     return fresh()
 
 
 @pytest.fixture
 def store(world: World) -> ModelStore:
-    """Gives a store in which every call succeeds."""
+    """Return a store in which every call succeeds."""
     return ModelStore(world)

@@ -15,7 +15,7 @@ from support.model import World
 
 @pytest.fixture
 def twins() -> World:
-    """Gives two streams that are the same, and were scaled."""
+    """Return a world with two equal streams, which were scaled."""
     world = World()
     for name in (SOURCE, TARGET):
         put_scaled_source(world, SHAPES, MOVES, name=name)

@@ -1,4 +1,4 @@
-"""What the tests of scopes in archives share."""
+"""Fixtures that the tests of scopes in archives share."""
 
 import threading
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ from support.model import World
 
 @pytest.fixture(autouse=True)
 def small_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects of a few chunks, which are of 16 bytes."""
+    """Reduce objects to a few chunks, and chunks to 16 bytes."""
     make_objects_small(monkeypatch)
 
 
 @pytest.fixture
 def env() -> Env:
-    """Gives a scope of a few small streams, no two alike, and a place for archives."""
+    """Return a scope of a few small streams, no two alike, and a root of archives."""
     world = World()
     put_scope(world, [[9, 1], [1]], [[40, 0, 30]], [[]], [[5], [6], [7]])
     return Env(world)
@@ -27,7 +27,7 @@ def env() -> Env:
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """Sees to it that workers end with their runner."""
+    """Check that workers end with their runner."""
     before = set(threading.enumerate())
     yield
     assert {one for one in threading.enumerate() if one.name.startswith("stream-")} <= before

@@ -7,7 +7,7 @@ from support.model import World
 
 @pytest.fixture
 def store() -> SharedStore:
-    """Gives a store with some streams."""
+    """Return a store with some streams."""
     world = World()
     put_scope(world, *([[number]] for number in range(MANY)))
     return SharedStore(world)
@@ -15,5 +15,5 @@ def store() -> SharedStore:
 
 @pytest.fixture
 def plan(store: SharedStore) -> Plan:
-    """Gives the plan of all."""
+    """Return the plan of all streams."""
     return scope_plan(store, range(MANY))

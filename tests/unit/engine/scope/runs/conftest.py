@@ -10,13 +10,13 @@ from support.model import World
 
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The calling thread looks at its workers often."""
+    """Let the calling thread look at its workers often."""
     monkeypatch.setattr(runner, "POLL", 0.01)
 
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with many small streams."""
+    """Return a world with many small streams."""
     made = World()
     put_scope(made, *([[9, number], [number]] for number in range(MANY)))
     return made
@@ -24,13 +24,13 @@ def world() -> World:
 
 @pytest.fixture
 def store(world: World) -> SharedStore:
-    """Gives its store."""
+    """Return the world's store."""
     return SharedStore(world)
 
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """Sees to it that workers end with their runner."""
+    """Check that workers end with their runner."""
     before = set(threading.enumerate())
     yield
     assert {one for one in threading.enumerate() if one.name.startswith("stream-")} <= before
