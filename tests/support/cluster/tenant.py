@@ -329,6 +329,7 @@ def rented(
     The deletion of the rest is not awaited, see `given_back`: Kubernetes looks at a deleted
     namespace only after five seconds.
     """
+    _end_lease(cluster, name)
     restrict(cluster, name)
     cluster.kubectl("label", "namespace", name, f"{_RENTED}={os.getpid()}")
     found = Tenant(cluster, name, store, say)
@@ -338,6 +339,25 @@ def rented(
     except LocalClusterError as error:
         raise NeverHappenedError(f"not deleted: {_left_in(cluster, name)}") from error
     cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+
+
+def _end_lease(cluster: Cluster, name: str) -> None:
+    """Delete a namespace that a killed run of the tests had rented.
+
+    No operator serves it any more, so the finalizers of its resources are taken off here.
+    """
+    space = json.loads(
+        cluster.kubectl("get", "namespace", name, "--ignore-not-found", "--output=json") or "{}"
+    )
+    pid = space.get("metadata", {}).get("labels", {}).get(_RENTED)
+    if pid is None or not _is_over(pid):
+        return
+    none = json.dumps({"metadata": {"finalizers": None}})
+    for one in objects_in(cluster).list(name, f"{_OURS},secrets"):
+        named = f"{one['kind']}/{one['metadata']['name']}"
+        words = (f"--namespace={name}", "patch", named, "--type=merge", f"--patch={none}")
+        cluster.kubectl(*words)
+    cluster.kubectl("delete", "namespace", name, "--timeout=100s", timeout=110)
 
 
 def given_back(cluster: Cluster) -> None:

@@ -26,6 +26,11 @@ UPDATE_ATTRIBUTE = 36
 MERGE_SEGMENTS = 58
 CONDITIONAL_BLOCK_END = 89
 
+_BEHIND_A_REQUEST = frozenset(
+    {CREATE_SEGMENT, SEAL_SEGMENT, DELETE_SEGMENT, UPDATE_ATTRIBUTE, MERGE_SEGMENTS}
+)
+"""Types whose payload begins with a request's number, and then names the segment."""
+
 STAGING = "#transaction."
 _HEADER = struct.Struct(">ii")
 
@@ -132,16 +137,14 @@ def _text(payload: bytes, at: int) -> tuple[str, int]:
 
 def _frame(kind: int, payload: bytes, writers: dict[bytes, str]) -> Frame:
     """Return a frame with its segment. `writers` keeps the connection's writer ids."""
-    match kind:
-        case 1:
-            segment, _ = _text(payload, 24)
-            writers[payload[8:24]] = segment
-            return Frame(kind, segment)
-        case 4 | 89:
-            return Frame(kind, writers.get(payload[:16], ""))
-        case 9:
-            return Frame(kind, _text(payload, 0)[0])
-        case 20 | 28 | 30 | 36 | 58:
-            return Frame(kind, _text(payload, 8)[0])
-        case _:
-            return Frame(kind, "")
+    if kind == SETUP_APPEND:
+        segment, _ = _text(payload, 24)
+        writers[payload[8:24]] = segment
+        return Frame(kind, segment)
+    if kind in {APPEND_BLOCK_END, CONDITIONAL_BLOCK_END}:
+        return Frame(kind, writers.get(payload[:16], ""))
+    if kind == READ_SEGMENT:
+        return Frame(kind, _text(payload, 0)[0])
+    if kind in _BEHIND_A_REQUEST:
+        return Frame(kind, _text(payload, 8)[0])
+    return Frame(kind, "")
