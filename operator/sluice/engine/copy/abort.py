@@ -8,7 +8,7 @@ cannot lose published bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.core.copy.planner import MAX_PARTS
 from sluice.core.values import identity
@@ -20,6 +20,7 @@ from sluice.errors import (
     AbortRefused,
     NoSuchSegment,
     SegmentSealed,
+    StoreBusy,
     StreamNotFound,
     StreamNotSealed,
 )
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
     from sluice.stores.reading import Stream
+
+_TRIES: Final = 16
+"""Times that a journal is deleted again, as a driver has written to it meanwhile."""
 
 
 def abort(copy_id: str, target: StreamName, store: Store) -> bool:
@@ -69,9 +73,50 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     if ours:
         _delete_target(store, copy_id, target, segments)
     tightened = not ours and transactions.tighten(copy_id, target, store)
-    if copy_journal.is_same():  # else another run has begun meanwhile
-        copy_journal.delete()
+    _delete_journal(copy_journal, journal, store)
     return ours or tightened or journal is not None
+
+
+def _delete_journal(copy_journal: CopyJournal, journal: Journal | None, store: Store) -> None:
+    """Delete the journal of an aborted run, and all that its drivers have staged meanwhile.
+
+    A driver that has not noticed the abort goes on until it misses the journal. It may have bound
+    the target's segments, and staged bytes for them, since the journal was read. So all is cleared
+    once more when the journal is gone: from then on a driver makes no more than empty segments.
+
+    Args:
+        copy_journal: the journal.
+        journal: its records as the abort has read them, by which all is cleared already.
+        store: the target store.
+
+    Raises:
+        StoreBusy: drivers write to the journal again and again.
+    """
+    name, known = copy_journal.name, journal
+    for _ in range(_TRIES):
+        now = copy_journal.load()
+        if (copy_journal.name, now and now.plan) != (name, journal and journal.plan):
+            return  # another run has begun meanwhile
+        if now is None:
+            copy_journal.delete()
+            return
+        if (now.target, _attempts(now)) != (known and known.target, _attempts(known)):
+            _clear_all(now, store)  # before the deletion too, lest a kill loses what is in it
+            known = now
+        if copy_journal.delete():
+            _clear_all(now, store)
+            return
+    raise StoreBusy(
+        f"drivers still write to the journal {name}",
+        remedy="Stop the copy's drivers, and abort it again.",
+    )
+
+
+def _clear_all(journal: Journal, store: Store) -> None:
+    """Delete all that is staged for the segments that a journal names."""
+    if journal.target is not None:
+        plan = journal.plan
+        clear(plan.copy_id, plan.target, journal.target, store, _attempts(journal))
 
 
 def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:

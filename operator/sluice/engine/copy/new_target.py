@@ -99,8 +99,9 @@ class NewTarget:
             case DeleteSource():
                 moving.leave(plan, staged.bound, self._source, target)
             case Publish(segments):
-                published = [self._publish(index) for index in segments]
-                return all(published)
+                # Stop at a segment that another process was faster to mark: if that was an abort,
+                # it has won the whole target, and no later segment may be published.
+                return all(self._publish(index) for index in segments)
             case Scale(generation):
                 targets.scale(plan, staged.bound, generation, target)
                 targets.mend(plan, copy_journal, stream.digest(), target)

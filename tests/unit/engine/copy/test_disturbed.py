@@ -56,8 +56,8 @@ def _finish(machine: Protocol, actor: Actor) -> object:
     return actor.result
 
 
-def _abort(machine: Protocol) -> None:
-    """The copy is aborted, unless that is too late."""
+def _aborter(machine: Protocol) -> Actor:
+    """An abort that has not made a call yet."""
     machine.aborted = True
 
     def body(store: ModelStore, _: Actor) -> object:
@@ -66,7 +66,12 @@ def _abort(machine: Protocol) -> None:
         except AbortRefused:
             return "refused"
 
-    actor = Actor("abort", machine.world, body)
+    return Actor("abort", machine.world, body)
+
+
+def _abort(machine: Protocol) -> None:
+    """The copy is aborted, unless that is too late."""
+    actor = _aborter(machine)
     while actor.alive:
         actor.move()
     assert actor.error is None
@@ -279,3 +284,29 @@ def test_whatever_happens_at_whichever_call_the_copy_is_exact_or_refused(
         event(machine, held)
         calls += some(5)
     assert calls > 30
+
+
+@searches
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_slow_abort_leaves_nothing_of_what_a_driver_has_staged_meanwhile(shape: str) -> None:
+    """The abort waits before each of its calls in turn, and the driver goes on to its end."""
+    pairs = 0
+    for calls in range(0, 1000, some(3)):
+        for waits in range(0, 1000, some(4)):
+            machine = _machine(shape)
+            driver, actor = machine.alive[0], _aborter(machine)
+            for _ in range(calls):
+                if driver.alive:
+                    machine.step(driver)
+            for _ in range(waits):
+                if actor.alive:
+                    actor.move()
+            if not (driver.alive and actor.alive):
+                break
+            assert _run(driver) in (*DONE, *GONE)
+            assert _run(actor) in (True, False, "refused")
+            _nothing_staged_is_left(machine)
+            pairs += 1
+        if not driver.alive:
+            break
+    assert pairs > 30
