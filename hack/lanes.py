@@ -76,7 +76,7 @@ class Lane:
 
     @property
     def left(self) -> float:
-        """The seconds that the modules that have not begun took in an earlier run."""
+        """The seconds, in an earlier run, of the modules that have not begun."""
         return sum(self.usual[module] for module in self.ahead)
 
     def run(self, arguments: list[str]) -> None:
