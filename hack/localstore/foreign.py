@@ -106,15 +106,15 @@ class ForeignClient(ForeignGroups, ForeignMany):
         return self._changed("create", _of(scope, stream) | {"segments": segments})
 
     def seal(self, scope: str, stream: str) -> bool:
-        """Seal a stream, and tell whether that changed it."""
+        """Seal a stream, and tell whether that succeeded."""
         return self._changed("seal", _of(scope, stream))
 
     def delete(self, scope: str, stream: str) -> bool:
-        """Seal a stream and delete it. Tell whether it existed."""
+        """Seal a stream and delete it. Tell whether that succeeded."""
         return self._changed("delete", _of(scope, stream))
 
     def delete_scope(self, scope: str) -> bool:
-        """Delete a scope and all its content. Tell whether it existed."""
+        """Delete a scope and all its content. Tell whether that succeeded."""
         return self._changed("deleteScope", {"scope": scope})
 
     def streams(self, scope: str) -> list[str] | None:
@@ -152,7 +152,7 @@ class ForeignClient(ForeignGroups, ForeignMany):
             offsets: the new head as an offset for each segment id.
 
         Returns:
-            Whether the stream was changed.
+            Whether that succeeded.
         """
         pairs = ",".join(f"{segment}:{offset}" for segment, offset in (offsets or {}).items())
         return self._changed("truncate", _of(scope, stream) | given(cut=cut, offsets=pairs or None))
@@ -174,7 +174,7 @@ class ForeignClient(ForeignGroups, ForeignMany):
             ranges: key ranges of the new segments; the two halves of the old range if left out.
 
         Returns:
-            Whether the stream was changed.
+            Whether that succeeded.
         """
         new = ",".join(f"{low:.17f}-{high:.17f}" for low, high in ranges)
         return self._changed(

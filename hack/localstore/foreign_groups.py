@@ -37,7 +37,7 @@ class ForeignGroups(ABC):
         return self._changed("createGroup", arguments)
 
     def delete_group(self, scope: str, group: str) -> bool:
-        """Delete a reader group, and tell whether it existed."""
+        """Delete a reader group."""
         return self._changed("deleteGroup", _in(scope, group))
 
     def group_cuts(self, scope: str, group: str) -> dict[str, str]:

@@ -91,7 +91,7 @@ def phases(when: Mapping[str, float]) -> dict[str, float]:
     """Return the seconds from each moment to the next known moment, by the latter's name.
 
     Moments come from several clocks and watches, so their order may be slightly wrong. A moment
-    that seems too early counts as simultaneous with the one before it; the sum stays right.
+    that seems too early counts as simultaneous with its predecessor. The sum stays right.
     """
     known = [moment for moment in MOMENTS if moment in when]
     found, last = {}, when[known[0]]
