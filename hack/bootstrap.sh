@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Provides what the make targets need, as far as it is missing; says nothing when all is there.
+# Provide the missing requirements of the make targets. Print nothing if all are there.
 #
 #   hack/bootstrap.sh          Python's packages, our C extension, a JDK, Maven, the store's jars
 #   hack/bootstrap.sh python   Python's packages and our C extension only
 #
-# Everything lands in .venv and in the user's cache (XDG_CACHE_HOME, UV_CACHE_DIR), the extension
-# beside its source; only a missing JDK or Maven is installed into the system, and only by root on a
-# machine with apt. Without a C compiler the extension is left out.
+# Files go to .venv and to the user's cache (XDG_CACHE_HOME, UV_CACHE_DIR), the extension beside its
+# source. Only a missing JDK or Maven is installed into the system, by root on a machine with apt.
+# Without a C compiler the extension is left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ fail() {
   exit 1
 }
 
-# Runs a command that takes its time: one line for it, the command's own output only if it fails.
+# Run a slow command. Print one line, and the command's own output only if it fails.
 step() {
   local what=$1 start=$EPOCHREALTIME tenths
   shift
@@ -29,7 +29,7 @@ step() {
     tail -n 30 "$log" >&2
     exit 1
   fi
-  # EPOCHREALTIME has six decimals, so without its point it counts microseconds.
+  # EPOCHREALTIME has six decimals, so without its point it is in microseconds.
   tenths=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 100000))
   echo "$((tenths / 10)).$((tenths % 10)) s"
 }
@@ -57,14 +57,14 @@ provide_python() {
     uv="$cache/uv/bin/uv"
     [[ -x $uv ]] || step "installing uv into $cache/uv" make_uv "$python"
   fi
-  # The Python that is here, not one that uv would download to suit .python-version.
+  # Use this Python. Otherwise uv would download one to suit .python-version.
   UV_PYTHON=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   export UV_PYTHON UV_PYTHON_DOWNLOADS=never
   "$uv" sync --frozen --check --quiet 2>/dev/null ||
     step "installing Python packages into .venv" "$uv" sync --frozen --compile-bytecode
 }
 
-# Tells whether a JDK of 17 or newer is here; a mere Java runtime has no javac.
+# Tell whether a JDK 17 or newer is installed; a Java runtime alone has no javac.
 has_jdk() {
   local bin version
   bin=${JAVA_HOME:+$JAVA_HOME/bin/}
@@ -96,6 +96,6 @@ provide_python
 .venv/bin/python docker/compile.py operator/sluice
 if [[ ${1:-} != python ]]; then
   provide_java
-  # Shows its own progress, for it downloads 160 MB the first time.
+  # It shows its own progress, because it downloads 160 MB the first time.
   PYTHONPATH=hack .venv/bin/python -m localstore fetch
 fi

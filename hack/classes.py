@@ -1,9 +1,9 @@
-"""Writes Java's classes down as they lie in memory, from which Spark's JVM starts in half the time.
+"""Make Java's class-data archive, from which Spark's JVM starts in half the time.
 
-python hack/classes.py   makes the archive beside the Python packages, unless it is there and fits
+python hack/classes.py   makes the archive beside the Python packages, unless a fitting one exists
 
-It is what the image has, made by the same program; the tests start some eighty JVMs. Where there is
-none, or one that does not fit, Java takes its classes out of the jars.
+The tests start some eighty JVMs. The image has the same archive, made by the same program. Without
+a fitting archive, Java loads its classes from the jars.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRAIN = Path(__file__).resolve().parent.parent / "docker" / "train.py"
 
 
 def fingerprint() -> str:
-    """What an archive depends on: Java, its options, Spark's jars, and the program that is run."""
+    """Return a hash of all that an archive depends on: Java, its options, the jars, the program."""
     version = subprocess.run([java.java(), "-version"], capture_output=True, check=True).stderr
     jars = [(jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in java.jars().iterdir()]
     options = (*java.MODULE_OPTIONS, *java.LEAN_OPTIONS)
@@ -35,7 +35,7 @@ def fingerprint() -> str:
 
 
 def make(archive: Path) -> None:
-    """Make the archive; half of one is never in its place."""
+    """Make the archive, and move it to its place only when it is complete."""
     train: dict[str, Any] = runpy.run_path(str(TRAIN), run_name="train")
     with tempfile.TemporaryDirectory(dir=archive.parent) as name:
         folder = Path(name)
@@ -49,13 +49,13 @@ def make(archive: Path) -> None:
 
 
 def main() -> None:
-    """Make the archive, if there is none that fits."""
+    """Make the archive unless a fitting one exists."""
     archive = java.archive()
     stamp = archive.with_suffix(".of")
     wanted = fingerprint()
     if archive.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
-    # Java says on its way that it was told to write them down.
+    # Java would print that it was told to write an archive.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     started = time.monotonic()
     archive.unlink(missing_ok=True)

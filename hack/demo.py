@@ -1,7 +1,7 @@
-"""The demo: a Kubernetes, a real Pravega in it, Sluice by Helm, one StreamCopy, a million events.
+"""Run the demo: Kubernetes, a real Pravega in it, Sluice by Helm, a StreamCopy of a million events.
 
-The cluster, the store and the operator stay up for a person to look around; run again, the demo
-begins with new streams on what is there.
+The cluster, the store and the operator stay up, so that you can look around. Another run uses them
+again with new streams.
 """
 
 import json
@@ -41,15 +41,15 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
 def say(text: str) -> None:
-    """A line of what happens underneath."""
+    """Print a line of details."""
     console.print(f"    {text}", markup=False)
 
 
 class Stages:
-    """What the demo does one after the other.
+    """The consecutive stages of the demo.
 
     Args:
-        file: where the least seconds stay that each has taken on this machine.
+        file: the file that keeps the shortest seconds of each stage on this machine.
     """
 
     def __init__(self, file: Path) -> None:
@@ -61,7 +61,7 @@ class Stages:
 
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:
-        """Say what begins, the time left where it is known, and how long it took."""
+        """Print the stage's title, the estimated time left if known, and the seconds it took."""
         left = sum(self._least[self._begun :])
         known = f" [dim](about {left:.0f} s left)[/]" if left else ""
         number = self._begun
@@ -77,7 +77,7 @@ class Stages:
 
 
 def shown(cluster: Cluster, *arguments: str) -> str:
-    """Run kubectl as a person would, and show the command and what it prints."""
+    """Run kubectl as a user would, and print the command and its output."""
     console.print(f"    [dim]$ kubectl {' '.join(arguments)}[/]")
     output = cluster.kubectl(*arguments)
     for line in output.splitlines():
@@ -86,7 +86,7 @@ def shown(cluster: Cluster, *arguments: str) -> str:
 
 
 def remove(java: ForeignClient, scope: str, stream: str) -> None:
-    """Make a scope without this stream, whether it was there or not."""
+    """Ensure that a scope exists and that it has no such stream."""
     java.create_scope(scope)
     java.create(scope, stream)
     java.seal(scope, stream)
@@ -94,21 +94,21 @@ def remove(java: ForeignClient, scope: str, stream: str) -> None:
 
 
 def follow(cluster: Cluster) -> bool:
-    """Show the copy's line whenever it changes, until it is ready; whether it is."""
+    """Print the copy's line whenever it changes, until it is done. Tell whether it is ready."""
     console.print(f"    [dim]$ kubectl --namespace {DEMO} get scopy {COPY} --watch[/]")
     get = (f"--namespace={DEMO}", "get", "scopy", COPY)
     last = ""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         table = cluster.kubectl(*get).splitlines()
-        # Without the age, which always changes.
+        # Drop the age, which always changes.
         line = table[-1].rsplit(maxsplit=1)[0] if table else ""
         if line != last:
             for text in table if not last else table[-1:]:
                 say(text)
         last = line
         body = json.loads(cluster.kubectl(*get, "--output=json"))
-        conditions = body.get("status", {}).get("conditions", [])  # none before it is looked at
+        conditions = body.get("status", {}).get("conditions", [])  # none before the first look
         ready = next((c["status"] for c in conditions if c["type"] == "Ready"), "Unknown")
         if ready != "Unknown":
             return bool(ready == "True")
@@ -117,7 +117,7 @@ def follow(cluster: Cluster) -> bool:
 
 
 def main() -> int:
-    """Run the demo; 0 if the copy is exact."""
+    """Run the demo. Return 0 if the copy is exact."""
     began = time.monotonic()
     cluster = choose()
     stage = Stages(cache_root() / "demo-seconds.json").stage
@@ -180,7 +180,7 @@ def main() -> int:
 
 
 def show(pairs: list[tuple[dict[str, Any], ...]]) -> None:
-    """The table at the end."""
+    """Print the final table."""
     table = Table(title="What the stand-alone script found", title_justify="left")
     table.add_column("Segment")
     for column in ("Bytes", "Events"):

@@ -1,7 +1,7 @@
 """Generate the page of conditions, reasons, events and metrics from the catalogue.
 
 python hack/gencatalogue.py           write docs/conditions.md
-python hack/gencatalogue.py --check   fail when it differs from what would be written
+python hack/gencatalogue.py --check   fail if the file is out of date
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WAITS, RETRIES, TRIES, STALLS = "waits", "retries", "stalls, tries again", "stal
 
 
 def generate() -> str:
-    """The page."""
+    """Return the page."""
     return f"""\
 <!-- {NOTE} -->
 # Conditions, reasons, events, metrics
@@ -131,13 +131,13 @@ The operator serves these metrics under `/metrics`.
 
 
 def warnings() -> str:
-    """The states that events say as warnings."""
+    """Return the states whose events are warnings."""
     *most, last = (f"`{one.name}`" for one in NORMAL if one.warning)
     return f"{', '.join(most)} and {last}"
 
 
 def conditions() -> str:
-    """The conditions of each kind."""
+    """Return the table of the conditions of each kind."""
     rows = [
         (kind.name, f"`{name}`", says) for kind in KINDS for name, says in kind.conditions.items()
     ]
@@ -145,7 +145,7 @@ def conditions() -> str:
 
 
 def reason_row(reason: Reason) -> tuple[str, ...]:
-    """A reason that is no failure."""
+    """Return the row of a reason that is not a failure."""
     return (
         name_cell(reason.name),
         kinds(reason.kinds),
@@ -156,7 +156,7 @@ def reason_row(reason: Reason) -> tuple[str, ...]:
 
 
 def failure_row(failure: FailureReason) -> tuple[str, ...]:
-    """A reason that is a failure."""
+    """Return the row of a reason that is a failure."""
     return (
         name_cell(failure.name),
         kinds(failure.kinds),
@@ -168,7 +168,7 @@ def failure_row(failure: FailureReason) -> tuple[str, ...]:
 
 
 def what_follows(failure: FailureReason) -> str:
-    """What a copy does after a failure."""
+    """Return the name of a copy's reaction to a failure."""
     if failure.waits:
         return WAITS
     if failure.name in APPLIED_LATER:
@@ -180,13 +180,13 @@ def what_follows(failure: FailureReason) -> str:
 
 
 def judged(category: Category, reason: str, *, retryable: bool) -> Verdict:
-    """The verdict over the first attempt that fails so."""
+    """Return the verdict on the first attempt that fails with this reason."""
     trouble = Trouble(reason=reason, category=category, message="", remedy="", retryable=retryable)
     return judge(trouble, failures=1, limit=1)
 
 
 def then() -> str:
-    """What each way to go on means."""
+    """Return the table of a copy's reactions."""
     rows = [
         (
             WAITS,
@@ -200,53 +200,53 @@ def then() -> str:
 
 
 def backoffs() -> str:
-    """How long retries take, by category."""
+    """Return the table of waits before retries, by category."""
     rows = [(category.value, span(backoff)) for category, backoff in ATTEMPTS.items()]
     return table(("retries of category", "wait"), rows)
 
 
 def missing() -> str:
-    """The failures that leave what is staged."""
+    """Return the failures after which staged bytes stay."""
     *most, last = (f"`{one.name}`" for one in failures() if one.name in MISSING | HELD)
     return f"{', '.join(most)} and {last}"
 
 
 def lasting() -> str:
-    """The failures after which no other attempt is made."""
+    """Return the failures after which there is no other attempt."""
     *most, last = (f"`{name}`" for name in sorted(LASTING))
     return f"{', '.join(most)} or {last}"
 
 
 def span(backoff: Backoff) -> str:
-    """The waits between tries."""
+    """Return a text for the waits between tries."""
     return f"after {backoff.first:g} s, then twice as long each time, at most {backoff.most:g} s"
 
 
 def metric_rows() -> Iterable[tuple[str, ...]]:
-    """The metrics."""
+    """Yield the rows of the metrics."""
     for metric in METRICS:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         yield f"`{metric.name}`", metric.kind, labels, metric.means
 
 
 def name_cell(name: str) -> str:
-    """A reason that can be linked to."""
+    """Return a cell with a reason and the anchor for links to it."""
     return f'<a id="{anchor(name).partition("#")[2]}"></a>`{name}`'
 
 
 def kinds(names: Iterable[str]) -> str:
-    """The kinds that say it."""
+    """Return the kinds as a text."""
     return ", ".join(names)
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = [head, ("---",) * len(head), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def main() -> int:
-    """Write or check the page; the exit status is 1 when a check finds drift."""
+    """Write or check the page. Return 1 if a check finds drift, else 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -1,7 +1,7 @@
 """Generate the CustomResourceDefinitions and the reference of their fields from the models.
 
 python hack/gencrds.py           write crds/ and docs/reference.md
-python hack/gencrds.py --check   fail when they differ from what would be written
+python hack/gencrds.py --check   fail if the files are out of date
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ NOTE = "Made by hack/gencrds.py from operator/sluice/api: change the models, not
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes the same value twice instead of an anchor and a reference to it."""
+    """A dumper that repeats equal values instead of writing anchors and aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - overrides
-        """Nothing is worth an alias."""
+        """Return True, so that no value becomes an alias."""
         return True
 
 
 def generate() -> dict[Path, str]:
-    """The text of each generated file by its path below the root."""
+    """Return the text of each generated file by its path below the root."""
     files = {
         Path("crds") / f"{kind.plural}.yaml": f"# {NOTE}\n"
         + yaml.dump(definition(kind), Dumper=Dumper, sort_keys=False, width=100)
@@ -47,7 +47,7 @@ def generate() -> dict[Path, str]:
 
 
 def introduction() -> str:
-    """The reference's beginning."""
+    """Return the introduction of the reference."""
     frozen = "".join(
         f"- {kind.name}: {', '.join(_frozen(kind))}\n" for kind in KINDS if _frozen(kind)
     )
@@ -65,7 +65,7 @@ The others are filled in by the operator and by `sluice run` when they read it.
 
 
 def _frozen(kind: KindSpec) -> list[str]:
-    """The fields of a kind whose defaults are written into a resource, each with its default."""
+    """Return a kind's fields whose defaults the API server writes, each with its default."""
     spec = structural(kind)["properties"]["spec"]
     return [
         f"`{path}: {yaml.safe_dump(field['default']).splitlines()[0]}`"
@@ -75,7 +75,7 @@ def _frozen(kind: KindSpec) -> list[str]:
 
 
 def chapter(kind: KindSpec) -> str:
-    """A kind's part of the reference."""
+    """Return a kind's chapter of the reference."""
     schema = structural(kind, operator_defaults=True)
     conditions = "".join(f"| `{name}` | {says} |\n" for name, says in kind.conditions.items())
     rules = "".join(f"- `{path}`: {message}\n" for path, message in _rules(schema))
@@ -106,7 +106,7 @@ The API server checks these as well, and says so when they do not hold:
 
 
 def _rows(root: str, schema: Schema) -> Iterator[str]:
-    """A table's row for each field below a root."""
+    """Yield a table row for each field below a root."""
     required: dict[str, list[str]] = {root: schema.get("required", [])}
     for path, field in fields(schema, root):
         parent, _, name = path.removesuffix("[]").rpartition(".")
@@ -123,7 +123,7 @@ def _rows(root: str, schema: Schema) -> Iterator[str]:
 
 
 def _type(field: Schema) -> str:
-    """What kind of value a field has, in a word."""
+    """Return a field's type in one word."""
     if "x-kubernetes-int-or-string" in field:
         return "quantity"
     if field.get("format") == "date-time":
@@ -132,7 +132,7 @@ def _type(field: Schema) -> str:
 
 
 def _bounds(field: Schema) -> str:
-    """What values a field may have."""
+    """Return the allowed values of a field."""
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
     if "x-kubernetes-int-or-string" in field:
@@ -149,7 +149,7 @@ def _bounds(field: Schema) -> str:
 
 
 def _rules(schema: Schema) -> Iterator[tuple[str, str]]:
-    """Where the API server's rules apply and what they say; quantities say it in their row."""
+    """Yield the path and the message of each rule, except those of quantities (in their rows)."""
     for path, field in [("", schema), *fields(schema)]:
         if "x-kubernetes-int-or-string" not in field:
             for rule in field.get(RULES, []):
@@ -157,7 +157,7 @@ def _rules(schema: Schema) -> Iterator[tuple[str, str]]:
 
 
 def main() -> int:
-    """Write or check the files; the exit status is 1 when a check finds drift."""
+    """Write or check the files. Return 1 if a check finds drift, else 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

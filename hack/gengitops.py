@@ -1,7 +1,7 @@
-"""Generate the patch that gives Argo CD the health checks beside it.
+"""Generate the patch that adds our health checks to Argo CD.
 
 python hack/gengitops.py           write gitops/argocd/argocd-cm-patch.yaml
-python hack/gengitops.py --check   fail when it differs from what would be written
+python hack/gengitops.py --check   fail if the file is out of date
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEAD = """\
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes scripts as they are."""
+    """A dumper that writes scripts as block texts."""
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
@@ -34,7 +34,7 @@ _Dumper.add_representer(str, _text)
 
 
 def scripts() -> dict[str, str]:
-    """The health checks by group and kind, as in `sluice.dev_StreamCopy`."""
+    """Return the health checks by group and kind, as in `sluice.dev_StreamCopy`."""
     return {
         path.stem.removeprefix("health-"): path.read_text(encoding="utf-8")
         for path in sorted(FOLDER.glob("health-*.lua"))
@@ -42,7 +42,7 @@ def scripts() -> dict[str, str]:
 
 
 def patch() -> str:
-    """The text of the patch."""
+    """Return the text of the patch."""
     document = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -55,7 +55,7 @@ def patch() -> str:
 
 
 def main() -> int:
-    """Write or check the file; the exit status is 1 when a check finds drift."""
+    """Write or check the file. Return 1 if a check finds drift, else 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

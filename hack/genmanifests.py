@@ -1,14 +1,14 @@
-"""Generate what is derived from the chart and from the CRDs.
+"""Generate the files that are derived from the chart and from the CRDs.
 
 helm/sluice/files/crds/  the CRDs, marked so that Helm never deletes them
 manifests/crds.yaml      the CRDs for kubectl
-manifests/install.yaml   the rest, for the whole cluster, with the chart's own values
+manifests/install.yaml   the rest, for the whole cluster, with the chart's default values
 
 python hack/genmanifests.py           write the files
-python hack/genmanifests.py --check   fail when they differ from what would be written
+python hack/genmanifests.py --check   fail if the files are out of date
 
-The CRDs are in a file of their own: `kubectl delete -f install.yaml` would otherwise delete them,
-and with them every StreamStore and StreamCopy of the cluster.
+The CRDs are in a separate file. Otherwise `kubectl delete -f install.yaml` would delete them, and
+with them every StreamStore and StreamCopy of the cluster.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Manifest = dict[str, Any]
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as they are, and no anchors."""
+    """A dumper that writes texts of several lines as blocks, and no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - overrides
-        """Nothing is worth an alias."""
+        """Return True, so that no value becomes an alias."""
         return True
 
 
@@ -54,7 +54,7 @@ Dumper.add_representer(str, _text)
 
 
 def chart_crds() -> dict[Path, str]:
-    """The CRDs as the chart has them, by path."""
+    """Return the chart's CRDs by path."""
     texts = {}
     for source in sorted((ROOT / "crds").glob("*.yaml")):
         head = HEAD.format(source=f"crds/{source.name}")
@@ -64,12 +64,12 @@ def chart_crds() -> dict[Path, str]:
 
 
 def kept(crd: Manifest) -> Manifest:
-    """A CRD that Helm installs and upgrades, but never deletes."""
+    """Return the CRD, marked so that Helm installs and upgrades it but never deletes it."""
     return crd | {"metadata": crd["metadata"] | {"labels": _LABELS, "annotations": _KEEP}}
 
 
 def manifests() -> dict[Path, str]:
-    """The plain manifests, rendered from the chart as it lies there, by path."""
+    """Return the plain manifests by path, rendered from the chart in the work tree."""
     command = [
         "template",
         "sluice",
@@ -94,7 +94,7 @@ def manifests() -> dict[Path, str]:
 
 
 def _plain(manifest: Manifest) -> Manifest:
-    """Without what only Helm may claim."""
+    """Return the manifest without the labels and annotations that only Helm may set."""
     metadata = manifest["metadata"]
     template = manifest.get("spec", {}).get("template", {}).get("metadata", {})
     for labels in (metadata["labels"], template.get("labels", {})):
@@ -106,7 +106,7 @@ def _plain(manifest: Manifest) -> Manifest:
 
 
 def _namespace() -> Manifest:
-    """The operator's namespace, where the API server lets only restricted pods in."""
+    """Return the operator's namespace, which admits only restricted pods."""
     modes = ("enforce", "audit", "warn")
     restricted = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in modes}
     return {
@@ -121,7 +121,7 @@ def _dump(objects: list[Manifest]) -> str:
 
 
 def differing(texts: dict[Path, str]) -> dict[Path, str]:
-    """Those whose file is missing or says something else."""
+    """Return the texts whose file is missing or different."""
     return {
         path: text
         for path, text in texts.items()
@@ -130,12 +130,12 @@ def differing(texts: dict[Path, str]) -> dict[Path, str]:
 
 
 def stale() -> list[Path]:
-    """Copies in the chart of CRDs that are no more."""
+    """Return the chart's copies of CRDs that no longer exist."""
     return sorted(set((CHART / "files" / "crds").glob("*")) - set(chart_crds()))
 
 
 def main() -> int:
-    """Write or check the files; the exit status is 1 when a check finds drift."""
+    """Write or check the files. Return 1 if a check finds drift, else 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -1,7 +1,7 @@
 """Generate the messages of the controller's gRPC service beside its `.proto`.
 
 python hack/genproto.py           write the generated files
-python hack/genproto.py --check   fail when they differ from what would be written
+python hack/genproto.py --check   fail if the files are out of date
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def generate(folder: Path) -> dict[Path, str]:
         The text of each generated file by its path below the root.
 
     Raises:
-        SystemExit: the compiler found a mistake, which it has printed.
+        SystemExit: the compiler found an error and has printed it.
     """
     bundled = Path(grpc_tools.__file__).parent / "_proto"
     outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi")]
@@ -40,7 +40,7 @@ def generate(folder: Path) -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write or check the files; the exit status is 1 when a check finds drift."""
+    """Write or check the files. Return 1 if a check finds drift, else 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -1,11 +1,11 @@
-"""Runs the tests in lanes side by side, which tests/conftest.py deals them out to.
+"""Run the tests in lanes side by side. tests/conftest.py assigns each test to a lane.
 
 python hack/lanes.py [PYTEST'S OPTIONS]
 
-Most tests wait now and then, so that there are more lanes than processors. Those that want a
-Kubernetes begin once it is up. Each line that pytest prints comes with its lane's name; what failed
-comes once more at the end, and a last line counts all lanes together. How long each test took is in
-`artifacts/LANE.xml`, as JUnit has it; the next run tells the time left by it.
+There are more lanes than processors, because most tests wait now and then. Lanes that need a
+Kubernetes begin once it is up. Each line of pytest's output follows its lane's name. Failures are
+repeated at the end, and a last line counts all lanes together. `artifacts/LANE.xml` has the
+duration of each test in JUnit's format. The next run estimates the time left from it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LANES = {
     "copies": ("tests/integration",),
     "patient": ("tests/integration", "tests/e2e"),
 }
-"""Where the tests of each are."""
+"""The folders with the tests of each lane."""
 
 _ON_KUBERNETES = ("alone", "pods", "api", "patient")
 _ROOT = Path(__file__).parents[1]
@@ -49,16 +49,16 @@ _terminal = threading.Lock()
 
 @dataclass
 class Lane:
-    """One run of pytest, whose lines are passed on.
+    """One run of pytest, whose lines are printed.
 
     Attributes:
-        name: which tests.
-        failed: its lines on what failed.
-        counts: how many tests ended how.
-        code: its exit code.
-        summing_up: whether pytest has begun to.
+        name: the lane's name.
+        failed: pytest's lines about failures.
+        counts: number of tests by outcome.
+        code: pytest's exit code.
+        summing_up: whether pytest has begun its summary.
         usual: seconds that each module took in an earlier run.
-        ahead: modules of these that have not begun.
+        ahead: the modules in `usual` that have not begun.
     """
 
     name: str
@@ -70,24 +70,24 @@ class Lane:
     ahead: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Learn from the run before how long each module takes."""
+        """Read the durations of an earlier run."""
         self.usual = _durations(_ARTIFACTS / f"{self.name}.xml")
         self.ahead = set(self.usual)
 
     @property
     def left(self) -> float:
-        """Seconds that the modules took before which have not begun."""
+        """The seconds, in an earlier run, of the modules that have not begun."""
         return sum(self.usual[module] for module in self.ahead)
 
     def run(self, arguments: list[str]) -> None:
-        """Run it to its end."""
+        """Run the lane to its end."""
         options = [f"--lane={self.name}", "--durations=12", "--durations-min=10"]
         report = f"--junitxml={_ARTIFACTS / self.name}.xml"
         words = ["-m", "pytest", *options, report, *arguments, *LANES[self.name]]
         self.code = _run(words, self.take)
 
     def take(self, line: str) -> None:
-        """Pass a line on, and see what it says."""
+        """Print a line of pytest and evaluate it."""
         if not line:
             return
         with _terminal:
@@ -103,9 +103,9 @@ class Lane:
 
 
 def _run(words: list[str], take: Callable[[str], None], **environment: str) -> int:
-    """Run Python with these words; each line that it prints is taken; its exit code."""
+    """Run Python with these arguments, pass each line to `take`, and return the exit code."""
     command = [sys.executable, "-u", *words]
-    # In our process group, so that it is told of Ctrl-C.
+    # In our process group, so that it gets Ctrl-C.
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -120,14 +120,14 @@ def _run(words: list[str], take: Callable[[str], None], **environment: str) -> i
 
 
 def _run_on_kubernetes(lanes: list[Lane], arguments: list[str]) -> None:
-    """Run lanes with a Kubernetes, which is as it was afterwards: up or not.
+    """Run lanes with a Kubernetes. Stop it afterwards if it did not run before.
 
-    Without one their tests fail, and say why.
+    Without a Kubernetes their tests fail and say why.
     """
     there = _cluster("status")
     if not there:
         _cluster("up", take=lanes[0].take)
-    # Beside all lanes it takes four times as long, and most of these tests want it.
+    # Most of these tests need the image, and a build beside all lanes takes four times as long.
     _cluster("image", "localhost/sluice", str(_ROOT), take=lanes[0].take)
     _run_all(lanes, arguments)
     if there:
@@ -137,20 +137,20 @@ def _run_on_kubernetes(lanes: list[Lane], arguments: list[str]) -> None:
 
 
 def _run_all(lanes: list[Lane], arguments: list[str]) -> None:
-    """Run lanes side by side, to their ends also where somebody types Ctrl-C."""
+    """Run lanes side by side and wait for their ends, also after Ctrl-C."""
     threads = [threading.Thread(target=lane.run, args=(arguments,)) for lane in lanes]
     for thread in threads:
         thread.start()
     try:
         for thread in threads:
             thread.join()
-    except KeyboardInterrupt:  # pytest has got it as well, and cleans up
+    except KeyboardInterrupt:  # pytest gets it as well and cleans up
         for thread in threads:
             thread.join()
 
 
 def _durations(report: Path) -> dict[str, float]:
-    """Seconds that each module took, by pytest's report; nothing where there is none."""
+    """Return the seconds that each module took, from pytest's report. Empty without a report."""
     found: defaultdict[str, float] = defaultdict(float)
     with suppress(FileNotFoundError, ET.ParseError):
         for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own file
@@ -159,14 +159,14 @@ def _durations(report: Path) -> dict[str, float]:
 
 
 def _module(name: str) -> str:
-    """The path of a module, of which a report has the dotted name, perhaps with a class behind."""
+    """Return a module's path from its dotted name in a report, which may end with a class."""
     parts = name.split(".")
     last = next((at for at, part in enumerate(parts) if part.startswith("test_")), len(parts))
     return "/".join(parts[: last + 1])
 
 
 def _tell_progress(lanes: list[Lane], over: threading.Event) -> None:
-    """Say once a minute how long it takes still, where an earlier run tells."""
+    """Print the estimated time left once a minute, if there was an earlier run."""
     began = time.monotonic()
     usual = [sum(lane.usual.values()) for lane in lanes]
     while not over.wait(_SECONDS_BETWEEN_SIGNS):
@@ -179,7 +179,7 @@ def _tell_progress(lanes: list[Lane], over: threading.Event) -> None:
 
 
 def _next(*, failed: bool) -> str:
-    """What is left to look at; no line of it is the last one, which counts."""
+    """Return hints on what to look at. They precede the last line, which has the counts."""
     lines = [f"How long each test took: {_ARTIFACTS.relative_to(_ROOT)}/LANE.xml."]
     if failed:
         lines.append("One test alone, with the files it leaves: .venv/bin/pytest PATH::NAME.")
@@ -189,12 +189,12 @@ def _next(*, failed: bool) -> str:
 
 
 def _cluster(*words: str, take: Callable[[str], None] = lambda _: None) -> bool:
-    """Whether something could be done with the Kubernetes of this machine."""
+    """Run a command of `localcluster` and tell whether it succeeded."""
     return _run(["-m", "localcluster", *words], take, PYTHONPATH=str(_ROOT / "hack")) == 0
 
 
 def main() -> int:
-    """Run all, and say what came of them; an exit code of 0 if nothing failed in any."""
+    """Run all lanes and print the results. Return 0 if nothing failed."""
     began = time.monotonic()
     lanes = [Lane(name) for name in LANES]
     over = threading.Event()
@@ -213,11 +213,11 @@ def main() -> int:
             print(f"the lane {lane.name!r} ended with exit code {lane.code}: see its lines above")
         print("\n".join(lane.failed), end="\n" if lane.failed else "")
     total = sum((lane.counts for lane in lanes), Counter())
-    del total["deselected"]  # each lane leaves out those of the others
+    del total["deselected"]  # each lane deselects the tests of the others
     print(_next(failed=any(lane.failed for lane in lanes)))
     counts = ", ".join(f"{number} {kind}" for kind, number in total.items())
     print(f"{counts or 'no tests'} in {time.monotonic() - began:.0f} s")
-    codes = {lane.code for lane in lanes}  # a lane may have nothing to run, all may not
+    codes = {lane.code for lane in lanes}  # some lanes may have no tests to run, but not all
     return 0 if 0 in codes and codes <= {0, _NOTHING_TO_RUN} else 1
 
 

@@ -1,12 +1,12 @@
-"""Reads segments over Pravega's wire protocol and says what is in them.
+"""Read segments over Pravega's wire protocol and describe their content.
 
-A witness: it imports nothing of Sluice and shares no line with it.
+An independent witness: it imports nothing of Sluice and shares no code with it.
 
     python segment_hash.py HOST:PORT SCOPE/STREAM 0 1 2 3 [--from N] [--to N] [--as N]
     python segment_hash.py HOST:PORT --exists NAME...
 
-Segments are given by id: the number in the low 32 bits, the epoch of creation above. A line of
-JSON is printed for each.
+A segment's id has its number in the low 32 bits and its epoch of creation above. The output is a
+line of JSON for each segment.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 _SECONDS = 30.0
-_READ_BYTES = 2 << 20  # the server gives no more at once
+_READ_BYTES = 2 << 20  # the server returns no more at once
 _CHUNK_BYTES = 8 << 20
 _EVENT_HEADER = struct.Struct(">ii")  # type, always 0, and length
 
@@ -30,16 +30,16 @@ _NO_SUCH_SEGMENT = 53
 
 
 class WireError(Exception):
-    """The server answered something else than was asked for."""
+    """An unexpected answer of the server."""
 
 
 class Connection:
-    """A blocking connection to a segment store; one request at a time.
+    """A blocking connection to a segment store, for one request at a time.
 
     Args:
-        host: Its address.
-        port: Its port.
-        token: Delegation token, where authentication is on.
+        host: the segment store's address.
+        port: the segment store's port.
+        token: delegation token, if authentication is on.
     """
 
     def __init__(self, host: str, port: int, token: str = "") -> None:
@@ -50,7 +50,7 @@ class Connection:
             raise WireError(f"no greeting but type {kind}")
 
     def __enter__(self) -> Self:
-        """Gives the connection."""
+        """Return the connection."""
         return self
 
     def __exit__(
@@ -59,11 +59,11 @@ class Connection:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        """Closes it."""
+        """Close the connection."""
         self._socket.close()
 
     def info(self, segment: str) -> dict[str, Any] | None:
-        """Gives start, end and whether it is sealed, or nothing if there is no such segment."""
+        """Return start, end and whether it is sealed, or None for a missing segment."""
         kind, body = self._exchange(
             _GET_INFO, struct.pack(">q", 1) + _string(segment) + self._token
         )
@@ -78,7 +78,7 @@ class Connection:
         return {"start": start, "end": end, "sealed": sealed} if exists and not deleted else None
 
     def read(self, segment: str, offset: int, count: int) -> bytes:
-        """Reads at least one byte and at most so many; they must be there already."""
+        """Read at least one byte and at most `count`. The bytes must exist already."""
         kind, body = self._exchange(
             _READ_SEGMENT,
             _string(segment)
@@ -114,10 +114,10 @@ class Connection:
 
 @dataclass
 class Chunks:
-    """Digests chunk by chunk; chunk k covers the source's offsets from k * 8 MiB on.
+    """Digests of chunks. Chunk k covers the source's offsets from k * 8 MiB on.
 
     Attributes:
-        position: Offset of the next byte.
+        position: offset of the next byte.
     """
 
     position: int
@@ -126,7 +126,7 @@ class Chunks:
     _pending: int = 0
 
     def update(self, data: bytes) -> None:
-        """Takes the next bytes."""
+        """Add the next bytes."""
         view = memoryview(data)
         while view:
             room = _CHUNK_BYTES - self.position % _CHUNK_BYTES
@@ -138,7 +138,7 @@ class Chunks:
                 self._finish_chunk()
 
     def digest(self) -> str:
-        """Gives the digest of all chunks' digests."""
+        """Return the digest of all chunks' digests."""
         if self._pending:
             self._finish_chunk()
         return hashlib.sha256(self._digests).hexdigest()
@@ -151,22 +151,22 @@ class Chunks:
 
 @dataclass
 class Events:
-    """Counts events by walking from header to header.
+    """A count of events, by going from header to header.
 
     Attributes:
-        next_header: Offset of the next event.
-        count: Events that are whole.
-        broken_at: Offset of what is no event, if there is any.
+        next_header: offset of the next event.
+        count: number of whole events.
+        broken_at: offset of the first bytes that are no event; None without such bytes.
     """
 
     next_header: int
     count: int = 0
     broken_at: int | None = None
     _kept: bytes = b""  # the beginning of a header that the next bytes continue
-    _started: int = 0  # offset of the event that is not whole yet
+    _started: int = 0  # offset of the last event, which may not be whole yet
 
     def update(self, offset: int, data: bytes) -> None:
-        """Takes the bytes at an offset, which follow those taken before."""
+        """Add the bytes at an offset, which follow those added before."""
         data, offset = self._kept + data, offset - len(self._kept)
         self._kept = b""
         end = offset + len(data)
@@ -184,7 +184,7 @@ class Events:
             self.count += 1
 
     def finish(self, end: int) -> None:
-        """Learns where the bytes end, which has to be where an event does."""
+        """Check that the end of the bytes is the end of an event."""
         if self.broken_at is not None:
             return
         if self._kept:
@@ -195,12 +195,12 @@ class Events:
 
 
 def segment_name(scope: str, stream: str, segment_id: int) -> str:
-    """Gives a segment's name in the store."""
+    """Return a segment's name in the store."""
     return f"{scope}/{stream}/{segment_id & 0xFFFF_FFFF}.#epoch.{segment_id >> 32}"
 
 
 def segment_exists(host: str, port: int, name: str, *, token: str = "") -> bool:
-    """Tells whether there is a segment of this full name, staging and transactions' included."""
+    """Tell whether a segment of this full name exists, also one of staging or a transaction."""
     with Connection(host, port, token) as connection:
         return connection.info(name) is not None
 
@@ -217,25 +217,25 @@ def segment_report(
     origin: int | None = None,
     token: str = "",
 ) -> dict[str, Any]:
-    """Reads a segment, or a range of it, and describes the bytes.
+    """Read a segment, or a range of it, and describe the bytes.
 
     Args:
-        host: Segment store that owns it.
-        port: Its port.
-        scope: The stream's scope.
-        stream: Its name.
-        segment_id: The segment.
-        start: First offset; where the segment begins now when left out.
-        end: Offset after the last byte; where it ends now when left out.
-        origin: Where the first byte lies in the source of a copy, whose chunks are counted; at
-            `start` when left out.
-        token: Delegation token, where authentication is on.
+        host: segment store that owns the segment.
+        port: the segment store's port.
+        scope: the stream's scope.
+        stream: the stream's name.
+        segment_id: the segment's id.
+        start: first offset; the segment's present start if left out.
+        end: offset after the last byte; the segment's present end if left out.
+        origin: offset of the first byte in the source of a copy, for the source's chunks; `start`
+            if left out.
+        token: delegation token, if authentication is on.
 
     Returns:
         `name`, `id`, `sealed`, `segment_start`, `segment_end`; for the range: `start`, `end`,
-        `length`, `sha256` of the bytes, `chunks_sha256` of the chunks' digests, `events` that are
-        whole, and `broken_at`, the offset from which on the bytes are no events, or None. Only
-        `name`, `id` and `exists` False if there is no such segment.
+        `length`, `sha256` of the bytes, `chunks_sha256` of the chunks' digests, number of whole
+        `events`, and `broken_at`, the offset from which on the bytes are no events, or None. For a
+        missing segment only `name`, `id` and `exists` False.
     """
     name = segment_name(scope, stream, segment_id)
     with Connection(host, port, token) as connection:
@@ -273,7 +273,7 @@ def segment_report(
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("server", metavar="HOST:PORT", help="segment store")
     parser.add_argument("stream", metavar="SCOPE/STREAM", nargs="?")

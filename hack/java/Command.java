@@ -6,7 +6,7 @@ import java.util.Map;
 /** A command with its arguments, as written on the command line or on a line of input. */
 record Command(String name, Map<String, String> arguments) {
 
-    /** Parses words of the form {@code name key=value ...}; values cannot hold spaces. */
+    /** Parse words of the form {@code name key=value ...}; values cannot contain spaces. */
     static Command parse(List<String> words) {
         Map<String, String> arguments = new LinkedHashMap<>();
         for (String word : words.subList(1, words.size())) {
@@ -47,7 +47,7 @@ record Command(String name, Map<String, String> arguments) {
         return Math.toIntExact(number(key, otherwise));
     }
 
-    /** Gives a list of numbers separated by commas; an argument left out is an empty list. */
+    /** Return a list of numbers separated by commas; a missing argument is an empty list. */
     List<Long> numbers(String key) {
         return has(key) ? Arrays.stream(text(key).split(",")).map(Long::valueOf).toList() : List.of();
     }

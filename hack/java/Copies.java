@@ -14,9 +14,9 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 
 /**
- * Copies a stream with the official client, event by event: what one would write without Sluice,
- * and so the baseline of the benchmarks. One thread per segment, routing keys made up, since the
- * store does not keep them.
+ * Copies of a stream by the official client, event by event, as a program without Sluice would make
+ * them: the baseline of the benchmarks. There is one thread per segment. The routing keys are
+ * invented, since the store does not keep them.
  */
 final class Copies {
     private static final int BATCH_BYTES = 512 << 10;
@@ -100,7 +100,7 @@ final class Copies {
         }
     }
 
-    /** Events that one write carries. */
+    /** The events of one write. */
     private static final class Batch {
         private List<ByteBuffer> events = new ArrayList<>();
         private int bytes;

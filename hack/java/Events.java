@@ -1,7 +1,7 @@
 import java.nio.ByteBuffer;
 
-/** Makes events by their numbers. */
+/** A maker of events from their numbers. */
 interface Events {
-    /** Makes one event: the {@code sequence}th of its key, the {@code number}th in all. */
+    /** Make one event: the {@code sequence}th of its key, the {@code number}th in all. */
     ByteBuffer make(String key, long sequence, long number);
 }

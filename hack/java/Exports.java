@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 
 /**
- * Writes a stream's events to files with the official client: what one would write without Sluice
- * to keep a stream. Nothing is compressed, synced or read back.
+ * Exports of a stream's events to files by the official client, as a program without Sluice would
+ * make them. The files are not compressed, synced or read back.
  */
 final class Exports {
     private static final int BUFFER_BYTES = 1 << 20;
@@ -41,7 +41,7 @@ final class Exports {
         }
     }
 
-    /** All events in one file, each behind its length. */
+    /** Write all events to one file, each behind its length. */
     private void exportToOne(SegmentRange range, Path file) throws Exception {
         try (DataOutputStream output =
                 new DataOutputStream(
@@ -55,7 +55,7 @@ final class Exports {
         }
     }
 
-    /** Each event in a file, whose name is its number. */
+    /** Write each event to a file, whose name is the event's number. */
     private void exportEach(SegmentRange range, Path folder) throws Exception {
         long[] number = {0};
         loop.each(

@@ -63,8 +63,8 @@ final class Follower {
             while (!giveUp) {
                 EventRead<ByteBuffer> read = reader.readNextEvent(POLL_MILLIS);
                 if (read.getEvent() != null) {
-                    // Before the next one is asked for: until then nobody gets what follows this
-                    // segment, so the order of entries is the order in which events were read.
+                    // Enter it before the next read: until then no reader gets the segment's
+                    // successors, so the order of entries is the order of reading.
                     synchronized (ledger) {
                         ledger.enter(read.getEvent());
                     }
@@ -77,14 +77,14 @@ final class Follower {
         }
     }
 
-    /** Gives how many events were read so far. */
+    /** Return the number of events read so far. */
     long events() {
         synchronized (ledger) {
             return ledger.events();
         }
     }
 
-    /** Waits for the end of the stream, which has to be sealed, and tells what was read. */
+    /** Wait for the end of the stream, which must be sealed, and report the read events. */
     Map<String, Object> finish(long patienceSeconds) throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(patienceSeconds);
         for (Thread thread : threads) {

@@ -13,8 +13,8 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 
 /**
- * Pravega's own Java client behind a few commands: makes the tests' data and judges the results,
- * sharing no line with Sluice.
+ * Pravega's own Java client behind a few commands. It makes the tests' data and judges the results,
+ * and shares no code with Sluice.
  *
  * <pre>
  * ForeignClient URI COMMAND key=value...   runs one command, prints its result as a line of JSON
@@ -50,14 +50,14 @@ public final class ForeignClient {
         together = new Together(this::run);
     }
 
-    /** Runs one command or serves many. */
+    /** Run one command or serve many. */
     public static void main(String[] words) throws IOException {
         if (words.length < 2) {
             System.err.println("usage: ForeignClient URI (serve | COMMAND key=value...)");
             System.exit(2);
         }
         PrintStream answers = System.out;
-        System.setOut(System.err); // whatever else wants to print must not look like an answer
+        System.setOut(System.err); // other output must not look like an answer
         boolean failed = false;
         try (Session session = new Session(words[0])) {
             ForeignClient client = new ForeignClient(session);

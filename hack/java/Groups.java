@@ -22,14 +22,14 @@ final class Groups {
 
     private final Session session;
 
-    /** By group, the reader that stays online between commands, and the client that it needs. */
+    /** For each group, the reader that stays online between commands, and its client. */
     private final Map<String, List<AutoCloseable>> online = new LinkedHashMap<>();
 
     Groups(Session session) {
         this.session = session;
     }
 
-    /** Makes a group that reads streams from their heads, {@code streams=a,b}, or from a cut. */
+    /** Create a group that reads {@code streams=a,b} from their heads, or from a cut. */
     Map<String, Object> create(Command command) {
         ReaderGroupConfig.ReaderGroupConfigBuilder config =
                 ReaderGroupConfig.builder()
@@ -55,7 +55,7 @@ final class Groups {
         return Map.of("changed", true);
     }
 
-    /** Gives where the group is, as the client sees it, as the text of a cut for each stream. */
+    /** Return the group's position in each stream as the text of a cut, as the client sees it. */
     Map<String, Object> cuts(Command command) {
         Map<String, Object> cuts = new TreeMap<>();
         try (ReaderGroupManager groups = manager(command);
@@ -67,8 +67,8 @@ final class Groups {
     }
 
     /**
-     * Reads with a new reader of a group: {@code events} at most, or until none came for {@code
-     * quiet} milliseconds; {@code pace} milliseconds for each. With {@code stay} the reader is left
+     * Read with a new reader of a group: at most {@code events}, or until none came for {@code
+     * quiet} milliseconds. Each takes {@code pace} milliseconds. With {@code stay} the reader stays
      * online.
      */
     Map<String, Object> read(Command command) throws Exception {
@@ -94,7 +94,7 @@ final class Groups {
         }
     }
 
-    /** Takes the reader that stayed online out of its group. */
+    /** Remove the reader that stayed online from its group. */
     Map<String, Object> leave(Command command) throws Exception {
         leave(command.text("group"));
         return Map.of("changed", true);

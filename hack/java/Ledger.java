@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 
-/** Keeps account of the events read: per key, each sequence number once and in order. */
+/** An account of the read events, which checks that each key's numbers come once and in order. */
 final class Ledger {
     private final Map<String, Key> keys = new HashMap<>();
     private long events;
@@ -15,7 +15,7 @@ final class Ledger {
     private long outOfOrder;
     private long duplicates;
 
-    /** What was seen of one key: all of {@code first .. next - 1} except the missing. */
+    /** The seen numbers of one key: all of {@code first .. next - 1} except the missing. */
     private static final class Key {
         long first;
         long next;
@@ -64,7 +64,7 @@ final class Ledger {
         return events;
     }
 
-    /** Gives how many bytes of segments the events took, each with a header of 8 bytes. */
+    /** Return the bytes of the events in segments, each with a header of 8 bytes. */
     long storedBytes() {
         return bytes + events * Long.BYTES;
     }

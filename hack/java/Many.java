@@ -14,7 +14,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Makes, fills and removes many streams at once: what one would do without Sluice. */
+/** Commands for many streams at once, as a program without Sluice would run them. */
 final class Many {
     private final Session session;
 
@@ -22,12 +22,12 @@ final class Many {
         this.session = session;
     }
 
-    /** Does something to one stream. */
+    /** An action on one stream. */
     private interface Deed {
         void to(String stream);
     }
 
-    /** Makes the streams and writes {@code events=} of {@code size=} bytes to each. */
+    /** Create the streams and write {@code events=} of {@code size=} bytes to each. */
     Map<String, Object> fill(Command command) throws InterruptedException, ExecutionException {
         StreamConfiguration configuration =
                 StreamConfiguration.builder().scalingPolicy(ScalingPolicy.fixed(1)).build();
@@ -55,7 +55,7 @@ final class Many {
         }
     }
 
-    /** Makes the streams {@code prefix0}, {@code prefix1}, ..., of one segment each. */
+    /** Create the streams {@code prefix0}, {@code prefix1}, ..., of one segment each. */
     Map<String, Object> create(Command command) throws InterruptedException, ExecutionException {
         StreamConfiguration configuration =
                 StreamConfiguration.builder().scalingPolicy(ScalingPolicy.fixed(1)).build();
@@ -66,7 +66,7 @@ final class Many {
                 stream -> session.streams.createStream(scope, stream, configuration));
     }
 
-    /** Seals and deletes them. */
+    /** Seal and delete the streams. */
     Map<String, Object> delete(Command command) throws InterruptedException, ExecutionException {
         String scope = command.scope();
         return each(
@@ -77,7 +77,7 @@ final class Many {
                 });
     }
 
-    /** Does it to all, {@code threads=} at a time; says when each was done, from the beginning. */
+    /** Apply a deed to all, {@code threads=} at a time. Return the seconds until each was done. */
     private static Map<String, Object> each(Command command, Deed deed)
             throws InterruptedException, ExecutionException {
         int count = command.count("count", 1);

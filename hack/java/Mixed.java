@@ -1,13 +1,13 @@
 import java.nio.ByteBuffer;
 
 /**
- * Events of many lengths, from three fifths of a size to seven fifths, of which it is the mean: the
- * lengths take turns by the events' numbers, so that all bytes can be told beforehand.
+ * Events of many lengths, from three fifths of a size to seven fifths; the mean is the size. The
+ * lengths follow from the events' numbers, so that the sum of all bytes is known beforehand.
  */
 final class Mixed implements Events {
     private static final int STEP = 37;
 
-    /** For each length, what makes events of it. */
+    /** The makers of events, one for each length. */
     private final Payload[] lengths;
 
     Mixed(int size, long seed) {

@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /**
- * Events as an application writes them: JSON whose names come again and again and whose values do
- * not, with a note that fills it up. What compresses them compresses data that there are.
+ * Events like those of applications: JSON with recurring names and varying values, and a note that
+ * fills it up. So they compress like real data.
  */
 final class Orders implements Events {
     private static final String[] WORDS = {

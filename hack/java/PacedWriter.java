@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Writes at a steady rate until told to stop, and measures how long acknowledgements take. */
+/** A writer at a steady rate, which measures the time to each acknowledgement. */
 final class PacedWriter extends Thread {
     private static final int SAMPLES = 1 << 20;
 
@@ -79,7 +79,7 @@ final class PacedWriter extends Thread {
                         });
     }
 
-    /** Stops writing; the last {@code SAMPLES} acknowledgements are what latencies are taken of. */
+    /** Stop and report. Latencies are those of the last {@code SAMPLES} acknowledgements. */
     Map<String, Object> finish() throws InterruptedException {
         stopping = true;
         join();

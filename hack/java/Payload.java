@@ -5,8 +5,8 @@ import java.util.SplittableRandom;
 /**
  * The events of our tests: {@code key|sequence in the key|global number|padding}.
  *
- * <p>Event {@code g} of {@code n} keys belongs to key {@code g % n} and is its {@code g / n}th, so
- * a later run that starts at the number where an earlier one ended continues every key.
+ * <p>Event {@code g} of {@code n} keys belongs to key {@code g % n} and is its {@code g / n}th. So
+ * a run that starts at the number where an earlier run ended continues every key.
  */
 final class Payload implements Events {
     private static final int SHIFTS = 61;
@@ -23,7 +23,7 @@ final class Payload implements Events {
         }
     }
 
-    /** Writes one event, whose padding also depends on its number. */
+    /** Make one event, whose padding also depends on its number. */
     @Override
     public ByteBuffer make(String key, long sequence, long number) {
         byte[] header =
@@ -39,10 +39,10 @@ final class Payload implements Events {
         return ByteBuffer.wrap(event);
     }
 
-    /** Who an event says it is. */
+    /** The key and the sequence number in an event. */
     record Label(String key, long sequence) {}
 
-    /** Reads an event's label, or null if it is none of ours. */
+    /** Return an event's label, or null if the event is not ours. */
     static Label label(ByteBuffer event) {
         int first = indexOfBar(event, 0);
         int second = first < 0 ? -1 : indexOfBar(event, first + 1);
@@ -61,13 +61,13 @@ final class Payload implements Events {
         }
     }
 
-    /** Hashes an event; the sum over a stream is its digest, whatever the order of reading. */
+    /** Hash an event. The sum over a stream is its digest, whatever the order of reading. */
     static long hash(ByteBuffer event) {
         long hash = 0xcbf29ce484222325L; // FNV-1a
         for (int i = event.position(); i < event.limit(); i++) {
             hash = (hash ^ (event.get(i) & 0xff)) * 0x100000001b3L;
         }
-        hash = (hash ^ (hash >>> 33)) * 0xff51afd7ed558ccdL; // spread it before it is summed
+        hash = (hash ^ (hash >>> 33)) * 0xff51afd7ed558ccdL; // spread the bits before the sum
         return hash ^ (hash >>> 33);
     }
 

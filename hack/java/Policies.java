@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * How streams are configured: {@code scaling=} FIXED (if left out), EVENTS or BYTES, with {@code
+ * Configurations of streams: {@code scaling=} FIXED (by default), EVENTS or BYTES, with {@code
  * segments= rate= factor=}; {@code keepBytes=} or {@code keepMillis=}; {@code tags=one,two}.
  */
 final class Policies {

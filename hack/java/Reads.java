@@ -19,13 +19,13 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
-/** Reads as any consumer would. */
+/** Reads like those of any consumer. */
 final class Reads {
     private static final long POLL_MILLIS = 200;
 
     /**
-     * Readers pass from one epoch to the next only at a checkpoint of their group; by default that
-     * would be every 30 seconds.
+     * Readers pass from one epoch to the next only at a checkpoint of their group. By default there
+     * is one every 30 seconds.
      */
     private static final long CHECKPOINT_MILLIS = 500;
 
@@ -37,7 +37,7 @@ final class Reads {
         this.session = session;
     }
 
-    /** Reads from the head to what is now the tail, with a reader group made for it. */
+    /** Read from the head to the present tail, with a reader group made for it. */
     Map<String, Object> read(Command command) {
         long patience = TimeUnit.SECONDS.toNanos(command.number("patience", 60));
         Stream stream = Stream.of(command.scope(), command.stream());
@@ -56,7 +56,7 @@ final class Reads {
         return report;
     }
 
-    /** Attaches a reader group to a stream, from its head on, and gives its number. */
+    /** Attach a reader group to a stream, from its head on, and return the group's number. */
     Map<String, Object> start(Command command) {
         Stream stream = Stream.of(command.scope(), command.stream());
         int readers = command.count("readers", 1);
@@ -64,12 +64,12 @@ final class Reads {
         return Map.of("readers", started);
     }
 
-    /** Tells how many events a reader group has read. */
+    /** Return the number of events that a reader group has read. */
     Map<String, Object> soFar(Command command) {
         return Map.of("events", running.get(command.number("readers")).events());
     }
 
-    /** Waits until a reader group has read a stream, sealed by now, to its end. */
+    /** Wait until a reader group has read a stream, which must be sealed, to its end. */
     Map<String, Object> stop(Command command) throws InterruptedException {
         Follower follower = running.remove(command.number("readers"));
         if (follower == null) {
@@ -78,7 +78,7 @@ final class Reads {
         return follower.finish(command.number("patience", 60));
     }
 
-    /** Counts what a consumer that came now would find, without a reader group. */
+    /** Count the events and bytes that a new consumer finds now, without a reader group. */
     Map<String, Object> visible(Command command) {
         Stream stream = Stream.of(command.scope(), command.stream());
         long events = 0;
@@ -98,7 +98,7 @@ final class Reads {
         return Map.of("events", events, "bytes", bytes);
     }
 
-    /** Gives the parts of segments between two cuts that hold anything. */
+    /** Return the non-empty parts of segments between two cuts. */
     List<SegmentRange> ranges(Stream stream, StreamCut from, StreamCut to) {
         List<SegmentRange> ranges = new ArrayList<>();
         try (BatchClientFactory factory =
@@ -115,7 +115,7 @@ final class Reads {
         return ranges;
     }
 
-    /** Gives the present tail; the cut of a sealed stream is empty and would not be accepted. */
+    /** Return the present tail. The cut of a sealed stream is empty and would not be accepted. */
     private StreamCut tail(Stream stream) {
         StreamInfo info =
                 session.streams.fetchStreamInfo(stream.getScope(), stream.getStreamName()).join();
@@ -143,8 +143,8 @@ final class Reads {
     }
 
     /**
-     * Reads until all bytes came and then no event more. The reader of a group bounded by a cut in
-     * the middle of a segment does not say by itself that it reached the end.
+     * Read until all bytes came and then no further event. If a cut in the middle of a segment
+     * bounds the group, its reader does not report the end.
      */
     private void readAll(String scope, String group, long bytes, Ledger ledger, long patience) {
         try (EventStreamClientFactory factory =

@@ -17,7 +17,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.LongAdder;
 
-/** Goes over a stream with the official client, event by event, one thread per segment. */
+/** A loop over a stream by the official client, event by event, with one thread per segment. */
 final class SegmentLoop {
     private static final ByteBufferSerializer SERIALIZER = new ByteBufferSerializer();
 
@@ -31,17 +31,17 @@ final class SegmentLoop {
         this.reads = reads;
     }
 
-    /** Takes one event after the other. */
+    /** A consumer of one event after the other. */
     interface Sink {
         void accept(ByteBuffer event) throws Exception;
     }
 
-    /** Does what is to be done with one segment. */
+    /** The work on one segment. */
     interface Work {
         void accept(SegmentRange range) throws Exception;
     }
 
-    /** Does something with each segment, some at a time, and tells what that cost. */
+    /** Work on each segment, {@code threads} at a time, and report the cost. */
     Map<String, Object> run(String scope, String source, int threads, Work work)
             throws InterruptedException, ExecutionException {
         List<SegmentRange> ranges =
@@ -77,7 +77,7 @@ final class SegmentLoop {
         return report;
     }
 
-    /** Gives a segment's events, in order. */
+    /** Pass a segment's events to a sink, in order. */
     void each(SegmentRange range, Sink sink) throws Exception {
         try (BatchClientFactory factory =
                         BatchClientFactory.withScope(range.getScope(), session.config);

@@ -8,12 +8,12 @@ import java.net.URI;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 
-/** What all commands share: the store's address and the clients that are costly to make. */
+/** The objects that all commands share: the store's address and the costly clients. */
 final class Session implements AutoCloseable {
     final ClientConfig config;
     final StreamManager streams;
 
-    /** The client's own controller stub; scaling and key ranges have no public call. */
+    /** The client's own controller stub, since scaling and key ranges have no public call. */
     final Controller controller;
 
     final ScheduledExecutorService executor = Executors.newScheduledThreadPool(2);
@@ -21,7 +21,7 @@ final class Session implements AutoCloseable {
     Session(String uri) {
         ClientConfig.ClientConfigBuilder builder =
                 ClientConfig.builder().controllerURI(URI.create(uri));
-        // By environment, for a command line is there for everybody to read.
+        // From the environment, because all users can read a command line.
         String user = System.getenv("FOREIGN_USER");
         if (user != null) {
             String password = System.getenv("FOREIGN_PASSWORD");

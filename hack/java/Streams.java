@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Makes, changes, describes and removes scopes and streams. */
+/** Commands that create, change, describe and delete scopes and streams. */
 final class Streams {
     private final Session session;
     private final Reads reads;
@@ -33,7 +33,7 @@ final class Streams {
         return Map.of("changed", session.streams.createScope(command.scope()));
     }
 
-    /** Makes a stream, and its scope; see {@link Policies}. */
+    /** Create a stream, and its scope; see {@link Policies}. */
     Map<String, Object> create(Command command) {
         session.streams.createScope(command.scope());
         StreamConfiguration configuration = Policies.configuration(command);
@@ -42,7 +42,7 @@ final class Streams {
                 session.streams.createStream(command.scope(), command.stream(), configuration));
     }
 
-    /** Gives a stream another configuration; see {@link Policies}. */
+    /** Set a stream's configuration; see {@link Policies}. */
     Map<String, Object> update(Command command) {
         StreamConfiguration configuration = Policies.configuration(command);
         return Map.of(
@@ -50,7 +50,7 @@ final class Streams {
                 session.streams.updateStream(command.scope(), command.stream(), configuration));
     }
 
-    /** Tells how a stream is configured. */
+    /** Return a stream's configuration. */
     Map<String, Object> configuration(Command command) {
         return Policies.report(
                 session.controller
@@ -62,18 +62,18 @@ final class Streams {
         return Map.of("changed", session.streams.sealStream(command.scope(), command.stream()));
     }
 
-    /** Deletes a stream, sealing it first, as it must be. */
+    /** Seal a stream, which the store requires, and delete it. */
     Map<String, Object> delete(Command command) {
         seal(command);
         return Map.of("changed", session.streams.deleteStream(command.scope(), command.stream()));
     }
 
-    /** Deletes a scope with all its streams. */
+    /** Delete a scope with all its streams. */
     Map<String, Object> deleteScope(Command command) throws DeleteScopeFailedException {
         return Map.of("changed", session.streams.deleteScopeRecursive(command.scope()));
     }
 
-    /** The store's own listing: every stream of a scope, the store's internal ones included. */
+    /** List every stream of a scope, including the store's internal streams. */
     Map<String, Object> list(Command command) {
         if (!session.streams.checkScopeExists(command.scope())) {
             return Map.of("scope", false, "streams", List.of());
@@ -86,7 +86,7 @@ final class Streams {
         return Map.of("scope", true, "streams", names);
     }
 
-    /** Truncates at the tail, at a cut's text, or at {@code offsets=segment:offset,...}. */
+    /** Truncate at the tail, at a cut's text, or at {@code offsets=segment:offset,...}. */
     Map<String, Object> truncate(Command command) {
         StreamCut cut;
         if (command.has("offsets")) {
@@ -102,9 +102,9 @@ final class Streams {
     }
 
     /**
-     * Replaces segments by others: {@code segments=} those that end, {@code ranges=low-high,...}
-     * the new ones. Left out, the ranges halve the segments' common range; left out, the segment is
-     * the one with the lowest keys.
+     * Replace {@code segments=} by new segments of {@code ranges=low-high,...}. By default, the
+     * replaced segment is that with the lowest keys, and the ranges halve the replaced segments'
+     * common range.
      */
     Map<String, Object> scale(Command command) {
         List<SegmentWithRange> active = active(command);
@@ -138,7 +138,7 @@ final class Streams {
         return Map.of("changed", done);
     }
 
-    /** Gets the token that a segment store wants with each request where one must log in. */
+    /** Return the token that a segment store with logins requires with each request. */
     Map<String, Object> token(Command command) {
         String token =
                 session.controller
@@ -148,7 +148,7 @@ final class Streams {
         return Map.of("token", token);
     }
 
-    /** Describes a stream: its cuts and all its segments, key ranges for those still written. */
+    /** Describe a stream: its cuts and all segments, with the key ranges of active segments. */
     Map<String, Object> info(Command command) {
         StreamInfo info = describe(command);
         Map<Long, SegmentWithRange> active = new HashMap<>();
@@ -191,12 +191,12 @@ final class Streams {
         return session.streams.fetchStreamInfo(command.scope(), command.stream()).join();
     }
 
-    /** Gives the segments now written to, by rising key ranges. */
+    /** Return the active segments in ascending order of key ranges. */
     private List<SegmentWithRange> active(Command command) {
         StreamSegments current =
                 session.controller.getCurrentSegments(command.scope(), command.stream()).join();
         try {
-            // The client keeps the ranges to itself, but a witness has to see them.
+            // The ranges are private to the client, but a witness has to see them.
             Field field = SegmentCollection.class.getDeclaredField("segments");
             field.setAccessible(true);
             return ((Map<?, ?>) field.get(current))

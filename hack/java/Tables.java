@@ -2,7 +2,7 @@ import io.pravega.client.admin.KeyValueTableManager;
 import io.pravega.client.tables.KeyValueTableConfiguration;
 import java.util.Map;
 
-/** Makes and removes key-value tables. */
+/** Commands that create and delete key-value tables. */
 final class Tables {
     private final Session session;
 
@@ -10,7 +10,7 @@ final class Tables {
         this.session = session;
     }
 
-    /** Makes an empty table of one partition, with keys of 8 bytes. */
+    /** Create an empty table of one partition, with keys of 8 bytes. */
     Map<String, Object> create(Command command) {
         KeyValueTableConfiguration configuration =
                 KeyValueTableConfiguration.builder().partitionCount(1).primaryKeyLength(8).build();

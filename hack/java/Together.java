@@ -8,7 +8,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
 /**
- * Runs scripts side by side, and the commands of each one after the other.
+ * Scripts that run side by side, each with its commands one after the other.
  *
  * <pre>
  * together THREADS ; COMMAND key=value... , COMMAND key=value... ; COMMAND key=value... , ...
@@ -23,7 +23,7 @@ final class Together {
         this.commands = commands;
     }
 
-    /** Runs one command. */
+    /** A runner of one command. */
     interface Commands {
         Map<String, Object> run(List<String> words) throws Exception;
     }

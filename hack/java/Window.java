@@ -1,7 +1,7 @@
 import java.util.ArrayDeque;
 import java.util.concurrent.CompletableFuture;
 
-/** Bounds the bytes written but not yet acknowledged: a fast writer can fill a store's cache. */
+/** A bound of the unacknowledged bytes, because a fast writer can fill a store's cache. */
 final class Window {
     private static final long LIMIT = 16 << 20;
 
@@ -10,7 +10,7 @@ final class Window {
 
     private record Entry(CompletableFuture<Void> acknowledged, int bytes) {}
 
-    /** Adds a write, after waiting for the oldest ones if there are too many bytes. */
+    /** Add a write, and wait for the oldest writes while there are too many bytes. */
     void add(CompletableFuture<Void> acknowledged, int bytes) {
         pending.add(new Entry(acknowledged, bytes));
         inFlight += bytes;
@@ -19,7 +19,7 @@ final class Window {
         }
     }
 
-    /** Waits for all writes. */
+    /** Wait for all writes. */
     void drain() {
         while (!pending.isEmpty()) {
             awaitOldest();

@@ -9,7 +9,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Writes the events described by {@link Payload}, at full speed or at a rate. */
+/** Commands that write the events of {@link Payload}, at full speed or at a rate. */
 final class Writes {
     private final Session session;
     private final Map<Long, PacedWriter> running = new HashMap<>();
@@ -19,7 +19,7 @@ final class Writes {
         this.session = session;
     }
 
-    /** Writes a number of events as fast as the store takes them. */
+    /** Write a number of events as fast as the store takes them. */
     Map<String, Object> write(Command command) {
         long count = command.number("events");
         long first = command.number("first", 0);
@@ -44,7 +44,7 @@ final class Writes {
         return Map.of("events", count, "bytes", bytes, "seconds", seconds);
     }
 
-    /** Starts a writer in the background and gives its number. */
+    /** Start a writer in the background and return its number. */
     Map<String, Object> start(Command command) {
         EventStreamClientFactory factory = factory(command);
         PacedWriter writer =
@@ -60,7 +60,7 @@ final class Writes {
         return Map.of("writer", started);
     }
 
-    /** Stops a background writer, waits for its last acknowledgement and tells how it fared. */
+    /** Stop a background writer, wait for its last acknowledgement and return its report. */
     Map<String, Object> stop(Command command) throws InterruptedException {
         PacedWriter writer = running.remove(command.number("writer"));
         if (writer == null) {
@@ -94,7 +94,7 @@ final class Writes {
         return factory.createEventWriter(stream, new ByteBufferSerializer(), config);
     }
 
-    /** Makes the routing keys; where segments are named, only keys that fall into those. */
+    /** Return the routing keys. If segments are named, the keys fall into these. */
     private List<String> keys(Command command) {
         int count = command.count("keys", 1);
         long seed = command.number("seed", 0);

@@ -1,6 +1,6 @@
-// Command kstatus says what the library of that name, by which Flux and other tools judge resources,
-// makes of objects. It reads them from standard input as YAML or JSON, a list or what
-// `kubectl get -o yaml` prints, and writes a line of JSON for each, in their order.
+// Command kstatus prints the status of objects by the library kstatus, with which Flux and other
+// tools judge resources. It reads the objects from standard input as YAML or JSON: a list, or the
+// output of `kubectl get -o yaml`. It writes a line of JSON for each, in the same order.
 package main
 
 import (
@@ -54,7 +54,7 @@ func judge(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// parse keeps whole numbers whole: the library finds no generation in a float.
+// parse keeps integers as integers, because the library ignores a generation that is a float.
 func parse(text []byte) ([]unstructured.Unstructured, error) {
 	text, err := yaml.ToJSON(text)
 	if err != nil {

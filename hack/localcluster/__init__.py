@@ -1,11 +1,11 @@
 """A real Kubernetes on this machine, for the demo and the tests, with a Pravega in it.
 
-`choose` gives the cluster: one that is there already (SLUICE_KUBECONFIG), one of kind's where
-docker and kind are, else our own: one node whose Kubernetes is compiled from Go modules, with a
-container runtime from Debian, so that neither a registry nor a release has to be downloaded.
-`ClusterStore` is a Pravega in it, with the official Java client beside it as a witness.
+`choose` returns the cluster: the existing one that SLUICE_KUBECONFIG names, or a kind cluster if
+docker and kind are available, or our own. Our own has one node, with a Kubernetes compiled from Go
+modules and a container runtime from Debian. So it needs no image registry and no release download.
+`ClusterStore` is a Pravega in the cluster, with the official Java client as a witness.
 
-As in `localstore`, only the standard library is used.
+Like `localstore`, the package uses only the standard library.
 """
 
 from localcluster.choose import choose

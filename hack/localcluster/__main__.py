@@ -1,4 +1,4 @@
-"""Brings a Kubernetes up for a person, with a Pravega in it if wanted."""
+"""Start, stop or use a local Kubernetes, and a Pravega in it."""
 
 import argparse
 import sys
@@ -14,10 +14,10 @@ from localstore.errors import LocalStoreError
 
 
 def main() -> int:
-    """Runs the command line.
+    """Run the command line.
 
     Returns:
-        The exit code; for `status`, 1 when the cluster does not serve.
+        The exit code; for `status`, 1 if the cluster does not serve.
     """
     options = _parser().parse_args()
     try:
@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace, cluster: Cluster, say: Say) -> None:
 
 
 def _clocked() -> Say:
-    """Gives what prints a line with the seconds since the start, apart from the results."""
+    """Return a function that prints lines with the seconds since the start, to stderr."""
     started = time.monotonic()
 
     def say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Builds images without a daemon or a registry: mmdebstrap makes the base, buildah the rest."""
+"""A builder of images without a daemon or a registry, by mmdebstrap (the base) and buildah."""
 
 import hashlib
 import json
@@ -20,14 +20,14 @@ BASE = "localhost/base:bookworm"
 
 _SUITE = "bookworm"
 _PACKAGES = ("ca-certificates",)
-# So many earlier builds of an image whose references come from its content are kept, for pods that
-# still run them may start again.
+# Number of earlier builds that are kept of an image with references from its content, because pods
+# that run them may restart.
 KEPT = 3
 
 _SECONDS = 600.0
 _RUN = Path("/run/sluice-build")
 
-# Images come from nowhere but here, so there are no signatures to check.
+# All images are built here, so there are no signatures to check.
 _POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}\n'
 
 
@@ -36,8 +36,8 @@ class Built:
     """An image in buildah's storage.
 
     Attributes:
-        reference: Its name with a tag.
-        id: Digest of its configuration.
+        reference: the image's name with a tag.
+        id: digest of the image's configuration.
     """
 
     reference: str
@@ -48,21 +48,21 @@ class Builder:
     """Buildah with a storage of its own.
 
     Args:
-        folder: Where images, layers and settings are kept; the user's cache when left out.
+        folder: folder of images, layers and settings; the user's cache if left out.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or cache_root() / "images"
 
     def has_base(self) -> bool:
-        """Tells whether some base image is there."""
+        """Tell whether a base image exists."""
         return self._id(BASE) is not None
 
     def build_base(self, say: Say) -> Built:
-        """Makes the base image from this machine's Debian archives, if they or we changed.
+        """Make the base image from this machine's Debian archives, if they or our packages changed.
 
         Raises:
-            LocalClusterError: Debian 12 cannot be had, or a program failed.
+            LocalClusterError: Debian 12 is not available, or a program failed.
         """
         sources = "".join(f"{line}\n" for line in archives(_SUITE))
         key = hashlib.sha256(f"{sources}{_PACKAGES}".encode()).hexdigest()[:12]
@@ -75,10 +75,10 @@ class Builder:
         return Built(BASE, self._id(settled) or "")
 
     def build(self, image: Image, say: Say) -> Built:
-        """Builds an image; layers whose inputs did not change are taken from earlier builds.
+        """Build an image, with unchanged layers from earlier builds.
 
         Raises:
-            LocalClusterError: The build failed.
+            LocalClusterError: the build failed.
         """
         if image.settled and (known := self._id(image.name)):
             return Built(image.name, known)
@@ -94,15 +94,15 @@ class Builder:
         return built
 
     def release(self) -> None:
-        """Takes back the mount that buildah leaves behind, unless something is being built."""
+        """Unmount the storage that buildah leaves mounted, unless a build uses it."""
         mount = self._folder / "storage" / "overlay"
         if mount.is_mount():
             succeeds(["umount", mount])
 
     def export(self, built: Built, folder: Path) -> None:
-        """Writes an image into a folder laid out as the OCI says.
+        """Write an image into a folder in the OCI's image layout.
 
-        Blobs that are in the folder already are left alone.
+        Blobs that the folder already has stay as they are.
         """
         storage = f"[overlay@{self._folder}/storage+{_RUN}]"
         uncompressed = "--dest-oci-accept-uncompressed-layers"
@@ -132,15 +132,15 @@ class Builder:
         return Built(reference, known)
 
     def _without_old(self, built: Built, note: dict[str, Any], *, tagged: bool) -> list[str]:
-        """Removes builds that nobody asks for any more.
+        """Remove outdated builds.
 
         Args:
-            built: The latest.
-            note: What was noted of the one before.
-            tagged: Whether all have one name, so that the one before has lost it.
+            built: the latest build.
+            note: record of the build before.
+            tagged: whether all builds share one name, so that the build before has lost it.
 
         Returns:
-            Earlier references that are kept.
+            The earlier references that are kept.
         """
         if not note or note["id"] == built.id:
             return list(note.get("earlier", []))
@@ -166,7 +166,7 @@ class Builder:
             self._buildah("build", f"--tag={reference}", temporary)
 
     def _mounts(self) -> list[str]:
-        """Shows a build how pip reaches its index, without a trace of it in the image."""
+        """Return mounts that let pip reach its index in a build, without traces in the image."""
         settings = pip_settings.host_settings()
         file = self._folder / "pip.conf"
         file.write_text(pip_settings.mounted_settings(settings))

@@ -1,4 +1,4 @@
-"""Chooses the cluster: one that is there, kind's, or our own."""
+"""The choice of the cluster: an existing one, a kind cluster, or our own."""
 
 import json
 import os
@@ -18,10 +18,10 @@ _KIND_PREFIX = "kind-"
 
 
 def choose() -> Cluster:
-    """Chooses the cluster that tests and the demo use.
+    """Choose the cluster for the tests and the demo.
 
-    The one that SLUICE_KUBECONFIG names if it is set, else one of kind's where docker answers and
-    kind is on PATH, else our own.
+    This is the cluster that SLUICE_KUBECONFIG names, if it is set. Otherwise it is a kind cluster
+    if docker answers and kind is on PATH, else our own.
 
     Returns:
         The cluster, up or not.
@@ -46,7 +46,7 @@ def _existing(kubeconfig: Path) -> Cluster:
 
 
 def _is_own(kubeconfig: Path) -> bool:
-    """Tells whether a file, or a copy of it, gives access to our own cluster."""
+    """Tell whether a file is our own cluster's kubeconfig, or a copy of it."""
     own = state_folder() / "pki" / "admin.kubeconfig"
     return own.exists() and kubeconfig.exists() and own.read_bytes() == kubeconfig.read_bytes()
 

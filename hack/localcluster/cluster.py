@@ -1,4 +1,4 @@
-"""A Kubernetes that tests and the demo use, whatever it is."""
+"""The interface of all clusters that the tests and the demo use."""
 
 import re
 import subprocess
@@ -23,9 +23,9 @@ class Cluster(ABC):
     """A cluster, up or not.
 
     Attributes:
-        what: What it is, for a person.
-        kubeconfig: The administrator's access, once the cluster is up.
-        pods_reachable: Whether programs on this machine reach pods by their addresses.
+        what: description for people.
+        kubeconfig: the administrator's kubeconfig, once the cluster is up.
+        pods_reachable: whether programs on this machine reach pods by their addresses.
     """
 
     what: str
@@ -37,34 +37,34 @@ class Cluster(ABC):
 
     @abstractmethod
     def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
-        """Starts it unless it runs, and returns when pods can run.
+        """Start the cluster unless it runs, and wait until pods can run.
 
         Args:
-            say: Told what is needed, and what happens.
-            images: Images to provide as well; they are built while the cluster is.
+            say: callback for needs and progress messages.
+            images: images to provide as well; they are built while the cluster is compiled.
 
         Returns:
-            The references of those images, for pods.
+            The references of these images, for pods.
 
         Raises:
-            LocalStoreError: It does not come up.
+            LocalStoreError: the cluster does not start.
         """
 
     @abstractmethod
     def down(self, say: Say = print, *, wipe: bool = False) -> None:
-        """Stops it if it is ours.
+        """Stop the cluster if it is ours.
 
         Args:
-            say: Told what happens.
-            wipe: Whether its state goes as well: objects, images, certificates.
+            say: callback for progress messages.
+            wipe: whether to delete the state too: objects, images, certificates.
         """
 
     @abstractmethod
     def status(self) -> list[str]:
-        """Describes it in a few lines.
+        """Return a description of the cluster in a few lines.
 
         Raises:
-            LocalClusterError: It does not serve.
+            LocalClusterError: the cluster does not serve.
         """
 
     def build_image(
@@ -76,74 +76,74 @@ class Cluster(ABC):
         *,
         say: Say = print,
     ) -> str:
-        """Builds an image and brings it to the cluster, as far as something changed.
+        """Build an image and bring it to the cluster, unless it is unchanged.
 
         Args:
-            name: Its name; without a tag it gets one from its content.
-            context: The folder that the build sees.
-            dockerfile: How it is built; the context's own when left out.
-            build_args: Values for the ARGs of the Dockerfile.
-            say: Told what takes long.
+            name: the image's name; without a tag it gets one from its content.
+            context: folder that the build sees.
+            dockerfile: the Dockerfile; the context's own if left out.
+            build_args: values for the ARGs of the Dockerfile.
+            say: callback for progress messages.
 
         Returns:
-            The reference for pods, whose `imagePullPolicy` has to be IfNotPresent or Never.
+            The reference for pods, whose `imagePullPolicy` must be IfNotPresent or Never.
         """
         return self.provide(Image(name, context, dockerfile, build_args or {}), say=say)
 
     def provide(self, image: Image, *, say: Say = print) -> str:
-        """Does the same for an image that is described already."""
+        """Build a described image and bring it to the cluster, unless it is unchanged."""
         return self._images.provide(image, say)
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> str:
-        """Runs kubectl.
+        """Run kubectl.
 
         Args:
-            arguments: Its arguments.
-            stdin: What it reads.
-            timeout: Deadline in seconds.
+            arguments: kubectl's arguments.
+            stdin: text for its standard input.
+            timeout: deadline in seconds.
 
         Returns:
-            What it printed.
+            The output.
 
         Raises:
-            LocalClusterError: It failed; the message ends with its own.
+            LocalClusterError: kubectl failed; the message ends with its own.
         """
         return run(self.kubectl_command(*arguments), stdin=stdin, seconds=timeout)
 
     def kubectl_command(self, *arguments: str) -> list[str]:
-        """Writes the command line of a kubectl that somebody else runs."""
+        """Return the command line of a kubectl that the caller runs."""
         return [str(tools.kubectl()), f"--kubeconfig={self.kubeconfig}", *arguments]
 
     def helm(self, *arguments: str, timeout: float = 300.0) -> str:
-        """Runs Helm.
+        """Run Helm.
 
         Args:
-            arguments: Its arguments.
-            timeout: Deadline in seconds.
+            arguments: Helm's arguments.
+            timeout: deadline in seconds.
 
         Returns:
-            What it printed.
+            The output.
 
         Raises:
-            LocalClusterError: It failed; the message ends with its own.
+            LocalClusterError: Helm failed; the message ends with its own.
         """
         access = f"--kubeconfig={self.kubeconfig}"
         return run([tools.helm(), access, *arguments], seconds=timeout)
 
     @contextmanager
     def forward(self, namespace: str, target: str, port: int) -> Iterator[int]:
-        """Opens a way from this machine to a port in the cluster.
+        """Forward a port of this machine to a port in the cluster.
 
         Args:
-            namespace: Where the target is.
-            target: A pod ("name"), or "deployment/name" or "service/name".
-            port: The target's port.
+            namespace: the target's namespace.
+            target: a pod ("name"), or "deployment/name" or "service/name".
+            port: the target's port.
 
         Yields:
             The port on 127.0.0.1.
 
         Raises:
-            LocalClusterError: The target is not there or does not run.
+            LocalClusterError: the target is missing or does not run.
         """
         words = ["port-forward", f"--namespace={namespace}", target, f":{port}"]
         with (

@@ -1,4 +1,4 @@
-"""Runs programs to their end."""
+"""Programs that run to their end."""
 
 import os
 import shlex
@@ -25,20 +25,20 @@ def run(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> str:
-    """Runs a program.
+    """Run a program.
 
     Args:
-        command: Program and arguments.
-        seconds: Deadline.
-        stdin: What it reads; nothing when left out.
-        environment: Variables to add to ours.
-        folder: Where it runs.
+        command: program and arguments.
+        seconds: deadline in seconds.
+        stdin: text for its standard input; empty if left out.
+        environment: variables to add to ours.
+        folder: working directory.
 
     Returns:
-        What it printed on standard output.
+        The standard output.
 
     Raises:
-        LocalClusterError: It failed, was too slow, or is not installed.
+        LocalClusterError: the program failed, was too slow, or is not installed.
     """
     try:
         done = subprocess.run(
@@ -63,7 +63,7 @@ def run(
 
 
 def succeeds(command: Sequence[str | Path], *, seconds: float = 10.0) -> bool:
-    """Tells whether a program is there and ends well in time."""
+    """Tell whether a program is installed and succeeds in time."""
     try:
         run(command, seconds=seconds)
     except LocalClusterError:
@@ -79,17 +79,17 @@ def watch(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> None:
-    """Runs a program that takes minutes, with a sign of life now and then.
+    """Run a program that takes minutes, with a progress message now and then.
 
     Args:
-        command: Program and arguments.
-        sign: Makes the sign from the number of lines that the program has printed.
-        say: Gets it.
-        environment: Variables to add to ours.
-        folder: Where it runs.
+        command: program and arguments.
+        sign: function that makes a message from the number of lines printed so far.
+        say: callback for progress messages.
+        environment: variables to add to ours.
+        folder: working directory.
 
     Raises:
-        LocalClusterError: It failed.
+        LocalClusterError: the program failed.
     """
     lines: list[str] = []
     next_sign = time.monotonic() + _SECONDS_BETWEEN_SIGNS

@@ -16,12 +16,12 @@ Name = Literal[
 
 
 def component_command(name: Name, layout: Layout, address: str) -> list[str]:
-    """Writes a component's command line.
+    """Return a component's command line.
 
     Args:
-        name: The component.
-        layout: Files and ports.
-        address: The machine's address.
+        name: the component.
+        layout: files and ports.
+        address: the machine's address.
 
     Returns:
         The command.
@@ -45,7 +45,7 @@ def _etcd(layout: Layout, _address: str) -> dict[str, object]:
     return {
         "name": NODE,
         "data-dir": layout.state / "etcd",
-        "unsafe-no-fsync": "true",  # a power cut may cost a developer's cluster; syncs cost seconds
+        "unsafe-no-fsync": "true",  # syncs cost seconds; a test cluster need not survive power cuts
         "log-level": "warn",
         "listen-client-urls": client,
         "advertise-client-urls": client,
@@ -65,7 +65,7 @@ def _apiserver(layout: Layout, address: str) -> dict[str, object]:
         "tls-private-key-file": pki / "apiserver.key",
         "client-ca-file": pki / "ca.crt",
         "authorization-mode": "Node,RBAC",
-        # Pod security, quotas and limits are among those that are on anyway.
+        # Pod security, quotas and limits are on by default.
         "enable-admission-plugins": "NodeRestriction",
         "allow-privileged": "true",
         "service-cluster-ip-range": SERVICE_RANGE,
@@ -108,7 +108,7 @@ def _controllers(layout: Layout, _address: str) -> dict[str, object]:
         "cluster-signing-key-file": pki / "ca.key",
         "client-ca-file": pki / "ca.crt",
         "requestheader-client-ca-file": pki / "front-proxy-ca.crt",
-        # The defaults are for a cluster that others share, and slow down a test's many objects.
+        # The defaults are for shared clusters, and too slow for a test with many objects.
         "kube-api-qps": 300,
         "kube-api-burst": 600,
     }

@@ -1,7 +1,7 @@
-"""What can go wrong with the local cluster, for a person to read."""
+"""The error of this package."""
 
 from localstore.errors import LocalStoreError
 
 
 class LocalClusterError(LocalStoreError):
-    """A Kubernetes could not be used, started or given an image; the message says what to do."""
+    """A Kubernetes that cannot be used, started or given an image. The message says what to do."""

@@ -1,4 +1,4 @@
-"""A cluster that somebody else runs."""
+"""A cluster that is not ours."""
 
 import os
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ class ExistingCluster(Cluster):
     """A cluster that is used and never stopped.
 
     Args:
-        kubeconfig: Access to it.
-        images: Where its images come from.
-        pods_reachable: Whether programs on this machine reach its pods.
+        kubeconfig: the cluster's kubeconfig.
+        images: the source of its images.
+        pods_reachable: whether programs on this machine reach its pods.
     """
 
     def __init__(self, kubeconfig: Path, images: ImageSource, *, pods_reachable: bool) -> None:
@@ -26,7 +26,7 @@ class ExistingCluster(Cluster):
         self.what = f"the cluster of {kubeconfig}"
 
     def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
-        """Sees whether it answers."""
+        """Check that the cluster answers, and provide the images."""
         if not self.kubeconfig.is_file():
             raise LocalClusterError(f"SLUICE_KUBECONFIG names {self.kubeconfig}, which is no file")
         self.kubectl("get", "--raw=/readyz")
@@ -34,23 +34,23 @@ class ExistingCluster(Cluster):
         return [self.provide(image, say=say) for image in images]
 
     def down(self, say: Say = print, *, wipe: bool = False) -> None:
-        """Leaves it alone."""
+        """Leave the cluster running."""
         del wipe
         say(f"{self.what} is not ours: left running")
 
     def status(self) -> list[str]:
-        """Asks for its nodes."""
+        """Return the cluster's nodes."""
         return [f"{self.what} is up", *self.kubectl("get", "nodes").splitlines()]
 
 
 class NamedImages:
-    """Images that were brought to the cluster by other means, named in the environment.
+    """Images that the cluster already has, named in the environment.
 
-    SLUICE_IMAGE names Sluice's own, SLUICE_IMAGE_PRAVEGA that of localhost/pravega, and so on.
+    SLUICE_IMAGE names Sluice's image, SLUICE_IMAGE_PRAVEGA that of localhost/pravega, and so on.
     """
 
     def provide(self, image: Image, say: Say) -> str:
-        """Looks up the reference."""
+        """Return the reference from the environment."""
         del say
         name = image.repository.rpartition("/")[2]
         suffix = "" if name == "sluice" else f"_{name.upper().replace('-', '_')}"

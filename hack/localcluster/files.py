@@ -1,4 +1,4 @@
-"""Files that are in two places."""
+"""Files in two places."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def link_or_copy(source: str | Path, target: str | Path) -> None:
-    """Gives a file a second name, or copies it where the new name is on another file system."""
+    """Link a file to a second name, or copy it if that is on another file system."""
     Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)

@@ -1,4 +1,4 @@
-"""What an image is made of."""
+"""Descriptions of images."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ class Image:
     """An image to build.
 
     Attributes:
-        name: Its name. Without a tag it gets one from its content, so that a reference never
-            changes its meaning.
-        context: The folder that the build sees.
-        dockerfile: How it is built; the context's own when left out.
-        build_args: Values for the ARGs of the Dockerfile.
-        settled: Whether the name says all about the content, so that an image of this name need
-            not be built again.
+        name: the image's name. Without a tag it gets one from its content, so that a reference
+            always means the same content.
+        context: folder that the build sees.
+        dockerfile: the Dockerfile; the context's own if left out.
+        build_args: values for the ARGs of the Dockerfile.
+        settled: whether the name determines the content, so that an existing image of this name
+            is not built again.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Image:
 
     @property
     def tagged(self) -> bool:
-        """Whether the name has a tag."""
+        """Tell whether the name has a tag."""
         return ":" in self.name.rpartition("/")[2]
 
     @property
@@ -45,19 +45,19 @@ class Image:
 
 
 class ImageSource(Protocol):
-    """Where a cluster gets its images from."""
+    """A cluster's source of images."""
 
     def provide(self, image: Image, say: Say) -> str:
-        """Makes pods able to run an image.
+        """Make an image available to pods.
 
         Args:
-            image: What it is made of.
-            say: Told what takes long.
+            image: description of the image.
+            say: callback for progress messages.
 
         Returns:
             The reference for pods.
 
         Raises:
-            LocalClusterError: It cannot be built or brought to the cluster.
+            LocalClusterError: the image cannot be built or brought to the cluster.
         """
         ...

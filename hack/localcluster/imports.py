@@ -1,4 +1,4 @@
-"""Brings built images into the container runtime of our own cluster."""
+"""The import of built images into the container runtime of our own cluster."""
 
 import json
 import tarfile
@@ -16,7 +16,7 @@ from localstore.cache import cache_root, locked
 
 _SECONDS = 600.0
 
-# Where containerd keeps manifests, configurations and layers, each named by its digest.
+# The folder in which containerd keeps manifests, configurations and layers, named by digest.
 _CONTENT = "io.containerd.content.v1.content/blobs/sha256"
 
 
@@ -24,8 +24,8 @@ class NodeImages:
     """The images of our own cluster.
 
     Args:
-        layout: Its files.
-        builder: What builds them.
+        layout: the cluster's files.
+        builder: the builder of the images.
     """
 
     def __init__(self, layout: Layout, builder: Builder) -> None:
@@ -34,17 +34,17 @@ class NodeImages:
         self._builder = builder
 
     def provide(self, image: Image, say: Say) -> str:
-        """Builds an image and makes it known to the node, as far as it is not."""
+        """Build an image and load it into the node, unless it is unchanged."""
         _need_runtime()
         built = self._builder.build(image, say)
         self.load(built, say)
         return built.reference
 
     def load(self, built: Built, say: Say) -> None:
-        """Makes a built image known to the node.
+        """Load a built image into the node.
 
         Raises:
-            LocalClusterError: The node does not run, or refuses.
+            LocalClusterError: the node does not run, or refuses the image.
         """
         _need_runtime()
         with locked(self._record.with_suffix(".lock")):
@@ -55,7 +55,7 @@ class NodeImages:
             with step(say, f"loading {built.reference}"):
                 self._import(built)
             known.pop(built.reference, None)
-            known[built.reference] = built.id  # the latest is the last
+            known[built.reference] = built.id  # the latest image comes last
             for old in _old(known, built):
                 _ctr("images", "remove", old)
                 del known[old]
@@ -64,7 +64,7 @@ class NodeImages:
                 _ctr("images", "remove", f"sha256:{replaced}")  # else it would stay for ever
 
     def _known(self) -> dict[str, str]:
-        """Gives the ids of the images that we brought and that are still there."""
+        """Return the ids of the images that we loaded and the node still has."""
         if not self._record.exists():
             return {}
         known: dict[str, str] = json.loads(self._record.read_text())
@@ -76,7 +76,7 @@ class NodeImages:
             layout = Path(temporary) / "layout"
             blobs = layout / "blobs" / "sha256"
             blobs.mkdir(parents=True)
-            for blob in self._blobs.glob("*"):  # what the node has is not exported again
+            for blob in self._blobs.glob("*"):  # the node's own blobs are not exported again
                 (blobs / blob.name).symlink_to(blob)
             self._builder.export(built, layout)
             _name(layout / "index.json", built.reference)
@@ -87,7 +87,7 @@ class NodeImages:
 
 
 def _old(known: Mapping[str, str], built: Built) -> list[str]:
-    """Gives the references from content of the same image that have had their time."""
+    """Return the outdated references of the same image that come from content."""
     repository = built.reference.rpartition(":")[0]
     alike = [name for name, id_ in known.items() if name == f"{repository}:{id_[:12]}"]
     return alike[: -1 - KEPT]
@@ -99,7 +99,7 @@ def _need_runtime() -> None:
 
 
 def _name(index_file: Path, reference: str) -> None:
-    """Writes an image's name where the runtime looks for it."""
+    """Write an image's name into the annotation that the runtime reads."""
     index = json.loads(index_file.read_text())
     for manifest in index["manifests"]:
         manifest["annotations"] = {"io.containerd.image.name": reference}
@@ -111,7 +111,7 @@ def _without_links(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def runtime_answers() -> bool:
-    """Tells whether the container runtime answers."""
+    """Tell whether the container runtime answers."""
     return RUNTIME_SOCKET.exists() and succeeds(["ctr", "--address", RUNTIME_SOCKET, "version"])
 
 

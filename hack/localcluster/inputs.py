@@ -1,4 +1,4 @@
-"""Tells whether what an image is built from has changed."""
+"""Keys that tell whether the inputs of an image's build have changed."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ _WILD = re.compile(r"[*?\[\\]")
 
 
 def input_key(image: Image, base: str) -> str:
-    """Gives a key that changes with anything that the build sees.
+    """Return a key that changes with any input of the build.
 
     Args:
-        image: The image.
-        base: Id of the image that it builds on.
+        image: the image.
+        base: id of the base image.
     """
     ignore = image.context / ".dockerignore"
     rules = Rules.parse(ignore.read_text() if ignore.exists() else "")
@@ -42,32 +42,32 @@ class Rule:
     """One line of a .dockerignore.
 
     Attributes:
-        pattern: What it fits, and with that everything below.
-        excludes: Whether that is kept from the build, or let in again.
+        pattern: pattern of paths; everything below them matches too.
+        excludes: whether the rule excludes these paths; otherwise it includes them again.
     """
 
     pattern: str
     excludes: bool
 
     def fits(self, path: str) -> bool:
-        """Tells whether it fits a path or a folder above it."""
+        """Tell whether the rule matches a path or a folder above it."""
         tokens: list[str] = _TOKEN.findall(self.pattern)
         return re.fullmatch(f"{''.join(map(_regex, tokens))}(?:/.*)?", path) is not None
 
 
 @dataclass(frozen=True)
 class Rules:
-    """A .dockerignore: of the lines that fit a path, the last decides.
+    """A .dockerignore. The last line that matches a path decides.
 
     Attributes:
-        rules: The lines.
+        rules: the lines.
     """
 
     rules: Sequence[Rule]
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads the file."""
+        """Return the rules of a file's text."""
         lines = [line.strip() for line in text.splitlines()]
         return cls(
             [
@@ -78,11 +78,11 @@ class Rules:
         )
 
     def excludes(self, path: str) -> bool:
-        """Tells whether a file or a folder is kept from the build."""
+        """Tell whether a file or a folder is excluded from the build."""
         return next((rule.excludes for rule in reversed(self.rules) if rule.fits(path)), False)
 
     def excludes_all_of(self, folder: str) -> bool:
-        """Tells whether a folder is kept from the build, and surely everything in it."""
+        """Tell whether a folder is excluded, and certainly everything in it."""
         return self.excludes(folder) and not any(
             _WILD.search(rule.pattern) or rule.pattern.startswith(f"{folder}/")
             for rule in self.rules
@@ -91,7 +91,7 @@ class Rules:
 
 
 def _seen(context: Path, rules: Rules) -> Iterator[str]:
-    """Gives the files that the build sees, links to folders among them."""
+    """Yield the files that the build sees, including links to folders."""
     for folder, folders, files in os.walk(context):
         inside = Path(folder).relative_to(context)
         below = [name for name in folders if not (Path(folder) / name).is_symlink()]

@@ -1,4 +1,4 @@
-"""A cluster of kind's, in docker."""
+"""A kind cluster, in docker."""
 
 import os
 import shutil
@@ -18,12 +18,12 @@ _NODE = f"{NAME}-control-plane"
 
 
 def usable() -> bool:
-    """Tells whether docker answers and kind is there."""
+    """Tell whether docker answers and kind is installed."""
     return shutil.which("kind") is not None and succeeds(["docker", "info"])
 
 
 class KindCluster(Cluster):
-    """A cluster with one node, a container of docker's."""
+    """A cluster with one node, which is a docker container."""
 
     def __init__(self) -> None:
         super().__init__(KindImages(NAME))
@@ -32,7 +32,7 @@ class KindCluster(Cluster):
         self.what = f"kind's cluster {NAME}"
 
     def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
-        """Creates it, and a way from this machine to its pods if we may."""
+        """Create the cluster, and as root a route from this machine to its pods."""
         self.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
         with locked(self.kubeconfig.with_suffix(".lock")):
             if not self._exists():
@@ -48,7 +48,7 @@ class KindCluster(Cluster):
         return [self.provide(image, say=say) for image in images]
 
     def down(self, say: Say = print, *, wipe: bool = False) -> None:
-        """Deletes it, for kind cannot stop one; with `wipe` nothing more is to be done."""
+        """Delete the cluster, because kind cannot stop one. So `wipe` adds nothing."""
         del wipe
         if not self._exists():
             return
@@ -59,7 +59,7 @@ class KindCluster(Cluster):
         self.kubeconfig.unlink(missing_ok=True)
 
     def status(self) -> list[str]:
-        """Asks for its node."""
+        """Return the cluster's node."""
         if not self._exists():
             raise LocalClusterError(f"{self.what} is not up")
         return [f"{self.what} is up", *self.kubectl("get", "nodes").splitlines()]
@@ -76,17 +76,17 @@ class KindCluster(Cluster):
 
 
 class KindImages:
-    """Images built by docker and loaded into a cluster of kind's.
+    """Images built by docker and loaded into a kind cluster.
 
     Args:
-        cluster: Name of the cluster.
+        cluster: the cluster's name.
     """
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
 
     def provide(self, image: Image, say: Say) -> str:
-        """Builds an image and loads it; both leave alone what has not changed."""
+        """Build an image and load it. Both steps skip unchanged content."""
         name = image.name if image.tagged else f"{image.name}:building"
         if not (image.settled and succeeds(["docker", "image", "inspect", name])):
             arguments = [f"--build-arg={key}={value}" for key, value in image.build_args.items()]

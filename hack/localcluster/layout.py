@@ -1,7 +1,7 @@
 """Files, ports and settings of our own one-node Kubernetes.
 
-Two kinds of places: `state` lasts until it is wiped (certificates, etcd, images), `run` is gone
-when the machine restarts (sockets, what runs now).
+`state` lasts until it is wiped (certificates, etcd, images). `run` is lost when the machine
+restarts (sockets, running processes).
 """
 
 import json
@@ -26,7 +26,7 @@ _CNI_PLUGINS = Path("/usr/lib/cni")
 
 @dataclass(frozen=True)
 class Ports:
-    """The ports on this machine, as kept beside the state."""
+    """The ports on this machine, as recorded in the state."""
 
     apiserver: int
     etcd: int
@@ -41,11 +41,11 @@ class Ports:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything is.
+    """The files and ports of the cluster.
 
     Attributes:
-        state: Directory of what lasts.
-        ports: Ports on this machine.
+        state: directory of the state.
+        ports: ports on this machine.
     """
 
     state: Path
@@ -53,7 +53,7 @@ class Layout:
 
     @classmethod
     def load(cls, state: Path | None = None) -> Self:
-        """Gives the layout of a directory, the user's own when left out."""
+        """Return the layout of a directory, by default the user's own."""
         state = state or state_folder()
         names = [field.name for field in fields(Ports)]
         return cls(state, Ports(**kept_ports(state, names)))
@@ -65,34 +65,34 @@ class Layout:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's access."""
+        """The administrator's kubeconfig."""
         return self.pki / "admin.kubeconfig"
 
     @property
     def program(self) -> Path:
-        """What all components but the container runtime are, also when the cache is gone."""
+        """The program of all components but the container runtime, independent of the cache."""
         return self.state / "bin" / "sluice-testnode"
 
     @property
     def server(self) -> str:
-        """The API server as seen from this machine."""
+        """The API server's URL for this machine."""
         return f"https://127.0.0.1:{self.ports.apiserver}"
 
     def log(self, name: str) -> Path:
-        """Gives a component's log file."""
+        """Return a component's log file."""
         return self.state / "logs" / f"{name}.log"
 
     def file(self, name: str) -> Path:
-        """Gives a component's file of settings."""
+        """Return a component's file of settings."""
         return self.state / "config" / name
 
     def write_files(self, *, pause_image: str, mtu: int, bridge_filtered: bool) -> None:
-        """Writes the settings of all components.
+        """Write the settings of all components.
 
         Args:
-            pause_image: Image that holds a pod's namespaces.
-            mtu: Largest packet of the machine's own network.
-            bridge_filtered: Whether the kernel shows bridged packets to iptables.
+            pause_image: image that holds a pod's namespaces.
+            mtu: largest packet of the machine's own network, in bytes.
+            bridge_filtered: whether iptables sees bridged packets.
         """
         for folder in ("config/cni", "logs", "pod-logs", "volume-plugins"):
             (self.state / folder).mkdir(parents=True, exist_ok=True)
@@ -151,12 +151,12 @@ state = "{RUN}/containerd"
             "podLogsDir": f"{self.state}/pod-logs",
             "volumePluginDir": f"{self.state}/volume-plugins",
             "serializeImagePulls": False,
-            # How soon a pod that fills its disk is noticed; the default minute is for many pods.
+            # Find a pod that fills its disk sooner; the default minute is for many pods.
             "volumeStatsAggPeriod": "10s",
-            # At 100 % means never: no registry could bring back an image that was collected.
+            # 100 % means never, because no registry could provide a collected image again.
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,
-            # The defaults are shares of the disk, and a developer's disk is often nearly full.
+            # The defaults are shares of the disk, but a developer's disk is often nearly full.
             "evictionHard": {
                 "memory.available": "200Mi",
                 "nodefs.available": "1Gi",
@@ -171,19 +171,19 @@ state = "{RUN}/containerd"
             "kind": "KubeProxyConfiguration",
             "clientConnection": {"kubeconfig": f"{self.pki}/proxy.kubeconfig"},
             "mode": "iptables",
-            # Otherwise a pod's answer to its neighbour crosses the bridge unseen, and comes from
-            # an address that the neighbour never called.
+            # Otherwise a pod's answer to its neighbour crosses the bridge untranslated, and comes
+            # from an address that the neighbour never called.
             "iptables": {"masqueradeAll": not bridge_filtered, "minSyncPeriod": "100ms"},
             "clusterCIDR": POD_RANGE,
             "hostnameOverride": NODE,
             "healthzBindAddress": f"127.0.0.1:{self.ports.proxy_health}",
             "metricsBindAddress": f"127.0.0.1:{self.ports.proxy_metrics}",
-            "conntrack": {"maxPerCore": 0},  # leaves the machine's own limits alone
+            "conntrack": {"maxPerCore": 0},  # keep the machine's own limits
         }
 
 
 def state_folder() -> Path:
-    """Gives the directory of the user's own cluster."""
+    """Return the directory of the user's own cluster."""
     return state_root() / "kubernetes"
 
 

@@ -1,4 +1,4 @@
-"""What pods leave behind when their keepers are gone: mounts, control groups, links to logs."""
+"""The leftovers of pods without a kubelet: mounts, control groups, links to logs."""
 
 import os
 import re
@@ -9,12 +9,12 @@ from localcluster.commands import run
 
 _MOUNTS = Path("/proc/self/mounts")
 _CGROUPS = Path("/sys/fs/cgroup")
-_LOG_LINKS = Path("/var/log/containers")  # no setting moves them elsewhere
+_LOG_LINKS = Path("/var/log/containers")  # the kubelet has no setting for this path
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def unmount_below(*folders: Path) -> None:
-    """Unmounts all that is mounted below the folders, even what is still in use."""
+    """Unmount everything below the folders, even if it is still in use."""
     points = [
         point
         for folder in folders
@@ -27,7 +27,7 @@ def unmount_below(*folders: Path) -> None:
 
 
 def mount_points(mounts: str) -> list[Path]:
-    """Reads the mount points in the kernel's list, which writes odd characters in octal."""
+    """Return the mount points of the kernel's list, which has special characters in octal."""
     return [
         Path(_OCTAL.sub(lambda match: chr(int(match[1], 8)), line.split()[1]))
         for line in mounts.splitlines()
@@ -35,12 +35,12 @@ def mount_points(mounts: str) -> list[Path]:
 
 
 def pod_cgroups() -> list[Path]:
-    """Gives the control groups under which a kubelet keeps its pods, in each hierarchy."""
+    """Return the control groups of a kubelet's pods, in each hierarchy."""
     return [*_CGROUPS.glob("kubepods"), *_CGROUPS.glob("*/kubepods")]
 
 
 def remove_pod_cgroups() -> None:
-    """Removes the control groups of pods; those that still hold a process stay."""
+    """Delete the control groups of pods, except those that still have a process."""
     for group in pod_cgroups():
         for folder, _, _ in os.walk(group, topdown=False):
             with suppress(OSError):
@@ -48,7 +48,7 @@ def remove_pod_cgroups() -> None:
 
 
 def remove_log_links(state: Path) -> None:
-    """Removes the kubelet's links to the logs of containers that are below a folder."""
+    """Delete the kubelet's links to logs of containers below a folder."""
     for link in _LOG_LINKS.glob("*.log"):
         if link.is_symlink() and link.readlink().is_relative_to(state):
             link.unlink()

@@ -1,4 +1,4 @@
-"""What our own cluster needs that is not there yet."""
+"""The missing requirements of our own cluster."""
 
 import os
 import shutil
@@ -12,21 +12,21 @@ from localcluster.toolchain import programs
 
 _GIGABYTE = 1 << 30
 
-# Measured from nothing on two cores.
+# Measured with empty caches on two cores.
 _COMPILE_MINUTES, _COMPILE_GIGABYTES = 7, 5
 _BASE_MINUTES, _BASE_GIGABYTES = 1, 1
-_ROOM_GIGABYTES = 3  # for images and for what pods write
+_ROOM_GIGABYTES = 3  # for images and the pods' data
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What is missing.
+    """The missing requirements.
 
     Attributes:
         packages: Debian packages.
-        compile: Whether Kubernetes has to be compiled.
-        helm: Whether Helm has to be.
-        base: Whether the base image has to be made.
+        compile: whether Kubernetes has to be compiled.
+        helm: whether Helm has to be compiled.
+        base: whether the base image has to be made.
     """
 
     packages: tuple[str, ...]
@@ -36,10 +36,10 @@ class Needs:
 
     @classmethod
     def find(cls, *, base: bool) -> "Needs":
-        """Looks around.
+        """Find the missing requirements.
 
         Args:
-            base: Whether the base image has to be made.
+            base: whether the base image has to be made.
         """
         return cls(
             packages=tuple(missing_packages()),
@@ -50,11 +50,11 @@ class Needs:
 
     @property
     def gigabytes(self) -> int:
-        """Disk space to have before anything begins."""
+        """The disk space in GB that must be free at the start."""
         return _ROOM_GIGABYTES + self.compile * _COMPILE_GIGABYTES + self.base * _BASE_GIGABYTES
 
     def lines(self) -> list[str]:
-        """Says it for a person; nothing when nothing takes long."""
+        """Return lines for people; none if nothing takes long."""
         lines = []
         if self.packages:
             lines.append(f"install Debian packages with apt: {' '.join(self.packages)}")
@@ -73,13 +73,13 @@ class Needs:
         return [lines[0], *(f"  - {line}" for line in lines[1:])] if lines else []
 
     def check(self, folder: Path) -> None:
-        """Sees whether this machine can do it at all.
+        """Check that this machine meets the requirements.
 
         Args:
-            folder: Where most of the space is needed.
+            folder: folder that needs most of the space.
 
         Raises:
-            LocalClusterError: It cannot; the message says what else to do.
+            LocalClusterError: it does not; the message names alternatives.
         """
         other = "; or start docker and install kind, or set SLUICE_KUBECONFIG to use another one"
         if os.geteuid() != 0:

@@ -1,4 +1,4 @@
-"""The machine's own network as pods need it, and its way back."""
+"""The changes that pods need in the machine's network, and their removal."""
 
 import json
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ _BRIDGE_FILTER = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
 # Chains of Kubernetes' own programs, which leave them behind.
 _KUBERNETES_CHAIN = "KUBE-"
 
-# Each goes before those that are there, so the last comes first: the address of a service that is
-# not there yet leads nowhere, for somebody out there might answer; pods may talk to everybody,
-# whatever others forbid; and what leaves them for the world wears the machine's address.
+# Each rule is inserted before the existing ones, so the last comes first. The address of a missing
+# service is rejected, because a host outside might answer. Pods may connect to all addresses,
+# whatever other rules forbid. Their packets to the outside get the machine's address.
 _RULES = (
     ("filter", "FORWARD", ["-i", BRIDGE, "-j", "ACCEPT"]),
     ("filter", "FORWARD", ["-o", BRIDGE, "-j", "ACCEPT"]),
@@ -29,11 +29,11 @@ _RULES = (
 
 @dataclass(frozen=True)
 class Uplink:
-    """The machine's way out.
+    """The machine's default network interface.
 
     Attributes:
-        address: Its address there.
-        mtu: Largest packet in bytes.
+        address: the machine's address on this interface.
+        mtu: largest packet in bytes.
     """
 
     address: str
@@ -41,10 +41,10 @@ class Uplink:
 
 
 def uplink() -> Uplink:
-    """Finds the machine's way out.
+    """Return the interface of the machine's default route.
 
     Raises:
-        LocalClusterError: There is none.
+        LocalClusterError: there is no default route.
     """
     routes = json.loads(run(["ip", "-json", "-4", "route", "show", "default"]))
     if not routes:
@@ -55,10 +55,10 @@ def uplink() -> Uplink:
 
 
 def open_network() -> bool:
-    """Lets packets pass between pods and the world.
+    """Let packets pass between pods and the outside.
 
     Returns:
-        Whether iptables sees what passes between two pods.
+        Whether iptables sees packets between two pods.
     """
     _FORWARDING.write_text("1")
     for table, chain, rule in _RULES:
@@ -72,7 +72,7 @@ def open_network() -> bool:
 
 
 def close_network() -> None:
-    """Takes away the bridge and all packet rules that came with the cluster."""
+    """Remove the bridge and all packet rules of the cluster."""
     if Path(f"/sys/class/net/{BRIDGE}").exists():
         run(["ip", "link", "delete", BRIDGE])
     for family in ("iptables", "ip6tables"):
@@ -84,13 +84,13 @@ def close_network() -> None:
 
 
 def removal(saved: str) -> str:
-    """Writes what `iptables-restore --noflush` needs to remove the cluster's rules.
+    """Return a script for `iptables-restore --noflush` that removes the cluster's rules.
 
     Args:
-        saved: What `iptables-save` printed.
+        saved: output of `iptables-save`.
 
     Returns:
-        The script; empty when nothing is there to remove.
+        The script; empty if there are no such rules.
     """
     script: list[str] = []
     for table, lines in _tables(saved).items():
@@ -104,7 +104,7 @@ def removal(saved: str) -> str:
             script += [f"*{table}"]
             script += [line.replace("-A ", "-D ", 1) for line in rules]
             script += [f"-F {chain}" for chain in chains]
-            script += [f"-X {chain}" for chain in chains]  # they refer to each other until now
+            script += [f"-X {chain}" for chain in chains]  # after -F: chains refer to each other
             script += ["COMMIT"]
     return "".join(f"{line}\n" for line in script)
 

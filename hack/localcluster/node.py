@@ -1,4 +1,4 @@
-"""Starts and stops our own one-node Kubernetes."""
+"""The start and the stop of our own one-node Kubernetes."""
 
 import shutil
 import time
@@ -24,7 +24,7 @@ from localstore.state import living_processes, save_processes
 
 NAMES: tuple[Name, ...] = get_args(Name)  # in the order of starting
 
-# Who would start pods again while they are being removed.
+# The components that would restart pods during their removal.
 _MAKE_PODS: tuple[Name, ...] = ("kubelet", "kube-controller-manager", "kube-scheduler")
 
 _READY_SECONDS = 90.0
@@ -33,10 +33,10 @@ _GRACE_SECONDS = 5.0
 
 
 class Node:
-    """The node with all that runs on it.
+    """The node with all its components.
 
     Args:
-        layout: Its files and ports.
+        layout: the node's files and ports.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -49,18 +49,18 @@ class Node:
 
     @property
     def running(self) -> bool:
-        """Whether all components run."""
+        """Tell whether all components run."""
         return all(name in self.processes and self.processes[name].alive for name in NAMES)
 
     def start_runtime(self, pause_image: str) -> None:
-        """Starts what images can be loaded into, with settings and certificates for all.
+        """Start the container runtime, and write settings and certificates of all components.
 
         Args:
-            pause_image: Image that holds a pod's namespaces.
+            pause_image: image that holds a pod's namespaces.
 
         Raises:
-            LocalClusterError: Another Kubernetes has this machine.
-            LocalStoreError: The runtime does not come up.
+            LocalClusterError: another Kubernetes uses this machine.
+            LocalStoreError: the runtime does not start.
         """
         if not self.processes and not RUN.exists() and pod_cgroups():
             raise LocalClusterError(
@@ -77,14 +77,14 @@ class Node:
         self._await("containerd", runtime_answers)
 
     def start(self, program: Path, say: Say) -> None:
-        """Starts what does not run and returns when pods can run.
+        """Start the components that do not run, and wait until pods can run.
 
         Args:
-            program: What all components are; the node keeps it for as long as its state.
-            say: Told how long it took.
+            program: program of all components; the node keeps it in its state.
+            say: callback for progress messages.
 
         Raises:
-            LocalStoreError: A component does not come up.
+            LocalStoreError: a component does not start.
         """
         self._layout.program.parent.mkdir(exist_ok=True)
         link_or_copy(program, self._layout.program)
@@ -100,7 +100,7 @@ class Node:
             )
 
     def stop(self) -> None:
-        """Stops everything, pods included, and leaves no trace on the machine but its state."""
+        """Stop all components and pods. Only the state stays on the machine."""
         for name in _MAKE_PODS:
             self._stop(name)
         self._remove_pods()
@@ -114,14 +114,14 @@ class Node:
         shutil.rmtree(RUN, ignore_errors=True)
 
     def _remove_pods(self) -> None:
-        """Ends the pods, for which the runtime has to live once more if it was killed."""
+        """Remove the pods. This needs the runtime, which is started again if it was killed."""
         if not (RUN / "containerd").exists() or not self._layout.program.exists():
             return
         self._spawn("containerd")
         self._await("containerd", runtime_answers)
         command = [str(self._layout.program), "remove-pods", f"unix://{RUNTIME_SOCKET}"]
         deadline = time.monotonic() + _READY_SECONDS
-        while not succeeds(command, seconds=_READY_SECONDS):  # its pod service starts up last
+        while not succeeds(command, seconds=_READY_SECONDS):  # the runtime's pod service comes last
             if time.monotonic() > deadline:
                 run(command, seconds=_READY_SECONDS)
             time.sleep(_POLL_SECONDS)

@@ -22,13 +22,13 @@ from localstore.cache import cache_root, locked
 _RECIPES = Path(__file__).parents[1] / "cluster" / "images"
 _MANIFESTS = Path(__file__).parents[1] / "cluster" / "manifests"
 
-# The same for all states of the sources: a runtime that is running has been told its name, and
-# what it does never changes.
+# The tag is independent of the sources: a running runtime has this name in its settings, and the
+# image never changes.
 _PAUSE = "localhost/pause:1"
 
 
 class OwnCluster(Cluster):
-    """One node with all components of Kubernetes, compiled here; there is one on a machine."""
+    """One node with all components of Kubernetes, compiled here. A machine can have only one."""
 
     def __init__(self) -> None:
         self._layout = Layout.load()
@@ -40,7 +40,7 @@ class OwnCluster(Cluster):
         self.what = "our own one-node cluster"
 
     def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
-        """Compiles and builds what is missing, and starts what does not run."""
+        """Compile and build missing programs and images, and start the cluster."""
         with locked(_lock()):
             needs = Needs.find(base=not self._builder.has_base())
             for line in needs.lines():
@@ -52,7 +52,7 @@ class OwnCluster(Cluster):
             node = Node(self._layout)
             node.start_runtime(_PAUSE)
             with ThreadPoolExecutor(2, thread_name_prefix="localcluster") as workers:
-                # The compiler keeps the processors busy, and images mostly wait for downloads.
+                # The compiler keeps the processors busy, but images mostly wait for downloads.
                 compiled = workers.submit(_compile, say)
                 references = workers.submit(self._provide, images, say)
                 helm = workers.submit(lambda: (compiled.result(), tools.helm(say)))
@@ -60,12 +60,12 @@ class OwnCluster(Cluster):
                     self._start(node, compiled.result(), say)
                     helm.result()
                 except BaseException:
-                    workers.shutdown(wait=False, cancel_futures=True)  # what has not begun yet
+                    workers.shutdown(wait=False, cancel_futures=True)  # cancel work not begun yet
                     raise
         return references.result()
 
     def down(self, say: Say = print, *, wipe: bool = False) -> None:
-        """Stops every process of it and takes it off the machine's network."""
+        """Stop all processes of the cluster and undo its changes to the machine's network."""
         with locked(_lock()):
             with step(say, f"stopping {self.what}"):
                 Node(self._layout).stop()
@@ -76,7 +76,7 @@ class OwnCluster(Cluster):
                 say(f"what was compiled and built stays in {cache_root()}")
 
     def status(self) -> list[str]:
-        """Tells which component runs, and what the node says of itself."""
+        """Return the cluster's nodes and pods. Raise if a component does not run."""
         node = Node(self._layout)
         if not node.running:
             missing = [name for name in NAMES if name not in node.processes]
@@ -107,7 +107,7 @@ class OwnCluster(Cluster):
 
 
 def _lock() -> Path:
-    """Gives the lock, which lies beside the state because that can be wiped."""
+    """Return the lock's path, which is beside the state because that can be wiped."""
     return state_folder().with_suffix(".lock")
 
 

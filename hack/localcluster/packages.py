@@ -9,7 +9,7 @@ from localcluster.errors import LocalClusterError
 
 _SECONDS_TO_INSTALL = 900.0
 
-# What we call, or a component calls for us, and the package that has it.
+# The programs that we or the components call, with their packages.
 _NEEDED = {
     "containerd": "containerd",
     "runc": "runc",
@@ -26,12 +26,12 @@ _NEEDED = {
 
 
 def missing_packages() -> list[str]:
-    """Gives the packages that have to be installed."""
+    """Return the packages that have to be installed."""
     return [package for needed, package in _NEEDED.items() if not _is_here(needed)]
 
 
 def install(packages: list[str]) -> None:
-    """Installs packages.
+    """Install packages.
 
     Raises:
         LocalClusterError: apt failed.
@@ -43,17 +43,17 @@ def install(packages: list[str]) -> None:
 
 
 def archives(suite: str) -> list[str]:
-    """Gives the machine's own Debian archives as lines of a sources.list.
+    """Return the machine's own Debian archives as lines of a sources.list.
 
     Args:
-        suite: The release wanted.
+        suite: the wanted release.
 
     Raises:
-        LocalClusterError: The machine knows no archive of that release.
+        LocalClusterError: the machine has no archive of this release.
     """
     query = ["apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(REPO_URI) $(RELEASE)"]
     lines = _archive_lines(run([*query, "Created-By: Packages"]), suite)
-    if not lines:  # apt knows an archive's origin only once it has its lists
+    if not lines:  # apt knows an archive's origin only after it has downloaded its lists
         run(["apt-get", "update", "-qq"], seconds=_SECONDS_TO_INSTALL)
         lines = _archive_lines(run([*query, "Created-By: Packages"]), suite)
     if not lines:
@@ -65,7 +65,7 @@ def archives(suite: str) -> list[str]:
 
 
 def is_debian() -> bool:
-    """Tells whether this machine runs Debian."""
+    """Tell whether this machine runs Debian."""
     release = Path("/etc/os-release")
     return release.exists() and "ID=debian" in release.read_text().splitlines()
 
@@ -83,6 +83,6 @@ def _archive_lines(targets: str, suite: str) -> list[str]:
 def _is_here(needed: str) -> bool:
     if needed.startswith("/"):
         return Path(needed).exists()
-    # Some programs for root are not on everybody's PATH.
+    # Some programs for root are not on a normal user's PATH.
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     return shutil.which(needed, path=path) is not None

@@ -1,16 +1,16 @@
-"""How pip reaches its index on this machine, for builds that run in an image."""
+"""This machine's settings of pip's index, for builds that run in an image."""
 
 import os
 from collections.abc import Iterable, Mapping
 from configparser import ConfigParser
 from pathlib import Path
 
-# Where the machine's certificate bundle is shown to a build.
+# The path of the machine's certificate bundle in a build.
 MOUNTED_BUNDLE = "/run/host-certificates.crt"
 
 _SYSTEM_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
-# Settings that say how the index is reached; others may name paths that no image has.
+# Only the settings of the index; others may name paths that no image has.
 _KEPT = (
     "index-url",
     "extra-index-url",
@@ -24,7 +24,7 @@ _KEPT = (
 
 
 def host_settings() -> dict[str, str]:
-    """Reads this machine's own settings."""
+    """Return this machine's own settings."""
     home = Path.home()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     files = [
@@ -37,14 +37,14 @@ def host_settings() -> dict[str, str]:
 
 
 def merged_settings(files: Iterable[Path], environment: Mapping[str, str]) -> dict[str, str]:
-    """Puts settings together as pip does: later files win, the environment wins over all.
+    """Merge settings as pip does: later files win, and the environment wins over all.
 
     Args:
-        files: pip's configuration files, those of least weight first.
-        environment: Variables.
+        files: pip's configuration files in ascending order of precedence.
+        environment: environment variables.
 
     Returns:
-        The settings that say how the index is reached.
+        The settings of the index.
     """
     settings: dict[str, str] = {}
     named = environment.get("PIP_CONFIG_FILE")
@@ -61,14 +61,14 @@ def merged_settings(files: Iterable[Path], environment: Mapping[str, str]) -> di
 
 
 def bundle(settings: Mapping[str, str]) -> Path:
-    """Gives the bundle of certificates that pip trusts on this machine."""
+    """Return the bundle of certificates that pip trusts on this machine."""
     return Path(settings.get("cert", _SYSTEM_BUNDLE))
 
 
 def mounted_settings(settings: Mapping[str, str]) -> str:
-    """Writes the file that a build sees as /etc/pip.conf."""
+    """Return the text of the file that a build sees as /etc/pip.conf."""
     lines = ["[global]"]
     for name, value in {**settings, "cert": MOUNTED_BUNDLE}.items():
-        indented = value.strip().replace("\n", "\n  ")  # several indexes stand on a line each
+        indented = value.strip().replace("\n", "\n  ")  # each of several indexes is on its own line
         lines.append(f"{name} = {indented}")
     return "\n".join(lines) + "\n"

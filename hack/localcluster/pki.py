@@ -10,7 +10,7 @@ from localcluster.commands import run
 
 _DAYS = "3650"
 
-# Nothing of the machine's own configuration of OpenSSL may get into the certificates.
+# The machine's own configuration of OpenSSL must not influence the certificates.
 _OPENSSL = "[req]\ndistinguished_name = name\n[name]\n"
 
 _CA_EXTENSIONS = (
@@ -23,7 +23,7 @@ _LEAF_EXTENSIONS = (
     "keyUsage=critical,digitalSignature,keyEncipherment",
 )
 
-# Files are named by the component that shows the certificate to the API server.
+# Files are named after the component that shows the certificate to the API server.
 _USERS = {
     "admin": ("kubernetes-admin", "system:masters"),
     "controller-manager": ("system:kube-controller-manager", ""),
@@ -34,13 +34,13 @@ _USERS = {
 
 @dataclass(frozen=True)
 class Identity:
-    """What the certificates vouch for.
+    """The names and addresses in the certificates.
 
     Attributes:
-        node: Name of the node.
-        address: Address of the machine.
-        service: Address of the service `kubernetes`.
-        server: Where the API server is found from the machine.
+        node: name of the node.
+        address: address of the machine.
+        service: address of the service `kubernetes`.
+        server: URL of the API server for the machine.
     """
 
     node: str
@@ -50,11 +50,11 @@ class Identity:
 
 
 def ensure_pki(folder: Path, identity: Identity) -> None:
-    """Makes what is missing; a machine with a new address gets new certificates of the old CA.
+    """Make missing certificates. For a new address, make new certificates with the old CA.
 
     Args:
-        folder: Where all of it is.
-        identity: What the certificates vouch for.
+        folder: folder of all certificates.
+        identity: names and addresses in the certificates.
 
     Raises:
         LocalClusterError: OpenSSL failed.
@@ -72,7 +72,7 @@ def ensure_pki(folder: Path, identity: Identity) -> None:
         _certificate(folder, file, user, group)
         config = _kubeconfig(folder, file, identity.server)
         (folder / f"{file}.kubeconfig").write_text(config)
-    made_for.write_text(wanted)  # last: what was interrupted is made again
+    made_for.write_text(wanted)  # last, so that an interrupted run is repeated
 
 
 def _authorities(folder: Path) -> None:

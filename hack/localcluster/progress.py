@@ -1,4 +1,4 @@
-"""Says what takes long, and how long it took."""
+"""Messages about steps that take long."""
 
 import time
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from localcluster.commands import Say
 
 @contextmanager
 def step(say: Say, what: str) -> Iterator[None]:
-    """Says what begins, and how long it took once it is done."""
+    """Report the beginning of a step, and its seconds at the end."""
     say(f"{what} ...")
     started = time.monotonic()
     yield

@@ -1,4 +1,4 @@
-"""Sluice itself in the cluster: its image, and its chart as an administrator installs it."""
+"""Sluice itself in the cluster: its image, and its chart, installed as by an administrator."""
 
 import json
 import tempfile
@@ -23,7 +23,7 @@ _READY_SECONDS = 120
 
 
 def sluice_image() -> Image:
-    """Describes the image; its tag follows from its content."""
+    """Return the image's description. The tag follows from its content."""
     return Image("localhost/sluice", ROOT)
 
 
@@ -34,16 +34,16 @@ def install(
     values: Mapping[str, Any] | None = None,
     say: Say = print,
 ) -> None:
-    """Installs the chart, or upgrades it, and returns when the operator is ready.
+    """Install or upgrade the chart, and wait until the operator is ready.
 
     Args:
-        cluster: Where to.
-        image: The image's reference.
-        values: What differs from the chart's own values.
-        say: Told what takes long.
+        cluster: the cluster to install in.
+        image: the image's reference.
+        values: values that differ from the chart's defaults.
+        say: callback for progress messages.
 
     Raises:
-        LocalClusterError: It does not become ready.
+        LocalClusterError: the operator does not become ready.
     """
     repository, _, tag = image.rpartition(":")
     wanted = {**(values or {}), "image": {"repository": repository, "tag": tag}}
@@ -53,14 +53,14 @@ def install(
         file.flush()
         cluster.helm(
             *("upgrade", "--install", NAME, str(CHART), f"--namespace={NAMESPACE}"),
-            "--take-ownership",  # of definitions that somebody applied by hand
+            "--take-ownership",  # of definitions that were applied by hand
             *(f"--values={file.name}", "--wait", f"--timeout={_READY_SECONDS}s"),
             timeout=_READY_SECONDS + 30,
         )
 
 
 def uninstall(cluster: Cluster) -> None:
-    """Uninstalls the chart; resources and their definitions stay, whatever they hold in a store."""
+    """Uninstall the chart. Resources, their definitions and their data in stores stay."""
     cluster.helm(
         *("uninstall", NAME, f"--namespace={NAMESPACE}"),
         *("--no-hooks", "--ignore-not-found", "--wait"),
@@ -68,7 +68,7 @@ def uninstall(cluster: Cluster) -> None:
 
 
 def restrict(cluster: Cluster, namespace: str) -> None:
-    """Makes a namespace that admits restricted pods only, unless it is there."""
+    """Ensure that a namespace exists and admits only restricted pods."""
     made = cluster.kubectl("create", "namespace", namespace, "--dry-run=client", "--output=yaml")
     cluster.kubectl("apply", "--filename=-", stdin=made)
     cluster.kubectl("label", "namespace", namespace, RESTRICTED, "--overwrite")

@@ -22,7 +22,7 @@ from localstore.probe import controller_serves, segment_store_serves
 _READY_SECONDS = 180
 _POLL_SECONDS = 0.2
 
-# A command line is there for everybody to read, so the client's login comes on its input.
+# All users can read a command line, so the client gets its login by its standard input.
 _LOGIN = (
     "IFS= read -r FOREIGN_USER; IFS= read -r FOREIGN_PASSWORD; "
     'export FOREIGN_USER FOREIGN_PASSWORD; exec "$0" "$@"'
@@ -30,13 +30,13 @@ _LOGIN = (
 
 
 class ClusterStore:
-    """A Pravega standalone as a Deployment with a Service; it forgets everything when it restarts.
+    """A Pravega standalone as a Deployment with a Service. It loses all data when it restarts.
 
     Args:
-        cluster: Where it runs; it has to be up.
-        auth: Whether clients have to log in, as `ADMIN` or `READER` of `localstore.accounts`. Such
-            a store is another one, beside the first.
-        heap: Most heap; see `localstore.Standalone`.
+        cluster: the cluster, which must be up.
+        auth: whether clients have to log in, as `ADMIN` or `READER` of `localstore.accounts`. Such
+            a store exists beside the store without logins.
+        heap: maximum heap; see `localstore.Standalone`.
     """
 
     def __init__(self, cluster: Cluster, *, auth: bool = False, heap: str = "3g") -> None:
@@ -47,44 +47,44 @@ class ClusterStore:
 
     @property
     def uri(self) -> str:
-        """The controller as pods find it."""
+        """The controller's address for pods."""
         return f"tcp://{self.name}.{manifests.NAMESPACE}.svc:{manifests.CONTROLLER_PORT}"
 
     @property
     def host_uri(self) -> str:
-        """The controller as programs on this machine find it, until the store restarts.
+        """The controller's address for programs on this machine, until the store restarts.
 
         Raises:
-            LocalClusterError: They do not reach pods of this cluster.
+            LocalClusterError: this machine does not reach the cluster's pods.
         """
         return f"tcp://{self.controller[0]}:{self.controller[1]}"
 
     @property
     def controller(self) -> tuple[str, int]:
-        """Host and port of the controller for programs on this machine, as for `host_uri`."""
+        """The controller's host and port for programs on this machine, as for `host_uri`."""
         return self._address(), manifests.CONTROLLER_PORT
 
     @property
     def segment_store(self) -> tuple[str, int]:
-        """Host and port of the segment store for programs on this machine, as for `host_uri`."""
+        """The segment store's host and port for programs on this machine, as for `host_uri`."""
         return self._address(), manifests.SEGMENTSTORE_PORT
 
     def up(self, say: Say = print) -> str:
-        """Starts it unless it runs, and returns when it serves.
+        """Start the store unless it runs, and wait until it serves.
 
         Args:
-            say: Told what takes long.
+            say: callback for progress messages.
 
         Returns:
-            The controller as pods find it.
+            The controller's address for pods.
 
         Raises:
-            LocalStoreError: It does not come up.
+            LocalStoreError: the store does not start.
         """
         image = self._cluster.provide(store_image(), say=say)
         self._apply(manifests.namespace())
         if self.users and not self._kubectl("get", "secret", self.name, "--ignore-not-found"):
-            self._apply(manifests.accounts(self.name, self.users))  # salted anew each time
+            self._apply(manifests.accounts(self.name, self.users))  # a new salt would change it
         server = manifests.deployment(self.name, image=image, heap=self._heap, users=self.users)
         self._apply(server, manifests.service(self.name))
         with step(say, f"waiting for {self.name}"):
@@ -92,12 +92,12 @@ class ClusterStore:
         return self.uri
 
     def restart(self) -> None:
-        """Starts it anew, empty, and returns when it serves."""
+        """Restart the store, empty, and wait until it serves."""
         self._kubectl("rollout", "restart", f"deployment/{self.name}")
         self._await()
 
     def down(self) -> None:
-        """Removes it with all that is in it."""
+        """Delete the store with all its data."""
         kinds = "deployment,service,secret"
         here = self._cluster.kubectl("get", "namespace", manifests.NAMESPACE, "--ignore-not-found")
         if here:
@@ -105,24 +105,24 @@ class ClusterStore:
             self._kubectl("delete", kinds, selector, "--cascade=foreground", timeout=_READY_SECONDS)
 
     def foreign(self, user: User | None = None, *, heap: str = "1g") -> ForeignClient:
-        """Gives the official Java client, which runs in the store's pod.
+        """Return the official Java client, which runs in the store's pod.
 
         Args:
-            user: Whom to log in as; the first of the store's users when left out.
-            heap: Most heap of its JVM.
+            user: account to log in with; the first of the store's users if left out.
+            heap: maximum heap of the client's JVM.
 
         Returns:
-            The client, not started yet. What is left of it in the pod ends with it.
+            The client, not started yet. Its processes in the pod end with it.
         """
         user = user or next(iter(self.users), None)
         return ForeignClient(self.uri, launch=lambda: self._launch(user, heap))
 
     def logs(self, lines: int = 200) -> str:
-        """Gives the end of its log."""
+        """Return the end of the store's log."""
         return self._kubectl("logs", f"deployment/{self.name}", f"--tail={lines}")
 
     def _launch(self, user: User | None, heap: str) -> Launch:
-        # From inside, whatever the pod's address is after a restart.
+        # localhost, because the pod's address changes with a restart.
         controller = f"tcp://localhost:{manifests.CONTROLLER_PORT}"
         java = image_command("ForeignClient", heap=heap, arguments=(controller, "serve"))
         words = [f"deployment/{self.name}", f"--container={manifests.CONTAINER}", "--"]
@@ -133,7 +133,7 @@ class ClusterStore:
         return Launch([*command, "sh", "-c", _LOGIN, *java], greeting=greeting)
 
     def _await(self) -> None:
-        """Waits for the server as Kubernetes sees it, then for what clients need of it."""
+        """Wait until Kubernetes reports the server ready, and then until clients can use it."""
         deadline = time.monotonic() + _READY_SECONDS
         try:
             self._kubectl(
@@ -157,7 +157,7 @@ class ClusterStore:
 
     @contextmanager
     def doors(self) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-        """Gives where this machine reaches controller and segment store."""
+        """Yield hosts and ports at which this machine reaches controller and segment store."""
         if self._cluster.pods_reachable:
             yield self.controller, self.segment_store
             return

@@ -15,10 +15,10 @@ _INSTALLED = Path("/opt/pravega")
 
 
 def store_image() -> Image:
-    """Describes the image, and puts together what it is built from.
+    """Return the image's description, and gather the inputs of its build.
 
     Raises:
-        LocalStoreError: The jars or the client cannot be had.
+        LocalStoreError: the jars or the client are not available.
     """
     jars, client = ensure_jars(), compiled_client()
     key = content_key([_DOCKERFILE, LOGBACK, *jars.iterdir(), *client.iterdir()])
@@ -45,7 +45,7 @@ def image_command(
     properties: dict[str, object] | None = None,
     arguments: tuple[str, ...] = (),
 ) -> list[str]:
-    """Writes the command line of a JVM in the image; see `java_command`."""
+    """Return the command line of a JVM in the image; see `java_command`."""
     return java_command(
         main=main,
         classpath=f"{_INSTALLED}/foreign:{_INSTALLED}/jars/*",

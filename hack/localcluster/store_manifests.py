@@ -1,4 +1,4 @@
-"""What a Pravega in the cluster consists of."""
+"""The objects of a Pravega in the cluster."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,8 +24,8 @@ _PORTS = {
     "segmentstore_rest": 6061,
 }
 
-# Clients are told an address that they and the server itself reach, which the pod's own is. The
-# kubelet puts it in place of the variable.
+# Clients and the server itself must reach the published address. The pod's own address meets this;
+# the kubelet puts it in place of the variable.
 _PLACE = Place(
     ports=_PORTS,
     listens="0.0.0.0",  # noqa: S104 - a pod has its addresses for itself
@@ -36,12 +36,12 @@ _PLACE = Place(
     accounts=_ACCOUNTS,
 )
 
-# A container that starts again finds the volume as it was, but the server recovers nothing.
+# A restarted container finds the old volume, but the server recovers nothing from it.
 _START = 'rm -rf "$0" && mkdir "$0" && exec "$@"'
 
 
 def namespace() -> dict[str, Any]:
-    """Describes the namespace, in which pods have no privileges."""
+    """Return the namespace, in which pods have no privileges."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     return {
         "apiVersion": "v1",
@@ -51,7 +51,7 @@ def namespace() -> dict[str, Any]:
 
 
 def accounts(name: str, users: Sequence[User]) -> dict[str, Any]:
-    """Describes the Secret with the accounts that the server knows."""
+    """Return the Secret with the server's accounts."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -61,7 +61,7 @@ def accounts(name: str, users: Sequence[User]) -> dict[str, Any]:
 
 
 def service(name: str) -> dict[str, Any]:
-    """Describes the service by which the controller is found."""
+    """Return the Service of the controller."""
     port = {"name": "controller", "port": CONTROLLER_PORT, "targetPort": CONTROLLER_PORT}
     return {
         "apiVersion": "v1",
@@ -72,19 +72,19 @@ def service(name: str) -> dict[str, Any]:
 
 
 def deployment(name: str, *, image: str, heap: str, users: Sequence[User]) -> dict[str, Any]:
-    """Describes the server.
+    """Return the Deployment of the server.
 
     Args:
-        name: Its name, and that of the Secret with its accounts.
-        image: Reference of the image.
-        heap: Most heap, in the JVM's notation.
-        users: Accounts; nobody has to log in when left out.
+        name: name of the Deployment and of the Secret with the accounts.
+        image: reference of the image.
+        heap: maximum heap, in the JVM's notation.
+        users: accounts; no login is required if empty.
     """
     template = {
         "metadata": {"labels": _labels(name)},
         "spec": {
             "automountServiceAccountToken": False,
-            "enableServiceLinks": False,  # Pravega would take them for settings
+            "enableServiceLinks": False,  # Pravega would read these variables as settings
             "terminationGracePeriodSeconds": 1,  # there is nothing to save
             "securityContext": {
                 "runAsNonRoot": True,
@@ -134,7 +134,7 @@ def _container(image: str, heap: str, users: Sequence[User]) -> dict[str, Any]:
             {"name": "controller", "containerPort": CONTROLLER_PORT},
             {"name": "segmentstore", "containerPort": SEGMENTSTORE_PORT},
         ],
-        # The controller is the last to open its port.
+        # The controller opens its port last.
         "readinessProbe": {"tcpSocket": {"port": CONTROLLER_PORT}, "periodSeconds": 1},
         "securityContext": {
             "allowPrivilegeEscalation": False,

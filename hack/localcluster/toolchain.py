@@ -1,4 +1,4 @@
-"""Compiles Kubernetes from Go modules, once for each state of the sources."""
+"""The compilation of Kubernetes from Go modules, once for each state of the sources."""
 
 import hashlib
 import re
@@ -17,8 +17,8 @@ _OLDEST_GO = (1, 24)
 _DOWNLOAD_SECONDS = 900.0
 _MINUTE = 60
 
-# Debug information would only cost time and space. The garbage collector is the compiler's own:
-# memory for speed.
+# Debug information would only cost time and space. GOGC is for the compiler's own garbage
+# collector: more memory makes it faster.
 GO_BUILD = ("-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false")
 GO_ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOGC": "400"}
 
@@ -28,34 +28,34 @@ class Programs:
     """The compiled programs.
 
     Attributes:
-        folder: Where they are.
+        folder: the programs' folder.
     """
 
     folder: Path
 
     @property
     def testnode(self) -> Path:
-        """All components of Kubernetes in one."""
+        """The program with all components of Kubernetes."""
         return self.folder / "sluice-testnode"
 
     @property
     def kubectl(self) -> Path:
-        """The same under the name that makes it kubectl."""
+        """The same program under the name `kubectl`, which makes it act as kubectl."""
         return self.folder / "kubectl"
 
     @property
     def key(self) -> str:
-        """What changes with their sources."""
+        """The key, which changes with the sources."""
         return self.folder.name.rpartition("-")[2]
 
     @property
     def there(self) -> bool:
-        """Whether they are compiled."""
+        """Tell whether the programs are compiled."""
         return self.folder.is_dir()
 
 
 def programs() -> Programs:
-    """Gives the programs of the present sources, compiled or not."""
+    """Return the programs of the present sources, compiled or not."""
     digest = hashlib.sha256(repr((GO_BUILD, _linker_flags())).encode())
     for file in sorted(path for path in _SOURCES.rglob("*") if path.is_file()):
         content = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -64,7 +64,7 @@ def programs() -> Programs:
 
 
 def compile_programs(say: Say) -> Programs:
-    """Compiles what is not compiled yet.
+    """Compile the programs unless they are compiled.
 
     Raises:
         LocalClusterError: Go is missing or too old, or the compiler failed.
@@ -87,20 +87,20 @@ def compile_programs(say: Say) -> Programs:
 
 
 def compile_go(packages: str, *, into: Path, linker_flags: str, what: str, say: Say) -> None:
-    """Compiles programs by the modules of our Kubernetes.
+    """Compile programs with the module versions of our Kubernetes.
 
     Args:
-        packages: Which.
-        into: Folder for them.
-        linker_flags: For the linker.
-        what: Their name for a person.
-        say: Gets a sign of life now and then, with the time left.
+        packages: Go packages of the programs.
+        into: folder for the programs.
+        linker_flags: flags for the linker.
+        what: name of the programs for people.
+        say: callback for progress messages with the time left.
 
     Raises:
         LocalClusterError: Go is missing or too old, or the compiler failed.
     """
     go, environment = go_tool(), GO_ENVIRONMENT
-    listed = run(  # which downloads the modules
+    listed = run(  # also downloads the modules
         [go, "list", "-deps", packages],
         seconds=_DOWNLOAD_SECONDS,
         environment=environment,
@@ -124,10 +124,10 @@ def compile_go(packages: str, *, into: Path, linker_flags: str, what: str, say: 
 
 
 def module_version(module: str) -> str:
-    """Gives the version of a module that we compile.
+    """Return the version of a module that we compile.
 
     Raises:
-        LocalClusterError: It is none of them.
+        LocalClusterError: go.mod does not name the module.
     """
     line = re.compile(rf"^\t{re.escape(module)} (v\S+)", re.MULTILINE)
     match = line.search((_SOURCES / "go.mod").read_text())
@@ -137,10 +137,10 @@ def module_version(module: str) -> str:
 
 
 def go_tool() -> str:
-    """Finds Go.
+    """Return the path of Go.
 
     Raises:
-        LocalClusterError: It is missing or too old.
+        LocalClusterError: Go is missing or too old.
     """
     go = shutil.which("go")
     oldest = ".".join(map(str, _OLDEST_GO))
@@ -154,7 +154,7 @@ def go_tool() -> str:
 
 
 def _linker_flags() -> str:
-    """Writes the version into the programs, which refuse to work together without one."""
+    """Return flags that set the programs' version, without which they refuse to work together."""
     version = module_version(_KUBERNETES)
     major, minor, _ = version.removeprefix("v").split(".")
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}

@@ -12,10 +12,10 @@ _HELM = "helm.sh/helm/v3"
 
 
 def kubectl() -> Path:
-    """Finds kubectl: that of our own Kubernetes if it is compiled, else the one on PATH.
+    """Return kubectl: that of our own Kubernetes if it is compiled, else that on PATH.
 
     Raises:
-        LocalClusterError: There is none.
+        LocalClusterError: there is no kubectl.
     """
     own = programs()
     if own.there:
@@ -27,10 +27,10 @@ def kubectl() -> Path:
 
 
 def helm(say: Say = print) -> Path:
-    """Gives Helm, compiled once for each version.
+    """Return Helm, compiled once for each version.
 
-    It is compiled by the modules of our Kubernetes, with which it shares most of its packages: when
-    those are compiled already, it takes seconds.
+    The compilation uses the modules of our Kubernetes, which has most of Helm's packages. If they
+    are compiled already, it takes seconds.
 
     Raises:
         LocalClusterError: Go is missing or too old, or the compiler failed.
@@ -50,10 +50,10 @@ def helm(say: Say = print) -> Path:
 
 
 def helm_version() -> str:
-    """Gives the version of Helm, such as `v3.19.5`."""
+    """Return the version of Helm, such as `v3.19.5`."""
     return module_version(_HELM)
 
 
 def helm_folder() -> Path:
-    """Gives the directory that holds Helm once it is compiled."""
+    """Return the directory of the compiled Helm."""
     return cache_root() / f"helm-{helm_version()}"

@@ -14,10 +14,10 @@ _BUILT = shutil.ignore_patterns("target")
 
 
 def wordcount_image(say: Say = print) -> Image:
-    """Describes the image, and has Maven make what goes into it, once for each source.
+    """Return the image's description, and package its content with Maven, once for each source.
 
     Args:
-        say: Told what takes long.
+        say: callback for progress messages.
 
     Raises:
         LocalClusterError: Maven is missing, or failed.

@@ -1,12 +1,12 @@
 """A real Pravega on this machine, for the demo, the tests and the benchmarks.
 
-`Standalone` is one JVM that forgets everything when it stops: quick to start, good for most
-tests. `Cluster` is ZooKeeper, a bookie, a controller and a segment store as four processes whose
-data survive, so that each of them can be killed and started again. `ForeignClient` drives the
-store's own Java client and is the witness that judges what Sluice wrote.
+`Standalone` is one JVM that forgets everything when it stops. It starts quickly and suits most
+tests. `Cluster` is ZooKeeper, a bookie, a controller and a segment store as four processes. Their
+data survive, so each process can be killed and started again. `ForeignClient` drives the store's
+own Java client. It is the independent witness for streams that Sluice wrote.
 
-Only the standard library is used and Linux is assumed (`/proc`, `prctl`): the package runs before
-anything else of the project is installed.
+The package uses only the standard library, because it runs before the project's dependencies are
+installed. It needs Linux (`/proc`, `prctl`).
 """
 
 from localstore.accounts import User

@@ -1,7 +1,7 @@
-"""Brings a Pravega up for a person.
+"""Start, stop or show a local Pravega.
 
-`python -m localstore up|down|status [--cluster] [--data DIR]`, and `fetch` to download and compile
-what a store needs without starting one.
+`python -m localstore up|down|status [--cluster] [--data DIR]`. `fetch` downloads and compiles all
+that a store needs, without starting it.
 """
 
 import argparse
@@ -17,10 +17,10 @@ from localstore.standalone import Standalone
 
 
 def main() -> int:
-    """Runs the command line.
+    """Run the command line.
 
     Returns:
-        The exit code; for `status`, 1 when the store does not serve.
+        The exit code; for `status`, 1 if the store does not serve.
     """
     summary = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m localstore", description=summary)

@@ -1,4 +1,4 @@
-"""The user's cache directory, and things made in it once."""
+"""The user's cache directory, and directories that are made in it once."""
 
 import fcntl
 import hashlib
@@ -10,19 +10,19 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """Gives the directory for what can be made again: jars, compiled classes."""
+    """Return the directory for files that can be made again: jars, compiled classes."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "sluice"
 
 
 def state_root() -> Path:
-    """Gives the directory for what a person's own local store keeps."""
+    """Return the directory for the state of the user's own local store."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "sluice"
 
 
 def content_key(files: Iterable[Path]) -> str:
-    """Gives a short key that changes with the name or the content of any of the files."""
+    """Return a short key that changes with the name or the content of any of the files."""
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
@@ -31,7 +31,7 @@ def content_key(files: Iterable[Path]) -> str:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds an exclusive lock between processes; the kernel drops it if the holder dies."""
+    """Hold an exclusive lock between processes. The kernel releases it if the holder dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -39,11 +39,11 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def make_once(target: Path, make: Callable[[Path], None]) -> Path:
-    """Makes a directory unless it is there already, whole or not at all.
+    """Make a directory atomically unless it exists.
 
     Args:
-        target: The directory wanted; that it exists means that it is complete.
-        make: Fills the empty directory it is given, or raises.
+        target: the wanted directory; if it exists, it is complete.
+        make: function that fills the given empty directory, or raises.
 
     Returns:
         The target.
@@ -51,7 +51,7 @@ def make_once(target: Path, make: Callable[[Path], None]) -> Path:
     if target.is_dir():
         return target
     with locked(target.with_name(f"{target.name}.lock")):
-        if not target.is_dir():  # else another process made it while this one waited
+        if not target.is_dir():  # another process may have made it meanwhile
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as temporary:
                 fresh = Path(temporary) / target.name
                 fresh.mkdir()

@@ -1,4 +1,4 @@
-"""Pravega as a small cluster: four processes that can be killed, and data that survive it."""
+"""Pravega as a small cluster: four processes that can be killed without losing data."""
 
 import subprocess
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from localstore.process import Process
 from localstore.scratch import Scratch
 from localstore.state import living_processes, save_processes
 
-# A server that was killed comes back only after its old session with ZooKeeper has run out.
+# A killed server serves again only after its old session with ZooKeeper has expired.
 _READY_SECONDS = 120.0
 _STARTS = 4
-"""How often a server is started that ends while it starts, before that counts as broken."""
+"""Starts of a server that ends while it starts, before it counts as broken."""
 
-# The controller would take ten seconds to say goodbye; none of the servers needs that, for all
-# recover from a crash.
+# A graceful shutdown of the controller takes ten seconds. No server needs it, because all recover
+# from a crash.
 _GRACE_SECONDS = 3.0
 
 
@@ -27,11 +27,11 @@ class Cluster:
     """ZooKeeper, one bookie, a controller and a segment store.
 
     Args:
-        data: Where data, ports and logs are kept, and where servers that still run are found
-            again; a temporary directory when left out.
-        tethered: Whether the servers must not outlive this interpreter.
-        published_port: Where clients are told to find the segment store, when that is a proxy in
-            front of it.
+        data: directory of data, ports, logs and the ids of running servers; a temporary directory
+            if left out.
+        tethered: whether the servers must end with this interpreter.
+        published_port: port at which clients find the segment store, if there is a proxy in front
+            of it.
     """
 
     def __init__(
@@ -51,34 +51,34 @@ class Cluster:
         self.processes = living_processes(data)
 
     def __enter__(self) -> Self:
-        """Starts it."""
+        """Start the cluster."""
         self.start()
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Stops it."""
+        """Stop the cluster."""
         self.stop()
 
     @property
     def controller(self) -> tuple[str, int]:
-        """Host and port of the controller's gRPC service."""
+        """The host and port of the controller's gRPC service."""
         return HOST, self._layout.ports.controller
 
     @property
     def controller_uri(self) -> str:
-        """The controller as Pravega's clients want it."""
+        """The controller's address in the form that Pravega's clients expect."""
         return f"tcp://{HOST}:{self._layout.ports.controller}"
 
     @property
     def segment_store(self) -> tuple[str, int]:
-        """Host and port of the segment store."""
+        """The host and port of the segment store."""
         return HOST, self._layout.ports.segmentstore
 
     def start(self) -> None:
-        """Starts what does not run and returns when all serve.
+        """Start the servers that do not run, and wait until all serve.
 
         Raises:
-            LocalStoreError: A server does not come up.
+            LocalStoreError: a server does not start.
         """
         try:
             self._spawn("zookeeper")
@@ -90,32 +90,32 @@ class Cluster:
             self._spawn("segmentstore")
             self._await("segmentstore")
             self._await("controller")
-        except BaseException:  # an interrupt, too, must leave no server behind
+        except BaseException:  # an interrupt must not leave a server behind either
             self.stop()
             raise
 
     def stop(self) -> None:
-        """Stops all servers; the data stay unless the directory is temporary."""
+        """Stop all servers. The data stay unless the directory is temporary."""
         if self._scratch is None:
             self._stop_processes()
-        else:  # nobody needs the data any more
+        else:  # the data are temporary, so there is nothing to save
             for process in self.processes.values():
                 process.kill()
             self._scratch.remove()
 
     def kill(self, name: Name) -> None:
-        """Kills one server as a crash would."""
+        """Kill one server, as in a crash."""
         self._process(name).kill()
 
     def restart(self, name: Name) -> None:
-        """Starts one server again, after stopping it if it runs, and returns when it serves.
+        """Stop one server if it runs, start it again, and wait until it serves.
 
-        The controller serves only while the segment store does. What others make of the absence is
-        theirs: see `wait_ready`. A server that ends while it starts is started again a few times,
-        as by a kubelet: Pravega's controller ends if another's bucket goes while it lists them.
+        The controller serves only while the segment store does. Other servers may need longer to
+        recover: see `wait_ready`. A server that ends while it starts is started again a few times,
+        as by a kubelet: Pravega's controller ends if another's bucket vanishes while it lists them.
 
         Raises:
-            LocalStoreError: it ended each time, or does not serve in time.
+            LocalStoreError: the server ended each time, or does not serve in time.
         """
         self._process(name).stop()
         for left in reversed(range(_STARTS)):
@@ -130,12 +130,12 @@ class Cluster:
                 return
 
     def wait_ready(self) -> None:
-        """Returns when all serve, as after the bookie was away and the store has to recover."""
+        """Wait until all serve, for example after the bookie's absence, when the store recovers."""
         for name in NAMES:
             self._await(name)
 
     def serves(self) -> bool:
-        """Tells whether the whole cluster answers."""
+        """Tell whether the whole cluster answers."""
         return all(self._ready(name)() for name in NAMES)
 
     def _process(self, name: Name) -> Process:
@@ -185,6 +185,6 @@ class Cluster:
         formatted.touch()
 
     def _stop_processes(self) -> None:
-        for name in reversed(NAMES):  # who depends on others goes first
+        for name in reversed(NAMES):  # dependent servers stop before their dependencies
             if name in self.processes:
                 self.processes[name].stop(grace=_GRACE_SECONDS)

@@ -22,8 +22,8 @@ _CLUSTER = "pravega-cluster"
 _LEDGERS = "/ledgers"  # at the root, so that no parent has to be made in ZooKeeper first
 _CONTAINERS = 4
 
-# So long a killed server's session can keep its successor waiting; so long a server may pause on a
-# busy machine before it is taken for dead.
+# A killed server's session delays its successor for up to this time. A server on a busy machine may
+# pause for this time before it counts as dead.
 _SESSION_MILLIS = 8000
 
 
@@ -41,13 +41,13 @@ class Ports:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything of one cluster is.
+    """The files and ports of one cluster.
 
     Attributes:
-        data: Its directory.
-        ports: Its ports.
-        published: Where clients and the controller are told to find the segment store; its own port
-            when left out.
+        data: the cluster's directory.
+        ports: the servers' ports.
+        published: port at which clients and the controller find the segment store; the segment
+            store's own port if left out.
     """
 
     data: Path
@@ -56,18 +56,18 @@ class Layout:
 
     @classmethod
     def load(cls, data: Path, *, published: int | None = None) -> Self:
-        """Gives the layout of a data directory, and writes the servers' settings into it."""
+        """Return the layout of a data directory, and write the servers' settings into it."""
         names = [field.name for field in fields(Ports)]
         layout = cls(data, Ports(**kept_ports(data, names)), published)
         layout._write_files()
         return layout
 
     def log(self, name: Name) -> Path:
-        """Gives a server's log file."""
+        """Return a server's log file."""
         return self.data / f"{name}.log"
 
     def command(self, name: Name) -> list[str]:
-        """Writes a server's command line."""
+        """Return a server's command line."""
         commands = {
             "zookeeper": self._zookeeper,
             "bookie": self._bookie,
@@ -77,7 +77,7 @@ class Layout:
         return commands[name]()
 
     def format_command(self) -> list[str]:
-        """Writes the command line that makes BookKeeper's nodes in a new ZooKeeper."""
+        """Return the command line that makes BookKeeper's nodes in a new ZooKeeper."""
         return java_command(
             main="org.apache.bookkeeper.bookie.BookieShell",
             classpath=classpath(),
@@ -118,8 +118,8 @@ class Layout:
                 "journalDirectories": self.data / "journal",
                 "ledgerDirectories": self.data / "ledgers",
                 "indexDirectories": self.data / "index",
-                # A killed process leaves its written pages to the kernel; only a power cut, which
-                # no test makes, would need them synced to the disk.
+                # The kernel keeps the written pages of a killed process. Only a power cut, which no
+                # test makes, would need them synced to the disk.
                 "journalSyncData": "false",
                 "httpServerEnabled": "false",
                 "diskUsageThreshold": "0.99",
@@ -150,7 +150,7 @@ class Layout:
             classpath=classpath(),
             heap="512m",
             properties={
-                "pravega.configurationFile": "/dev/null",  # all that matters is below
+                "pravega.configurationFile": "/dev/null",  # all settings are below
                 "controller.zk.connect.uri": self._zookeeper_uri,
                 "controller.zk.connect.session.timeout.milliseconds": _SESSION_MILLIS,
                 "controller.container.count": _CONTAINERS,

@@ -1,5 +1,5 @@
-"""The one error of this package."""
+"""The error of this package."""
 
 
 class LocalStoreError(Exception):
-    """The local store cannot be provided; the message says what to do or where to look."""
+    """A local store that cannot be provided. The message says what to do or where to look."""

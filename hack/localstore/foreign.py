@@ -1,4 +1,4 @@
-"""Pravega's own Java client as a witness."""
+"""Pravega's own Java client, as an independent witness."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -25,8 +25,8 @@ class Following:
     """A reader group that is attached to a stream.
 
     Args:
-        call: Calls the JVM in which it is.
-        number: Its number there.
+        call: function that calls the group's JVM.
+        number: the group's number in the JVM.
     """
 
     def __init__(self, call: Callable[..., dict[str, Any]], number: int) -> None:
@@ -35,14 +35,14 @@ class Following:
 
     @property
     def events(self) -> int:
-        """How many events were read so far."""
+        """The number of events read so far."""
         return int(self._call("readSoFar", {"readers": self._number})["events"])
 
     def end(self, *, patience: int = 60) -> reports.Read:
-        """Reads to the end of the stream, which has to be sealed by now; what was found in all.
+        """Read to the end of the stream, which must be sealed. Return all that was read.
 
         Args:
-            patience: After so many seconds without an end it gives up.
+            patience: seconds to wait for the end.
         """
         arguments = {"readers": self._number, "patience": patience}
         return reports.Read(**self._call("stopReaders", arguments, patience + SECONDS))
@@ -51,16 +51,16 @@ class Following:
 class ForeignClient(ForeignGroups, ForeignMany):
     """The official client, for one store.
 
-    Calls may come from several threads and are answered one after the other. A call that misses
-    its deadline costs the JVM, and with it the background writers; the next call starts another.
+    Calls may come from several threads and are answered one after the other. A call that misses its
+    deadline ends the JVM and with it the background writers. The next call starts another JVM.
 
     Args:
-        uri: The controller ("tcp://127.0.0.1:9090").
-        user: Whom to log in as.
-        heap: Most heap of the JVM.
-        launch: Tells how to start it where it is not to run on this machine; all that is said here
-            of the JVM is then its business.
-        lasting: Whether its speed matters more than that it starts soon.
+        uri: the controller ("tcp://127.0.0.1:9090").
+        user: the account to log in with.
+        heap: maximum heap of the JVM.
+        launch: function that returns how to start a JVM on another machine; it replaces all
+            arguments that concern the JVM.
+        lasting: whether the JVM's speed matters more than a quick start.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ForeignClient(ForeignGroups, ForeignMany):
         self._jvm = ForeignJvm(launch or local)
 
     def __enter__(self) -> Self:
-        """Starts the JVM."""
+        """Start the JVM."""
         try:
             self.start()
         except BaseException:
@@ -86,41 +86,41 @@ class ForeignClient(ForeignGroups, ForeignMany):
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Ends it."""
+        """Stop the JVM."""
         self.close()
 
     def start(self) -> None:
-        """Starts the JVM and returns when it answers; other calls would do so when needed."""
+        """Start the JVM and wait until it answers. Other calls start it if needed."""
         self._call("ping", {})
 
     def close(self) -> None:
-        """Ends the JVM."""
+        """Stop the JVM."""
         self._jvm.close()
 
     def create_scope(self, scope: str) -> bool:
-        """Makes a scope, and tells whether it was not there."""
+        """Create a scope, and tell whether it is new."""
         return self._changed("createScope", {"scope": scope})
 
     def create(self, scope: str, stream: str, *, segments: int = 1) -> bool:
-        """Makes a stream of so many segments, and its scope, and tells whether it is new."""
+        """Create a stream with this number of segments, and its scope. Tell whether it is new."""
         return self._changed("create", _of(scope, stream) | {"segments": segments})
 
     def seal(self, scope: str, stream: str) -> bool:
-        """Seals a stream."""
+        """Seal a stream, and tell whether that succeeded."""
         return self._changed("seal", _of(scope, stream))
 
     def delete(self, scope: str, stream: str) -> bool:
-        """Seals a stream and deletes it."""
+        """Seal a stream and delete it. Tell whether that succeeded."""
         return self._changed("delete", _of(scope, stream))
 
     def delete_scope(self, scope: str) -> bool:
-        """Deletes a scope and all that is in it."""
+        """Delete a scope and all its content. Tell whether that succeeded."""
         return self._changed("deleteScope", {"scope": scope})
 
     def streams(self, scope: str) -> list[str] | None:
-        """Lists a scope's streams; None when there is no scope.
+        """Return a scope's streams, or None without a scope.
 
-        Internal ones too, but for the store's own mark beside each stream.
+        Internal streams are included, except the store's own mark beside each stream.
         """
         answer = self._call("list", {"scope": scope})
         if not answer["scope"]:
@@ -128,11 +128,11 @@ class ForeignClient(ForeignGroups, ForeignMany):
         return [name for name in answer["streams"] if not name.startswith("_MARK")]
 
     def create_table(self, scope: str, table: str) -> bool:
-        """Makes a key-value table, and tells whether it is new."""
+        """Create a key-value table, and tell whether it is new."""
         return self._changed("createTable", _table(scope, table))
 
     def delete_table(self, scope: str, table: str) -> bool:
-        """Deletes a key-value table, and tells whether it was there."""
+        """Delete a key-value table, and tell whether it existed."""
         return self._changed("deleteTable", _table(scope, table))
 
     def truncate(
@@ -143,16 +143,16 @@ class ForeignClient(ForeignGroups, ForeignMany):
         cut: str | None = None,
         offsets: Mapping[int, int] | None = None,
     ) -> bool:
-        """Truncates a stream.
+        """Truncate a stream.
 
         Args:
-            scope: Its scope.
-            stream: Its name.
-            cut: Where, as the text of a stream cut; at the tail when left out.
-            offsets: Where, as an offset for each segment id.
+            scope: the stream's scope.
+            stream: the stream's name.
+            cut: the new head as the text of a stream cut; the tail if left out.
+            offsets: the new head as an offset for each segment id.
 
         Returns:
-            Whether it was done.
+            Whether that succeeded.
         """
         pairs = ",".join(f"{segment}:{offset}" for segment, offset in (offsets or {}).items())
         return self._changed("truncate", _of(scope, stream) | given(cut=cut, offsets=pairs or None))
@@ -165,16 +165,16 @@ class ForeignClient(ForeignGroups, ForeignMany):
         segments: Iterable[int] = (),
         ranges: Iterable[tuple[float, float]] = (),
     ) -> bool:
-        """Replaces segments.
+        """Replace segments.
 
         Args:
-            scope: The stream's scope.
-            stream: Its name.
-            segments: Ids of those that end; the one with the lowest keys when left out.
-            ranges: Key ranges of the new ones; the two halves of the old range when left out.
+            scope: the stream's scope.
+            stream: the stream's name.
+            segments: ids of the replaced segments; the segment with the lowest keys if left out.
+            ranges: key ranges of the new segments; the two halves of the old range if left out.
 
         Returns:
-            Whether it was done.
+            Whether that succeeded.
         """
         new = ",".join(f"{low:.17f}-{high:.17f}" for low, high in ranges)
         return self._changed(
@@ -183,7 +183,7 @@ class ForeignClient(ForeignGroups, ForeignMany):
         )
 
     def info(self, scope: str, stream: str) -> reports.Info:
-        """Describes a stream and its segments."""
+        """Return a description of a stream and its segments."""
         answer = self._call("info", _of(scope, stream))
         segments = tuple(reports.Segment(**segment) for segment in answer.pop("segments"))
         return reports.Info(**answer, segments=segments)
@@ -202,25 +202,25 @@ class ForeignClient(ForeignGroups, ForeignMany):
         segments: Iterable[int] = (),
         seconds: float = SECONDS,
     ) -> reports.Written:
-        """Writes events at full speed.
+        """Write events at full speed.
 
         Args:
-            scope: The stream's scope.
-            stream: Its name.
-            events: How many.
-            size: Bytes of each payload, 8 MiB at most.
-            keys: Over how many routing keys they go in turn.
-            first: Number of the first event. With an earlier run's number of events it continues
-                that run's keys, be it in another stream.
-            seed: Another seed gives other keys and other padding.
-            kind: Of the payloads: a label with padding that hardly changes; the same in many
-                lengths, whose mean is the size; or orders in JSON, which compress as what
-                applications write does.
-            segments: Ids of the segments the keys may fall into; all when left out.
-            seconds: Deadline.
+            scope: the stream's scope.
+            stream: the stream's name.
+            events: number of events.
+            size: bytes of each payload, 8 MiB at most.
+            keys: number of routing keys, used in turn.
+            first: number of the first event; an earlier run's number of events continues that
+                run's keys, even in another stream.
+            seed: seed of the keys and the padding.
+            kind: kind of payloads: a label with padding that hardly changes; the same in many
+                lengths, whose mean is the size; or orders in JSON, which compress like
+                applications' data.
+            segments: ids of the segments that may get events; all if left out.
+            seconds: deadline in seconds.
 
         Returns:
-            What was written.
+            A report of the written events.
         """
         arguments = _of(scope, stream) | {
             "events": events,
@@ -244,19 +244,19 @@ class ForeignClient(ForeignGroups, ForeignMany):
         first: int = 0,
         seed: int = 0,
     ) -> Callable[[], reports.Paced]:
-        """Starts to write in the background at a steady rate.
+        """Start to write in the background at a steady rate.
 
         Args:
-            scope: The stream's scope.
-            stream: Its name.
-            rate: Events per second.
-            size: As for `write`.
-            keys: As for `write`.
-            first: As for `write`.
-            seed: As for `write`.
+            scope: the stream's scope.
+            stream: the stream's name.
+            rate: events per second.
+            size: as for `write`.
+            keys: as for `write`.
+            first: as for `write`.
+            seed: as for `write`.
 
         Returns:
-            What stops the writer and tells how it fared.
+            A function that stops the writer and returns its report.
         """
         arguments = _of(scope, stream) | {
             "rate": rate,
@@ -271,33 +271,33 @@ class ForeignClient(ForeignGroups, ForeignMany):
     def read(
         self, scope: str, stream: str, *, patience: int = 60, seconds: float = SECONDS
     ) -> reports.Read:
-        """Reads a stream from its head to its present tail with a reader group.
+        """Read a stream from its head to its present tail with a reader group.
 
         Args:
-            scope: The stream's scope.
-            stream: Its name.
-            patience: After so many seconds without an event it gives up.
-            seconds: Deadline.
+            scope: the stream's scope.
+            stream: the stream's name.
+            patience: seconds to wait for an event.
+            seconds: deadline in seconds.
 
         Returns:
-            What was found.
+            A report of the read events.
         """
         arguments = _of(scope, stream) | {"patience": patience}
         return reports.Read(**self._call("read", arguments, seconds))
 
     def start_readers(self, scope: str, stream: str, *, readers: int = 2) -> Following:
-        """Attaches a reader group to a stream, from its head on.
+        """Attach a reader group to a stream, from its head on.
 
         Args:
-            scope: The stream's scope.
-            stream: Its name.
-            readers: How many readers share it.
+            scope: the stream's scope.
+            stream: the stream's name.
+            readers: number of readers that share the stream.
         """
         number = self._call("startReaders", _of(scope, stream) | {"readers": readers})["readers"]
         return Following(self._call, number)
 
     def visible(self, scope: str, stream: str, *, seconds: float = SECONDS) -> reports.Visible:
-        """Counts what a reader that comes now finds."""
+        """Count the events and bytes that a new reader finds now."""
         return reports.Visible(**self._call("visible", _of(scope, stream), seconds))
 
     def copy(
@@ -311,19 +311,19 @@ class ForeignClient(ForeignGroups, ForeignMany):
         segments: int = 4,
         seconds: float = 600.0,
     ) -> reports.Copied:
-        """Copies a stream with the official client, the baseline of the benchmarks.
+        """Copy a stream with the official client, the baseline of the benchmarks.
 
         Args:
-            scope: Scope of both streams.
-            source: Stream to read.
-            target: Stream to make and write.
-            mode: How to write.
-            threads: How many segments at once.
-            segments: Segments of the target.
-            seconds: Deadline.
+            scope: scope of both streams.
+            source: stream to read.
+            target: stream to create and write.
+            mode: way to write.
+            threads: number of segments at once.
+            segments: number of segments of the target.
+            seconds: deadline in seconds.
 
         Returns:
-            What was copied and what it cost.
+            A report of the copied events and the cost.
         """
         arguments = {
             "scope": scope,
@@ -345,24 +345,24 @@ class ForeignClient(ForeignGroups, ForeignMany):
         threads: int = 2,
         seconds: float = 600.0,
     ) -> reports.Copied:
-        """Writes a stream's events to files, as one would without Sluice; none is synced.
+        """Write a stream's events to files, as a user without Sluice would. No file is synced.
 
         Args:
-            scope: The stream's scope.
-            stream: Its name.
-            folder: Where to; its path has no spaces.
-            mode: A file for each segment, or for each event.
-            threads: How many segments at once.
-            seconds: Deadline.
+            scope: the stream's scope.
+            stream: the stream's name.
+            folder: folder for the files; its path must not contain spaces.
+            mode: one file per segment, or one per event.
+            threads: number of segments at once.
+            seconds: deadline in seconds.
 
         Returns:
-            What was written and what it cost.
+            A report of the written events and the cost.
         """
         arguments = _of(scope, stream) | {"folder": folder, "mode": mode, "threads": threads}
         return reports.Copied(**self._call("export", arguments, seconds))
 
     def token(self, scope: str, stream: str) -> str:
-        """Gets what a segment store wants to see where one must log in, good for reading."""
+        """Return a delegation token for reading, for segment stores that require a login."""
         return str(self._call("token", _of(scope, stream))["token"])
 
     def _call(

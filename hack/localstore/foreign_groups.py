@@ -1,4 +1,4 @@
-"""What the Java client does with reader groups."""
+"""The Java client's commands for reader groups."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from localstore.foreign_jvm import SECONDS, given
 
 
 class ForeignGroups(ABC):
-    """The part of a `ForeignClient` that makes, reads and deletes reader groups."""
+    """The part of a `ForeignClient` that creates, reads and deletes reader groups."""
 
     def create_group(
         self,
@@ -19,31 +19,31 @@ class ForeignGroups(ABC):
         cut: str | None = None,
         checkpoint_ms: int | None = None,
     ) -> bool:
-        """Makes a reader group, and tells whether it is new.
+        """Create a reader group, and tell whether it is new.
 
         Args:
-            scope: Scope of the group and of what it reads.
-            group: Its name.
-            streams: That it reads.
-            cut: Where it begins, as text, if that is one stream; else at the heads.
-            checkpoint_ms: After how long its readers tell where they are; half a second when left
+            scope: scope of the group and its streams.
+            group: the group's name.
+            streams: the streams that the group reads.
+            cut: first position of a group of one stream, as text; the head if left out.
+            checkpoint_ms: interval in ms at which readers report their positions; 500 if left
                 out.
 
         Returns:
-            Whether it was not there.
+            Whether the group is new.
         """
         options = given(cut=cut, checkpoint=checkpoint_ms)
         arguments = _in(scope, group) | {"streams": ",".join(streams)} | options
         return self._changed("createGroup", arguments)
 
     def delete_group(self, scope: str, group: str) -> bool:
-        """Deletes a reader group."""
+        """Delete a reader group."""
         return self._changed("deleteGroup", _in(scope, group))
 
     def group_cuts(self, scope: str, group: str) -> dict[str, str]:
-        """Tells where a group is, by what its readers told last: a cut as text for each stream.
+        """Return a group's positions, as its readers last reported: a cut as text for each stream.
 
-        A segment that was read to its end is not in it.
+        A cut omits segments that were read to their ends.
         """
         return dict(self._call("groupCuts", _in(scope, group))["cuts"])
 
@@ -58,25 +58,25 @@ class ForeignGroups(ABC):
         stay: bool = False,
         seconds: float = SECONDS,
     ) -> reports.Read:
-        """Reads with a new reader of a group, where the group is.
+        """Read with a new reader of a group, from the group's positions on.
 
         Args:
-            scope: The group's scope.
-            group: Its name.
-            events: At most.
-            quiet_ms: Until none came for so long; a minute when left out.
-            pace_ms: For each event.
-            stay: Whether the reader stays online, until `leave_group`.
-            seconds: Deadline.
+            scope: the group's scope.
+            group: the group's name.
+            events: maximum number of events.
+            quiet_ms: time in ms without an event that ends the reading; a minute if left out.
+            pace_ms: time in ms per event.
+            stay: whether the reader stays online until `leave_group`.
+            seconds: deadline in seconds.
 
         Returns:
-            What was found.
+            A report of the read events.
         """
         options = given(events=events, quiet=quiet_ms, pace=pace_ms, stay=stay or None)
         return reports.Read(**self._call("readGroup", _in(scope, group) | options, seconds))
 
     def leave_group(self, group: str) -> bool:
-        """Takes the reader that stayed online out of a group."""
+        """Remove the reader that stayed online from a group."""
         return self._changed("leaveGroup", {"group": group})
 
     def _changed(self, command: str, arguments: Mapping[str, object]) -> bool:

@@ -1,4 +1,4 @@
-"""The JVM behind the foreign client: compiled once, one line of answer for a line of command."""
+"""The JVM behind the foreign client, which answers each line of command with one line."""
 
 import json
 import os
@@ -21,24 +21,24 @@ from localstore.process import spawn
 from localstore.scratch import Scratch
 
 SECONDS = 120.0
-"""Deadline of a call, where it has none of its own."""
+"""The default deadline of a call, in seconds."""
 
 _SOURCES = Path(__file__).parents[1] / "java"
 
-# Not all of them: some complain about annotations missing from the client's own jars.
+# Not all lints: some complain about annotations that the client's own jars lack.
 _LINT = "-Xlint:cast,deprecation,fallthrough,overrides,rawtypes,static,unchecked"
 
 
 def given(**arguments: object) -> dict[str, object]:
-    """The arguments that are not left out."""
+    """Return the arguments that are not None."""
     return {key: value for key, value in arguments.items() if value is not None}
 
 
 class ForeignClientError(LocalStoreError):
-    """The client refused a command; its message is the Java exception's.
+    """A command that the client refused, with the Java exception's message.
 
     Attributes:
-        kind: Simple name of the Java exception.
+        kind: simple name of the Java exception.
     """
 
     def __init__(self, command: str, kind: str, message: str) -> None:
@@ -48,12 +48,12 @@ class ForeignClientError(LocalStoreError):
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start the JVM.
+    """The way to start the JVM.
 
     Attributes:
-        command: Program and arguments.
-        environment: Variables to add to ours.
-        greeting: What it has to read before the first command.
+        command: program and arguments.
+        environment: variables to add to ours.
+        greeting: bytes that the JVM must read before the first command.
     """
 
     command: Sequence[str]
@@ -62,12 +62,12 @@ class Launch:
 
 
 class ForeignJvm:
-    """One JVM, started when it is first needed and again after it had to be given up.
+    """One JVM, started when it is first needed, and again after it was ended.
 
     Calls may come from several threads and are answered one after the other.
 
     Args:
-        launch: Tells how to start it, whenever it has to be.
+        launch: function that returns how to start it, called at each start.
     """
 
     def __init__(self, launch: Callable[[], Launch]) -> None:
@@ -77,7 +77,7 @@ class ForeignJvm:
         self._scratch: Scratch | None = None
 
     def close(self) -> None:
-        """Ends the JVM."""
+        """Stop the JVM."""
         with self._lock:
             self._end()
             if self._scratch is not None:
@@ -85,19 +85,19 @@ class ForeignJvm:
                 self._scratch = None
 
     def call(self, command: str, arguments: Mapping[str, object], seconds: float) -> dict[str, Any]:
-        """Runs a command.
+        """Run a command.
 
         Args:
-            command: Its name.
-            arguments: Its arguments, none of which may hold a space.
-            seconds: Deadline; to miss it costs the JVM.
+            command: the command's name.
+            arguments: the command's arguments, without spaces.
+            seconds: deadline in seconds; missing it ends the JVM.
 
         Returns:
             The answer.
 
         Raises:
-            ForeignClientError: The client refused.
-            LocalStoreError: No answer came.
+            ForeignClientError: the client refused the command.
+            LocalStoreError: no answer came.
         """
         line = " ".join([command, *(f"{key}={value}" for key, value in arguments.items())])
         with self._lock:
@@ -115,7 +115,7 @@ class ForeignJvm:
             child.stdin.write(line.encode() + b"\n")
             child.stdin.flush()
             return _read_line(child.stdout.fileno(), deadline)
-        except BaseException as error:  # an answer may still come: it must not meet another call
+        except BaseException as error:  # a late answer must not reach another call
             self._end()
             if isinstance(error, OSError):
                 raise LocalStoreError(f"{line}: {error}; see {self._log}") from error
@@ -156,13 +156,13 @@ class ForeignJvm:
 
 
 def local_launch(uri: str, *, user: User | None, heap: str, lasting: bool = False) -> Launch:
-    """Tells how to start the client on this machine.
+    """Return how to start the client on this machine.
 
     Args:
-        uri: The controller.
-        user: Whom to log in as.
-        heap: Most heap.
-        lasting: Whether its speed matters more than that it starts soon.
+        uri: the controller.
+        user: the account to log in with.
+        heap: maximum heap.
+        lasting: whether the JVM's speed matters more than a quick start.
     """
     command = client_command(uri, "serve", heap=heap, lasting=lasting)
     login = {"FOREIGN_USER": user.name, "FOREIGN_PASSWORD": user.password} if user else {}
@@ -170,13 +170,13 @@ def local_launch(uri: str, *, user: User | None, heap: str, lasting: bool = Fals
 
 
 def client_command(uri: str, *words: str, heap: str = "1g", lasting: bool = False) -> list[str]:
-    """Writes the command line of a client on this machine.
+    """Return the command line of a client on this machine.
 
     Args:
-        uri: The controller.
+        uri: the controller.
         words: `serve`, or the only command that it runs, with its arguments.
-        heap: Most heap.
-        lasting: Whether its speed matters more than that it starts soon.
+        heap: maximum heap.
+        lasting: whether the JVM's speed matters more than a quick start.
     """
     return java_command(
         main="ForeignClient",
@@ -188,7 +188,7 @@ def client_command(uri: str, *words: str, heap: str = "1g", lasting: bool = Fals
 
 
 def compiled_client() -> Path:
-    """Gives the directory with the foreign client's classes, compiled once for each source."""
+    """Return the directory with the foreign client's classes, compiled once per source version."""
     jars = ensure_jars()
 
     def compile_into(target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Gets Pravega's jars, once for each state of `pom.xml`."""
+"""Pravega's jars, downloaded once for each version of `pom.xml`."""
 
 import shutil
 import subprocess
@@ -17,16 +17,16 @@ _SECONDS_TO_DOWNLOAD = 1800
 
 
 def ensure_jars(say: Callable[[str], None] = print) -> Path:
-    """Gives the directory with the jars of Pravega's server and client.
+    """Return the directory with the jars of Pravega's server and client. Download them if needed.
 
     Args:
-        say: Told what happens when it is going to take long.
+        say: callback for progress messages of a download.
 
     Returns:
-        The directory, complete.
+        The complete directory.
 
     Raises:
-        LocalStoreError: A JDK or Maven is missing, or Maven failed.
+        LocalStoreError: a JDK or Maven is missing, or Maven failed.
     """
 
     def download(target: Path) -> None:
@@ -40,7 +40,7 @@ def ensure_jars(say: Callable[[str], None] = print) -> Path:
 
 
 def classpath(*before: Path) -> str:
-    """Gives the class path of all jars, with directories of classes in front."""
+    """Return the class path of all jars, with directories of classes in front."""
     return ":".join([*map(str, before), f"{ensure_jars()}/*"])
 
 

@@ -1,4 +1,4 @@
-"""Finds the JDK and writes JVM command lines."""
+"""The JDK's programs, and command lines of JVMs."""
 
 import os
 import shutil
@@ -9,15 +9,15 @@ from localstore.errors import LocalStoreError
 
 LOGBACK = Path(__file__).with_name("logback.xml")
 
-# Pravega reaches into the JDK's private buffers and threads, which modules forbid by default.
+# Pravega accesses the JDK's private buffers and threads, which modules forbid by default.
 _OPENED = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
 
-# Most of what a store takes of the processors in its first minutes is for compiling.
+# In its first minutes, a store spends most of its CPU time on compiling.
 _BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def jdk_tool(name: str) -> str:
-    """Finds a program of the JDK, in JAVA_HOME first and then on PATH."""
+    """Return a program of the JDK, from JAVA_HOME or else from PATH."""
     home = os.environ.get("JAVA_HOME")
     if home and (tool := Path(home) / "bin" / name).is_file():
         return str(tool)
@@ -38,18 +38,18 @@ def java_command(
     logback: Path = LOGBACK,
     lasting: bool = False,
 ) -> list[str]:
-    """Writes the command line of a JVM that runs Pravega's classes.
+    """Return the command line of a JVM that runs Pravega's classes.
 
     Args:
-        main: Class to run.
-        classpath: Where its classes are.
-        heap: Most heap, in the JVM's notation ("3g").
-        direct_memory: Most memory outside the heap; it holds a segment store's cache.
-        properties: System properties.
-        arguments: Arguments of the main class.
-        java: The JVM's program; this machine's own when left out.
-        logback: What it logs.
-        lasting: Whether its speed matters more than that it starts soon.
+        main: class to run.
+        classpath: the class path.
+        heap: maximum heap, in the JVM's notation ("3g").
+        direct_memory: maximum memory outside the heap; it holds a segment store's cache.
+        properties: system properties.
+        arguments: arguments of the main class.
+        java: the JVM's program; this machine's own if left out.
+        logback: configuration file of the log.
+        lasting: whether the JVM's speed matters more than a quick start.
 
     Returns:
         The command.
@@ -59,7 +59,7 @@ def java_command(
         *(() if lasting else _BRIEF),
         f"-Xmx{heap}",
         f"-XX:MaxDirectMemorySize={direct_memory}",
-        # A JVM that limps on after an OutOfMemoryError makes tests fail far from the cause.
+        # A JVM that continues after an OutOfMemoryError makes tests fail far from the cause.
         "-XX:+ExitOnOutOfMemoryError",
         "-Dio.netty.tryReflectionSetAccessible=true",
         f"-Dlogback.configurationFile={logback}",

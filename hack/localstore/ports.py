@@ -1,4 +1,4 @@
-"""Chooses ports for servers."""
+"""Free ports for servers."""
 
 import random
 import socket
@@ -14,20 +14,20 @@ _ATTEMPTS = 1000
 
 
 def free_ports(count: int) -> list[int]:
-    """Chooses ports that nobody uses now, all different.
+    """Return different ports that are free now.
 
-    They lie below the kernel's ephemeral range. A port the kernel hands out itself may become the
-    source of any outgoing connection between now and the server's bind; and while a server is
-    down, a client that keeps dialling such a port can end up connected to itself.
+    They lie below the kernel's ephemeral range. The kernel may give a port of that range to an
+    outgoing connection before the server binds it. And while a server is down, a client that keeps
+    dialling such a port may connect to itself.
 
     Args:
-        count: How many.
+        count: number of ports.
 
     Returns:
         The ports.
 
     Raises:
-        LocalStoreError: Hardly any port is free.
+        LocalStoreError: too few ports are free.
     """
     lowest_ephemeral = int(_EPHEMERAL.read_text().split()[0])
     highest = max(lowest_ephemeral, _LOWEST + 10_000) - 1

@@ -1,4 +1,4 @@
-"""Asks Pravega's servers whether they serve, in the fewest bytes that prove it."""
+"""Probes of Pravega's servers, in the fewest bytes that prove that they serve."""
 
 import socket
 import struct
@@ -12,8 +12,8 @@ _HELLO_FRAME = struct.pack(">iiii", _HELLO, 8, 16, 5)
 _GET_INFO = 11
 _WRONG_HOST = 50
 
-# A container owns the segments whose name hashes to it. So many names miss one of four containers
-# once in 40 million times.
+# A container owns the segments whose name hashes to it. This number of names misses one of four
+# containers once in 40 million times.
 _NAMES_PER_PROBE = 64
 
 # Controller: HTTP/2 frames of 24 bit length, type, flags, stream.
@@ -24,7 +24,7 @@ _LIST_SCOPES = "/io.pravega.controller.stream.api.grpc.v1.ControllerService/list
 
 
 def is_listening(host: str, port: int) -> bool:
-    """Tells whether something accepts connections."""
+    """Tell whether the port accepts connections."""
     try:
         socket.create_connection((host, port), timeout=_SECONDS).close()
     except OSError:
@@ -33,11 +33,11 @@ def is_listening(host: str, port: int) -> bool:
 
 
 def segment_store_serves(host: str, port: int) -> bool:
-    """Tells whether a segment store answers, and does so for every one of its containers.
+    """Tell whether a segment store answers for all its containers.
 
-    The store opens its port before it has recovered its containers. It is asked for segments that
-    do not exist, enough of them to reach every container: one that is not up yet answers that the
-    segment belongs elsewhere.
+    The store opens its port before it has recovered its containers. The probe asks for missing
+    segments, enough of them to reach every container. For a container that is not up yet, the store
+    answers that the segment belongs elsewhere.
     """
     try:
         with socket.create_connection((host, port), timeout=_SECONDS) as connection:
@@ -51,14 +51,14 @@ def segment_store_serves(host: str, port: int) -> bool:
 
 
 def controller_serves(host: str, port: int, authorization: str | None = None) -> bool:
-    """Tells whether a controller lists its scopes.
+    """Tell whether a controller lists its scopes.
 
-    It reads the list from the segment store, so a yes means that the two have found each other.
+    The controller reads the list from the segment store, so both servers are connected then.
 
     Args:
-        host: Its address.
-        port: Its gRPC port.
-        authorization: The header's value where authentication is on.
+        host: the controller's address.
+        port: the controller's gRPC port.
+        authorization: the header's value, if authentication is on.
 
     Returns:
         Whether an answer came.
@@ -115,7 +115,7 @@ def _read_http2_frame(connection: socket.socket) -> tuple[int, int]:
 
 
 def _literal_headers(headers: dict[str, str]) -> bytes:
-    """Encodes headers without tables and Huffman codes, which HPACK allows."""
+    """Encode headers without tables and Huffman codes, which HPACK allows."""
     return b"".join(
         b"\x00" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
         for name, value in headers.items()

@@ -1,4 +1,4 @@
-"""A server process: started in a group of its own, awaited, and stopped for certain."""
+"""A server process in a group of its own, with a reliable stop."""
 
 import atexit
 import os
@@ -17,35 +17,34 @@ _TETHER = Path(__file__).with_name("tether.py")
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 30
 
-# The kernel's parent-death signal means the parent's thread. A tethered process must therefore be
-# born of a thread that lives as long as the interpreter, not of a test's short-lived one that
-# happens to restart a server.
+# The kernel's parent-death signal refers to the parent's thread. So a thread that lives as long as
+# the interpreter must start a tethered process, not a short-lived thread of a test.
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="localstore-spawner")
 
-# What is meant to outlive us still has to be reaped if it ends before us, and Popen objects to
-# being dropped while its child runs. So the handles stay here; others know the process by its pid.
+# A process that may outlive us still has to be reaped if it ends before us. And Popen warns if its
+# handle is dropped while the child runs. So the handles stay here; other code uses the pid.
 _left_running: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @atexit.register
 def _disown() -> None:
-    """Let them go when we end: those that still run are somebody else's, the others are reaped."""
+    """Release the processes at our end: reap the ended ones, and let the others run on."""
     for child in _left_running.values():
         if child.poll() is None:
-            child.returncode = 0  # what a handle that is dropped looks at
+            child.returncode = 0  # a dropped handle warns unless it has a return code
 
 
 class Process:
-    """One process with its group, known by its pid and the time it started.
+    """One process with its group, identified by its pid and its start time.
 
-    A pid alone may have passed on to somebody else's process since it was written down.
+    The pid alone does not suffice: the kernel may give it to an unrelated process later.
 
     Args:
-        name: What to call it in messages.
-        pid: Its process id, also the id of its group.
-        started: Its start in clock ticks since boot.
-        log: Where its output goes.
-        child: Its handle when this interpreter started it.
+        name: name for messages.
+        pid: process id, also the id of the group.
+        started: start in clock ticks since boot.
+        log: file with the process's output.
+        child: handle, if this interpreter started the process.
     """
 
     def __init__(
@@ -73,14 +72,14 @@ class Process:
         tethered: bool,
         environment: Mapping[str, str] | None = None,
     ) -> Self:
-        """Starts a process.
+        """Start a process.
 
         Args:
-            name: What to call it in messages.
-            command: Program and arguments.
-            log: File that its output is appended to.
-            tethered: Whether it must not outlive this interpreter, however that ends.
-            environment: Variables to add to ours.
+            name: name for messages.
+            command: program and arguments.
+            log: file to which the output is appended.
+            tethered: whether the process must end with this interpreter, however that ends.
+            environment: variables to add to ours.
 
         Returns:
             The process.
@@ -92,7 +91,7 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Tell whether the process runs."""
         if self._child is None:
             return self.started == _start(self.pid)
         if self._child.poll() is None:
@@ -101,14 +100,15 @@ class Process:
         return False
 
     def wait_ready(self, check: Callable[[], bool], *, seconds: float) -> None:
-        """Waits until a check passes.
+        """Wait until a check passes.
 
         Args:
-            check: Tells whether the server serves.
-            seconds: How long to wait.
+            check: function that tells whether the server serves.
+            seconds: seconds to wait.
 
         Raises:
-            LocalStoreError: It died or was too slow; the message ends with its log's tail.
+            LocalStoreError: the process ended or was too slow; the message ends with its log's
+                tail.
         """
         deadline = time.monotonic() + seconds
         while not check():
@@ -121,19 +121,19 @@ class Process:
             time.sleep(_POLL_SECONDS)
 
     def stop(self, *, grace: float = 10.0) -> None:
-        """Asks it to end, and kills it when it takes longer than the grace."""
+        """Stop the process with SIGTERM, and kill it if it still runs after `grace` seconds."""
         self._signal(signal.SIGTERM)
         if not self._ended_within(grace):
             self.kill()
 
     def kill(self) -> None:
-        """Kills it as a crash would, and returns when it is gone."""
+        """Kill the process, as in a crash, and wait until it is gone."""
         self._signal(signal.SIGKILL)
         if not self._ended_within(10.0):
             raise LocalStoreError(f"{self.name} (pid {self.pid}) does not die")
 
     def log_tail(self) -> str:
-        """Gives the end of its log, with the log's path."""
+        """Return the end of the log, with the log's path."""
         lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         return "\n".join([f"the end of {self.log}:", *lines])
 
@@ -158,17 +158,17 @@ def spawn(
     piped: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts a program in a process group of its own, so that Ctrl-C here is ours to handle.
+    """Start a program in a process group of its own, so that only we get Ctrl-C.
 
     Args:
-        command: Program and arguments.
-        log: File that its output is appended to.
-        tethered: Whether it must not outlive this interpreter, however that ends.
-        piped: Whether its standard input and output are for the caller.
-        environment: Variables to add to ours.
+        command: program and arguments.
+        log: file to which the output is appended.
+        tethered: whether the process must end with this interpreter, however that ends.
+        piped: whether the caller gets the process's standard input and output.
+        environment: variables to add to ours.
 
     Returns:
-        Its handle.
+        The process's handle.
     """
     if tethered:
         command = [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *command]
@@ -185,11 +185,11 @@ def spawn(
 
 
 def _start(pid: int) -> int | None:
-    """Gives when a process started, or nothing if it is gone or only waits to be reaped."""
+    """Return the start of a process in ticks since boot, or None if it is gone or a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The second field is the program's name in parentheses and may hold spaces of its own.
+    # The second field is the program's name in parentheses, which may contain spaces.
     state, *rest = stat.rpartition(")")[2].split()
     return None if state == "Z" else int(rest[18])

@@ -1,4 +1,4 @@
-"""What the foreign client answers."""
+"""The answers of the foreign client."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ class Written:
     """The result of a write.
 
     Attributes:
-        events: Events written, all acknowledged.
-        bytes: Their payloads' bytes.
-        seconds: How long it took.
+        events: number of written events, all acknowledged.
+        bytes: bytes of their payloads.
+        seconds: duration in seconds.
     """
 
     events: int
@@ -20,16 +20,16 @@ class Written:
 
 @dataclass(frozen=True)
 class Paced:
-    """How a background writer fared.
+    """The result of a background writer.
 
     Attributes:
-        events: Events written.
-        acknowledged: Those the store confirmed.
-        failed: Those it refused.
-        seconds: How long it wrote.
-        p50_ms: Median time to an acknowledgement.
-        p99_ms: Time that 99 % of them took at most.
-        max_ms: The longest.
+        events: number of written events.
+        acknowledged: number of events that the store confirmed.
+        failed: number of events that the store refused.
+        seconds: duration in seconds.
+        p50_ms: median time to an acknowledgement, in ms.
+        p99_ms: 99th percentile of that time, in ms.
+        max_ms: maximum of that time, in ms.
     """
 
     events: int
@@ -43,19 +43,19 @@ class Paced:
 
 @dataclass(frozen=True)
 class Read:
-    """What a reader group found between the head and the tail.
+    """The events that a reader group read.
 
     Attributes:
-        events: Events read.
-        bytes: Their payloads' bytes.
-        keys: Different routing keys in the payloads.
-        keys_from_zero: Keys whose first event of all was found.
-        out_of_order: Events that came after a later one of their key.
-        duplicates: Events whose number had come before.
-        missing: Numbers between a key's first and last that did not come.
-        foreign: Events that are not of the foreign client's making.
-        digest: Sum of all payloads' hashes, independent of the order of reading.
-        seconds: How long it took.
+        events: number of read events.
+        bytes: bytes of their payloads.
+        keys: number of different routing keys in the payloads.
+        keys_from_zero: number of keys whose very first event was read.
+        out_of_order: number of events that came after a later event of their key.
+        duplicates: number of events whose number had come before.
+        missing: count of numbers between a key's first and last that did not come.
+        foreign: number of events that the foreign client did not write.
+        digest: sum of all payloads' hashes, independent of the order of reading.
+        seconds: duration in seconds.
     """
 
     events: int
@@ -71,17 +71,17 @@ class Read:
 
     @property
     def clean(self) -> bool:
-        """Whether every key's events came once each and in order, without a gap."""
+        """Tell whether every key's events came once each, in order and without a gap."""
         return not (self.out_of_order or self.duplicates or self.missing or self.foreign)
 
 
 @dataclass(frozen=True)
 class Visible:
-    """What a batch client finds now.
+    """The events that a batch client finds now.
 
     Attributes:
-        events: Events.
-        bytes: Bytes in the segments, the events' 8-byte headers included.
+        events: number of events.
+        bytes: bytes in the segments, including the events' 8-byte headers.
     """
 
     events: int
@@ -93,11 +93,11 @@ class Segment:
     """One segment.
 
     Attributes:
-        id: Number in the low 32 bits, epoch of creation above.
-        start: First offset not truncated.
-        end: Offset after the last byte.
-        low: Lower end of its key range, if it is written to now.
-        high: Upper end.
+        id: number in the low 32 bits, epoch of creation above.
+        start: first offset that is not truncated.
+        end: offset after the last byte.
+        low: lower end of the key range, if the segment is at the tail.
+        high: upper end of the key range, likewise.
     """
 
     id: int
@@ -108,12 +108,12 @@ class Segment:
 
     @property
     def number(self) -> int:
-        """Its number in the stream."""
+        """The segment's number in the stream."""
         return self.id & 0xFFFF_FFFF
 
     @property
     def epoch(self) -> int:
-        """The epoch it was made in."""
+        """The epoch of the segment's creation."""
         return self.id >> 32
 
 
@@ -122,10 +122,10 @@ class Info:
     """A stream as the client sees it.
 
     Attributes:
-        sealed: Whether it is sealed.
-        head: Head stream cut as text.
-        tail: Tail stream cut as text.
-        segments: By id: all that hold something, and those now at the tail.
+        sealed: whether the stream is sealed.
+        head: head stream cut as text.
+        tail: tail stream cut as text.
+        segments: segments by id: all with bytes, and those at the tail.
     """
 
     sealed: bool
@@ -134,7 +134,7 @@ class Info:
     segments: tuple[Segment, ...]
 
     def segment(self, segment_id: int) -> Segment:
-        """Gives one segment by its id."""
+        """Return a segment by its id."""
         return next(segment for segment in self.segments if segment.id == segment_id)
 
 
@@ -143,11 +143,11 @@ class Copied:
     """The result of a copy by the official client.
 
     Attributes:
-        events: Events copied.
-        bytes: Their payloads' bytes.
-        seconds: How long it took, without making the target.
-        megabytes_per_second: The speed.
-        cpu_seconds: CPU time of the client's process.
+        events: number of copied events.
+        bytes: bytes of their payloads.
+        seconds: duration in seconds, without creating the target.
+        megabytes_per_second: speed in MB/s.
+        cpu_seconds: CPU time of the client's process in seconds.
     """
 
     events: int

@@ -1,4 +1,4 @@
-"""Directories for throw-away servers, which disappear even if their owner was killed."""
+"""Directories for temporary servers, which are removed even if their owner was killed."""
 
 import fcntl
 import os
@@ -11,26 +11,26 @@ from localstore.cache import locked
 
 
 class Scratch:
-    """A directory that is removed with `remove`, or by the next one's owner after a crash.
+    """A directory that `remove` deletes, or after a crash the next owner of such a directory.
 
-    The owner holds a lock on a file in it for as long as it lives, so that directories of the
-    living and of the dead can be told apart.
+    The owner holds a lock on a file in it while it lives. So a directory without a lock has no
+    owner any more.
 
     Args:
-        name: Part of the directory's name.
+        name: part of the directory's name.
     """
 
     def __init__(self, name: str) -> None:
         root = Path(tempfile.gettempdir()) / f"sluice-{os.getuid()}"
         root.mkdir(mode=0o700, exist_ok=True)
-        with locked(root / "lock"):  # nobody sweeps a directory between its making and locking
+        with locked(root / "lock"):  # no sweep may come between the making and the locking
             _sweep(root)
             self.path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=root))
             self._lock: IO[str] = (self.path / "lock").open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Removes the directory with all that is in it."""
+        """Delete the directory with all its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 

@@ -1,4 +1,4 @@
-"""Pravega standalone: controller, segment store and ZooKeeper in one JVM, gone when it stops."""
+"""Pravega standalone: controller, segment store and ZooKeeper in one JVM, which keeps no data."""
 
 import base64
 import shutil
@@ -30,21 +30,21 @@ _KEY = "standalone"
 
 
 class Standalone:
-    """One standalone server with ports of its own choice.
+    """One standalone server with free ports.
 
-    Its log of recent writes lives on the heap, so the heap bounds how much can be written before
-    the store has moved it to its storage: 3 GB are good for about 2 GB written fast.
+    The heap holds the log of recent writes, until the store has moved them to its storage. So the
+    heap bounds fast writes: 3 GB are enough for about 2 GB.
 
     Args:
-        data: Where its data go, which do not survive its end, and where it is found again while
-            it runs; a temporary directory when left out.
-        heap: Most heap, in the JVM's notation.
-        users: Accounts, the first of which the server itself uses and which therefore needs all
-            rights; nobody has to log in when left out.
-        tethered: Whether it must not outlive this interpreter.
-        published_port: Where clients are told to find the segment store, when that is a proxy in
-            front of it.
-        lasting: Whether its speed matters more than that it starts soon, and takes little memory.
+        data: directory of the data, which do not survive the server, and of the id of the running
+            server; a temporary directory if left out.
+        heap: maximum heap, in the JVM's notation.
+        users: accounts; no login is required if left out. The server itself uses the first, which
+            therefore needs all rights.
+        tethered: whether the server must end with this interpreter.
+        published_port: port at which clients find the segment store, if there is a proxy in front
+            of it.
+        lasting: whether the server's speed matters more than a quick start and little memory.
     """
 
     def __init__(
@@ -71,39 +71,39 @@ class Standalone:
         self.process = living_processes(data).get(_KEY)
 
     def __enter__(self) -> Self:
-        """Starts it."""
+        """Start the server."""
         self.start()
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Stops it."""
+        """Stop the server."""
         self.stop()
 
     @property
     def controller(self) -> tuple[str, int]:
-        """Host and port of the controller's gRPC service."""
+        """The host and port of the controller's gRPC service."""
         return HOST, self._ports["controller"]
 
     @property
     def controller_uri(self) -> str:
-        """The controller as Pravega's clients want it."""
+        """The controller's address in the form that Pravega's clients expect."""
         return f"tcp://{HOST}:{self._ports['controller']}"
 
     @property
     def segment_store(self) -> tuple[str, int]:
-        """Host and port of the segment store."""
+        """The host and port of the segment store."""
         return HOST, self._ports["segmentstore"]
 
     def start(self) -> None:
-        """Starts it unless it runs, and returns when it serves.
+        """Start the server unless it runs, and wait until it serves.
 
         Raises:
-            LocalStoreError: It does not come up.
+            LocalStoreError: the server does not start.
         """
         if self.process is not None and self.process.alive:
             return
         storage = self.data / "storage"
-        shutil.rmtree(storage, ignore_errors=True)  # it never recovers what an earlier run left
+        shutil.rmtree(storage, ignore_errors=True)  # it never recovers an earlier run's data
         storage.mkdir(parents=True)
         command = java_command(
             main=MAIN,
@@ -121,19 +121,19 @@ class Standalone:
         save_processes(self.data, {_KEY: self.process})
         try:
             self.process.wait_ready(self.serves, seconds=_READY_SECONDS)
-        except BaseException:  # an interrupt, too, must leave no server behind
+        except BaseException:  # an interrupt must not leave a server behind either
             self.stop()
             raise
 
     def stop(self) -> None:
-        """Kills it, for there is nothing to save, and removes its temporary directory."""
+        """Kill the server, since there is nothing to save. Remove its temporary directory."""
         if self.process is not None:
             self.process.kill()
         if self._scratch is not None:
             self._scratch.remove()
 
     def serves(self) -> bool:
-        """Tells whether controller and segment store answer."""
+        """Tell whether controller and segment store answer."""
         authorization = self._authorization()
         return controller_serves(*self.controller, authorization) and segment_store_serves(
             *self.segment_store

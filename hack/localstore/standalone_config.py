@@ -1,4 +1,4 @@
-"""What makes a Pravega standalone, wherever it runs."""
+"""The settings of a Pravega standalone, on this machine or elsewhere."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from localstore.accounts import User
 
 MAIN = "io.pravega.local.LocalPravegaEmulator"
 
-# A smaller cache fills up under a fast writer, and the store then recovers without end. The rest
-# of the memory outside the heap is for the network's buffers.
+# A smaller cache fills up under a fast writer, and the store then recovers without end. The
+# remaining memory outside the heap is for network buffers.
 CACHE_BYTES = 1 << 30
 DIRECT_MEMORY = "1536m"
 
-# A gigabyte fills up within seconds of a copy at full speed. Then the store delays each write by up
-# to 25 s (`Throttler`, "Reason=Cache"), and containers stop (CacheFullException) and start anew. So
-# a server to measure on has the cache that a store has by default.
+# A copy at full speed fills a gigabyte within seconds. Then the store delays each write by up to
+# 25 s (`Throttler`, "Reason=Cache"), and containers stop (CacheFullException) and restart. So a
+# server for measurements has a store's default cache size.
 LARGE_CACHE_BYTES = 4 << 30
 LARGE_DIRECT_MEMORY = "5g"
 
-# A store puts idle segments out of memory after the next checkpoint of their container's log only,
-# by default every 300 commits: tests that wait for it would have to write as many to each.
+# A store unloads idle segments only after the next checkpoint of their container's log, by default
+# every 300 commits. Tests that wait for it would need as many writes to each container.
 CHECKPOINT_COMMITS = 50
 
-# With each operation a store looks at all segments in memory of its container, of which there is
-# one by default; and each of its timers wakes all idle threads of a pool, of which there are 200.
-# Tests have a thousand segments and two processors.
+# With each operation a store scans all loaded segments of the container; by default there is one
+# container. Each timer wakes all idle threads of a pool, by default 200. Tests have a thousand
+# segments and two processors.
 _CONTAINERS = 8
 FEW_THREADS = {
     "pravegaservice.threadPool.core.size": 8,
@@ -40,16 +40,16 @@ PORTS = ("controller", "segmentstore", "zookeeper", "controller_rest", "segments
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server runs.
+    """The addresses and files of a server.
 
     Attributes:
-        ports: Its port for each of `PORTS`.
-        listens: Address on which the segment store listens.
-        host: Where clients, and the server itself, find the segment store.
-        port: The same for its port.
-        storage: Directory of its storage.
-        empty: An empty file, read for what the properties leave open; the default is not there.
-        accounts: File with the users, where there are any.
+        ports: the port for each of `PORTS`.
+        listens: address on which the segment store listens.
+        host: host at which clients, and the server itself, find the segment store.
+        port: port at which they find it.
+        storage: directory of the storage.
+        empty: an empty configuration file, because the server's default path does not exist.
+        accounts: file with the users, if there are any.
     """
 
     ports: Mapping[str, int]
@@ -64,13 +64,13 @@ class Place:
 def standalone_properties(
     place: Place, users: Sequence[User] = (), *, cache: int = CACHE_BYTES
 ) -> dict[str, object]:
-    """Gives the system properties of a server.
+    """Return the system properties of a server.
 
     Args:
-        place: Where it runs.
-        users: Accounts, the first of which the server itself uses; nobody has to log in when left
+        place: the server's addresses and files.
+        users: accounts, the first of which the server itself uses; no login is required if left
             out.
-        cache: Bytes of its cache.
+        cache: bytes of the cache.
 
     Returns:
         The properties by name.

@@ -1,4 +1,4 @@
-"""What a data directory remembers of the servers started on it."""
+"""The ports and processes that a data directory records of its servers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from localstore.process import Process
 
 
 def kept_ports(data: Path, names: Sequence[str]) -> dict[str, int]:
-    """Gives the ports of a data directory, which are chosen when it is made.
+    """Return the ports of a data directory, which are chosen when it is made.
 
-    A server then comes back where its clients and its peers look for it.
+    So a restarted server has the same ports for its clients and peers.
     """
     file = data / "ports.json"
     if not file.exists():
@@ -22,7 +22,7 @@ def kept_ports(data: Path, names: Sequence[str]) -> dict[str, int]:
 
 
 def save_processes(data: Path, processes: Mapping[str, Process]) -> None:
-    """Notes which processes serve a data directory."""
+    """Record the processes that serve a data directory."""
     notes = {
         key: {
             "name": process.name,
@@ -36,7 +36,7 @@ def save_processes(data: Path, processes: Mapping[str, Process]) -> None:
 
 
 def living_processes(data: Path) -> dict[str, Process]:
-    """Gives the noted processes that still run."""
+    """Return the recorded processes that still run."""
     file = data / "processes.json"
     if not file.exists():
         return {}
@@ -50,6 +50,6 @@ def living_processes(data: Path) -> dict[str, Process]:
 
 
 def _write(file: Path, content: object) -> None:
-    fresh = file.with_suffix(".new")  # a reader finds the old content or the new one, never half
+    fresh = file.with_suffix(".new")  # a reader finds the old content or the new, never a part
     fresh.write_text(json.dumps(content, indent=2) + "\n")
     fresh.replace(file)

@@ -1,7 +1,7 @@
 """An S3 gateway on this machine, for tests: versitygw, which keeps buckets in a directory.
 
-`Gateway` is one process on a port of its own choice, on the loopback interface only.
-`ClusterGateway` is one in the pod of a cluster.
+`Gateway` is one process on a free port of the loopback interface. `ClusterGateway` is a gateway in
+a pod of a cluster.
 """
 
 from s3gateway.gateway import Gateway

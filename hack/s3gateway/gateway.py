@@ -1,4 +1,4 @@
-"""One gateway as a process."""
+"""A gateway as a process of this machine."""
 
 import secrets
 import socket
@@ -15,13 +15,13 @@ _CONNECT_SECONDS = 0.2
 
 
 class Gateway:
-    """One gateway with a user and a password of its own.
+    """A gateway with a user and a password of its own.
 
-    It takes signed requests only, and its port is on the loopback interface; its data go when it
-    stops, unless they lie in a directory that it is given.
+    It accepts only signed requests, on a port of the loopback interface. Its data are deleted when
+    it stops, unless `data` is given.
 
     Args:
-        data: Where buckets are; a temporary directory when left out.
+        data: directory of the buckets; a temporary directory if left out.
     """
 
     def __init__(self, data: Path | None = None) -> None:
@@ -33,32 +33,32 @@ class Gateway:
         self.process: Process | None = None
 
     def __enter__(self) -> Self:
-        """Starts it."""
+        """Start the gateway."""
         self.start()
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Stops it."""
+        """Stop the gateway."""
         self.stop()
 
     @property
     def endpoint(self) -> str:
-        """Its URL."""
+        """The gateway's URL."""
         return f"http://{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Starts it unless it runs, with the data that are there; returns when it serves.
+        """Start the gateway with its present data unless it runs, and wait until it serves.
 
         Raises:
-            LocalStoreError: It does not come up.
-            LocalClusterError: It cannot be compiled.
+            LocalStoreError: the gateway does not start.
+            LocalClusterError: the gateway cannot be compiled.
         """
         if self.process is not None and self.process.alive:
             return
         self.data.mkdir(parents=True, exist_ok=True)
         command = [str(versitygw()), "--port", f"{HOST}:{self.port}", "--quiet"]
         command += ["posix", str(self.data)]
-        # Not as arguments: those are shown to everybody on the machine.
+        # Not as arguments, which all users of the machine can read.
         keys = {"ROOT_ACCESS_KEY_ID": self.access, "ROOT_SECRET_ACCESS_KEY": self.secret}
         self.process = Process.spawn(
             "versitygw",
@@ -69,22 +69,22 @@ class Gateway:
         )
         try:
             self.process.wait_ready(self.serves, seconds=_READY_SECONDS)
-        except BaseException:  # an interrupt, too, must leave no server behind
+        except BaseException:  # an interrupt must not leave a server behind either
             self.stop()
             raise
 
     def kill(self) -> None:
-        """Kills it as a crash would; its data stay."""
+        """Kill the gateway, as in a crash. Its data stay."""
         if self.process is not None:
             self.process.kill()
 
     def stop(self) -> None:
-        """Kills it and removes its temporary directory."""
+        """Kill the gateway and delete its temporary directory."""
         self.kill()
         self._scratch.remove()
 
     def serves(self) -> bool:
-        """Tells whether it takes connections."""
+        """Tell whether the gateway accepts connections."""
         try:
             socket.create_connection((HOST, self.port), _CONNECT_SECONDS).close()
         except OSError:
@@ -92,7 +92,7 @@ class Gateway:
         return True
 
     def make_bucket(self, name: str) -> str:
-        """Makes a bucket: to the gateway that is a directory.
+        """Create a bucket, which is a directory to the gateway.
 
         Returns:
             The name.

@@ -21,13 +21,13 @@ _DOCKERFILE = Path(__file__).parents[1] / "cluster" / "images" / NAME / "Dockerf
 _USER = 65532
 _READY_SECONDS = 120
 
-# A container that starts again finds the volume as it was. The shell is there to outlive the
-# program: the first process of a container cannot be killed from inside.
+# A restarted container finds the old volume, hence `mkdir -p`. The shell is the container's first
+# process, which cannot be killed from inside; so tests can kill the program.
 _START = 'mkdir -p "/data/meta" "/data/buckets/$0" && "$@" & wait "$!"'
 
 
 def gateway_image(say: Say = print) -> Image:
-    """Describes the image, and has the program compiled, once for each version.
+    """Return the image's description, and compile the program once for each version.
 
     Raises:
         LocalClusterError: Go is missing or too old, or the compiler failed.
@@ -47,11 +47,11 @@ def gateway_image(say: Say = print) -> Image:
 
 
 class ClusterGateway:
-    """One gateway with a bucket; its data outlast its process, and go with its pod.
+    """A gateway with a bucket. Its data outlast its process, but not its pod.
 
     Args:
-        cluster: Where it runs; it has to be up.
-        bucket: The bucket's name.
+        cluster: the cluster, which must be up.
+        bucket: the bucket's name.
     """
 
     def __init__(self, cluster: Cluster, bucket: str) -> None:
@@ -62,14 +62,14 @@ class ClusterGateway:
 
     @property
     def endpoint(self) -> str:
-        """Its URL for pods."""
+        """The gateway's URL for pods."""
         return f"http://{NAME}.{NAMESPACE}.svc:{PORT}"
 
     def up(self, say: Say = print) -> None:
-        """Starts it, and returns when it serves.
+        """Start the gateway and wait until it serves.
 
         Raises:
-            LocalClusterError: It does not come up.
+            LocalClusterError: the gateway does not start.
         """
         image = self._cluster.provide(gateway_image(say), say=say)
         self._apply(_namespace())
@@ -78,16 +78,16 @@ class ClusterGateway:
             self.wait_ready()
 
     def down(self) -> None:
-        """Removes it with all that is in it."""
+        """Delete the gateway with all its data."""
         self._cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", timeout=120)
 
     def kill(self) -> None:
-        """Kills its process as a crash would; its container is started again."""
+        """Kill the gateway's process, as in a crash. Kubernetes restarts the container."""
         kill = f"kill -9 $(pidof {NAME})"
         self._kubectl("exec", f"deployment/{NAME}", "--", "sh", "-c", kill)
 
     def wait_ready(self) -> None:
-        """Returns when it serves."""
+        """Wait until the gateway serves."""
         self._kubectl(
             *("rollout", "status", f"deployment/{NAME}", f"--timeout={_READY_SECONDS}s"),
             timeout=_READY_SECONDS + 10,
@@ -132,7 +132,7 @@ class ClusterGateway:
             "containers": [container],
             "volumes": [{"name": "data", "emptyDir": {}}],
         }
-        # A pod of other keys is replaced.
+        # A pod with other keys is replaced.
         known = {"s3gateway/keys": hashlib.sha256(self.secret.encode()).hexdigest()}
         return {
             "apiVersion": "apps/v1",

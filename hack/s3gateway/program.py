@@ -13,7 +13,7 @@ _MODULE = "github.com/versity/versitygw"
 
 
 def versitygw(say: Say = print) -> Path:
-    """Gives the program.
+    """Return the program, and compile it if needed.
 
     Raises:
         LocalClusterError: Go is missing or too old, or the compiler failed.

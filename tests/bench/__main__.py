@@ -1,8 +1,7 @@
-"""The command line: `python -m bench [--only KEY ...] [--pairs N] [--scale F]`.
+"""Run the benchmarks: `python -m bench [--only KEY ...] [--pairs N] [--scale F]`.
 
-`engine`, `archives`, `scopes` and `operator` stand for all keys of the copies in a process of this
-machine, for those of archives there, for those of whole scopes by the command, and for those of the
-operator in a cluster.
+A group stands for its keys. `engine` and `archives` are copies and archives in a process of this
+machine. `scopes` are whole scopes by the command. `operator` is the operator in a cluster.
 """
 
 from __future__ import annotations
@@ -43,26 +42,26 @@ OPERATOR = (
     (applies.LARGE_KEYS, applies.measure_large),
     (small_streams.KEYS, small_streams.measure_small_streams),
 )
-"""Keys that need a cluster, and what measures them."""
+"""The keys that need a cluster, with the functions that measure them."""
 
 SCOPES = (
     ((scopes.RUN_KEY,), scopes.measure_small),
     ((scopes.COPIES_KEY,), scopes.measure_against_copies),
     ((scopes.PLAN_KEY,), scopes.measure_plan),
 )
-"""Keys that need a store on this machine, and what measures them."""
+"""The keys that need a store on this machine, with the functions that measure them."""
 
 OPERATOR_KEYS = [key for keys, _ in OPERATOR for key in keys]
 
 LATEST = Path(__file__).parents[2] / "build" / "bench" / "latest.json"
 PAIRS = 5
 
-# A table in a file must not be cut to the 80 columns of a terminal that is not there.
+# Without a terminal, rich assumes 80 columns and would cut a table in a file.
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:
-    """Measure; 0 if everything was run, whatever came of it."""
+    """Measure. Return 0 if everything was run, even if goals were missed."""
     began = time.monotonic()
     with Spark() as spark, floor_processes() as floor:
         engine = [c.key for p in all_phases(spark, floor, 1) for c in p.comparisons]
@@ -85,7 +84,7 @@ def main() -> int:
             console.print(f"[bold]==>[/] {phase.name}: {', '.join(sources)}")
             try:
                 report.results += measure(phase, options.pairs, _say)
-            except Exception as error:  # noqa: BLE001 - the other phases are worth measuring still
+            except Exception as error:  # noqa: BLE001 - the other phases are still worth measuring
                 reason = report.failures[phase.name] = f"{type(error).__name__}: {error}"
                 _say(f"did not run: {reason}")
             report.write(LATEST)
@@ -115,7 +114,7 @@ def _measure(
         tuple[Sequence[str], Callable[[Place, Callable[[str], None]], list[Measurement]]]
     ],
 ) -> None:
-    """Run what is measured by plain seconds and needs such a place."""
+    """Run the wanted measurements that need this place. They have no sides."""
     wanted = [(keys, measured) for keys, measured in groups if set(only) & set(keys)]
     if not wanted:
         return
@@ -132,7 +131,7 @@ def _measure(
 
 
 def expanded(only: Sequence[str] | None, groups: Mapping[str, Sequence[str]]) -> list[str]:
-    """The keys that are meant by keys and names of groups; all of them by none."""
+    """Return the keys for these keys and names of groups; all keys if there are none."""
     named = only or list(groups)
     return list(dict.fromkeys(key for name in named for key in groups.get(name, (name,))))
 

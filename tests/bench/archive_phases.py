@@ -1,4 +1,4 @@
-"""What is compared of archives, and the goals."""
+"""The comparisons of archives, and their goals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ORDERS: Final = Source.of_orders(400e6, segments=4)
 _ONE_SEGMENT: Final = Source.of_orders(800e6, segments=1)
 _LITTLE: Final = Source.of_orders(200e6, segments=2)
 _MUCH: Final = Source.of_orders(800e6, segments=2)
-"""Each segment fills an object at least, since one of them is what there has to be memory for."""
+"""Each segment fills at least one object, because a worker's memory must hold an object."""
 
 _SINGLE: Final = Source(events=20_000, size=200, segments=4, kind="orders")
 _MANY: Final = Source(events=110_000, size=200, segments=1, kind="orders")
@@ -28,11 +28,11 @@ _LISTED: Final = 100_000
 
 
 def archive_phases(spark: Spark, scale: float) -> list[Phase]:
-    """Every phase, in the order they are run in.
+    """Return all phases, in the order in which they run.
 
     Args:
-        spark: where Sluice runs.
-        scale: by which the data shrink.
+        spark: the Spark application for Sluice.
+        scale: factor by which the data shrink.
     """
     return [
         _against_copies(_ORDERS.scaled(scale), spark),

@@ -1,4 +1,4 @@
-"""Archives of sources and restores of these, on a warm Spark application; and a listing of one."""
+"""Archives of sources, their restores and a listing, on a warm Spark application."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Manifest
 
 WARM_UP: Final = Source.of_orders(48e6, segments=4)
-"""What is archived before each run; less would be done without Spark."""
+"""The source that is archived before each run. A smaller one would be archived without Spark."""
 
 _LOGIN: Final = "keys"
-"""The Secret with the keys of the gateway."""
+"""The name of the Secret with the gateway's keys."""
 
 
 class Where(StrEnum):
-    """The kind of place where an archive is."""
+    """The kind of place that holds an archive."""
 
     DIRECTORY = "directory"
     BUCKET = "bucket"
@@ -51,13 +51,13 @@ class Archiving:
     """An archive of a whole source.
 
     Attributes:
-        name: what it is called within its phase.
-        source: what is archived.
-        spark: where it runs.
-        form: how the archive holds events.
-        where: where it is.
+        name: the side's name within its phase.
+        source: the source to archive.
+        spark: the Spark application.
+        form: the archive's format.
+        where: the archive's kind of place.
         slots: tasks at once.
-        fresh: whether each run gets new Python workers, so that their memory is its own.
+        fresh: whether each run gets new Python workers, so that it alone accounts for their memory.
     """
 
     name: str
@@ -77,13 +77,13 @@ class Archiving:
             warm.make(lab, target)
 
     def run(self, lab: Lab, target: str) -> Run:
-        """Archive, from planning to the last note that is deleted."""
+        """Archive, from planning to the deletion of the last note."""
         run = timed(self.spark, lambda watch: self.make(lab, target, watch))
         manifest = _last(_archive(lab, self.where, target))
         return replace(run, stored=sum(one.size for one in manifest.objects))
 
     def make(self, lab: Lab, path: str, watch: Stopwatch | None = None) -> int:
-        """Archive the source at a path; how many bytes it has."""
+        """Archive the source at a path and return its bytes."""
         address = StoreAddress(uri=lab.uri)
         request = ArchiveRequest(
             archive_id=uuid4().hex,
@@ -122,11 +122,11 @@ class Archiving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoring:
-    """A restore of an archive, which is made once for each server.
+    """A restore of an archive. The archive is made once for each server.
 
     Attributes:
-        name: what it is called within its phase.
-        archive: what makes the archive.
+        name: the side's name within its phase.
+        archive: the side that makes the archive.
     """
 
     name: str
@@ -134,11 +134,11 @@ class Restoring:
 
     @property
     def source(self) -> Source:
-        """What is restored."""
+        """The source that is restored."""
         return self.archive.source
 
     def prepare(self, lab: Lab) -> None:
-        """Have the archive made, and Spark's workers open their connections."""
+        """Make the archive, and let Spark's workers open their connections."""
         self.archive.prepare(lab)
         _made(lab, self.archive)
 
@@ -186,13 +186,13 @@ class Restoring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The names of many events that follow one another, in an archive with more of them.
+    """A listing of consecutive events of an archive that holds more.
 
     Attributes:
-        name: what it is called within its phase.
-        archive: what makes the archive, of one segment.
-        skipped: events before the first one that is listed.
-        listed: how many are.
+        name: the side's name within its phase.
+        archive: the side that makes the archive, of one segment.
+        skipped: number of events before the first listed event.
+        listed: number of listed events.
     """
 
     name: str
@@ -202,17 +202,17 @@ class Listing:
 
     @property
     def source(self) -> Source:
-        """What was archived."""
+        """The source that was archived."""
         return self.archive.source
 
     def prepare(self, lab: Lab) -> None:
-        """Have the archive made."""
+        """Make the archive."""
         if self.archive not in lab.kept:
             self.archive.prepare(lab)
         _made(lab, self.archive)
 
     def run(self, lab: Lab, target: str) -> Run:
-        """List them, and see that they are those."""
+        """List the events and check their names."""
         del target
         archive = _archive(lab, self.archive.where, _made(lab, self.archive))
         (segment,) = _last(archive).segments
@@ -229,7 +229,7 @@ class Listing:
 
 
 def _made(lab: Lab, archive: Archiving) -> str:
-    """The path of an archive that is kept as long as the server."""
+    """Return the path of an archive that is kept as long as the server. Make it if needed."""
     if archive not in lab.kept:
         path = f"kept-{len(lab.kept)}"
         archive.make(lab, path)
@@ -257,7 +257,7 @@ def _address(lab: Lab, where: Where) -> StoreAddress:
 
 
 def _settings(lab: Lab) -> Settings:
-    """The settings of a process that knows the keys of the gateway."""
+    """Return the settings of a process that knows the gateway's keys."""
     keys = lab.folder / "credentials" / _LOGIN
     if not keys.is_dir():
         keys.mkdir(parents=True)

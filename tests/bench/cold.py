@@ -1,4 +1,4 @@
-"""Copies by processes that do nothing else, from their start to their end."""
+"""Copies by processes that do nothing else, timed from their start to their end."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class ColdSluice:
     """A copy by `sluice run`.
 
     Attributes:
-        name: what it is called within its phase.
-        source: what it copies.
+        name: the side's name within its phase.
+        source: the source of the copy.
     """
 
     name: str
     source: Source
 
     def prepare(self, lab: Lab) -> None:
-        """Have the source written."""
+        """Write the source."""
         lab.source(self.source)
 
     def run(self, lab: Lab, target: str) -> Run:
-        """Copy all."""
+        """Copy the source."""
         copy = Copy(lab.folder, lab.uri, (SCOPE, lab.source(self.source)), (SCOPE, target))
-        copy.log_level = "warning"  # as it is by itself
+        copy.log_level = "warning"  # the command's default
         begun = time.monotonic()
         run, ended = _timed(copy.start("run", "--output", "json"), begun, self.source)
         if ended.code != 0 or ended.json[0]["bytes"] != self.source.bytes:
@@ -54,15 +54,15 @@ class ColdJava:
     """A copy by the Java client in a JVM of its own, in batches and with two threads.
 
     Attributes:
-        name: what it is called within its phase.
-        source: what it copies.
+        name: the side's name within its phase.
+        source: the source of the copy.
     """
 
     name: str
     source: Source
 
     def prepare(self, lab: Lab) -> None:
-        """Have the source written."""
+        """Write the source."""
         lab.source(self.source)
 
     def run(self, lab: Lab, target: str) -> Run:
@@ -89,7 +89,7 @@ class ColdJava:
 
 
 def _timed(process: subprocess.Popen[str], begun: float, source: Source) -> tuple[Run, Finished]:
-    """Wait for a process's end."""
+    """Wait for a process's end. Return its run and its output."""
     with TreeWatch(process.pid) as used:
         ended = finish(process, _SECONDS)
         seconds = time.monotonic() - begun

@@ -1,4 +1,4 @@
-"""The size from which on a cold Spark copies a stream in less time than threads of one process."""
+"""The size above which a cold Spark copies a stream faster than threads of one process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY: Final = "crossing_bytes"
 _MIB: Final = 1 << 20
 _SIZES: Final = (8, 16, 32, 64, 128)
 _EVENT: Final = 1016
-"""Bytes of an event, of which a thousand and a bit fill a MiB."""
+"""Payload bytes of an event. With their headers, 1,024 events fill a MiB."""
 
 _PLACES: Final[dict[str, Place]] = {"threads": threads, "cold Spark": cold_spark}
 
@@ -35,13 +35,13 @@ def measure_crossing(
     """Copy streams of several sizes by threads and by a cold Spark in turn.
 
     Args:
-        lab: where.
-        say: told what happens.
-        runs: of each size.
-        scale: by which the sizes shrink.
+        lab: the lab to measure in.
+        say: callback for progress messages.
+        runs: runs of each size.
+        scale: factor by which the sizes shrink.
 
     Raises:
-        BenchError: one is not copied.
+        BenchError: a stream is not copied.
     """
     sources = [
         Source.of_bytes(size * _MIB, segments=4, size=_EVENT).scaled(scale) for size in _SIZES
@@ -54,7 +54,7 @@ def measure_crossing(
                 seconds[way][size].append(_copy(lab, source, place))
             said = (f"{way} {each[size][-1]:.2f} s" for way, each in seconds.items())
             say(f"{number} of {runs}: {source.bytes / _MIB:g} MiB by {', '.join(said)}")
-    # The first one was to get warm.
+    # The first run was the warm-up.
     medians = {way: [median(one[1:]) for one in each] for way, each in seconds.items()}
     counts = {
         f"{source.bytes / _MIB:g} MiB by {way}, s": each[size]
@@ -66,16 +66,16 @@ def measure_crossing(
 
 
 def crossing(sizes: Sequence[int], ours: Sequence[float], others: Sequence[float]) -> float:
-    """The size at which both take the same time, on straight lines between sizes that rise.
+    """Return the size at which both ways take the same time, by linear interpolation.
 
     Args:
-        sizes: in bytes.
-        ours: seconds for each, where little is faster.
-        others: seconds for each, where much is faster.
+        sizes: ascending sizes in bytes.
+        ours: seconds for each size, of the way that is faster for small sizes.
+        others: seconds for each size, of the way that is faster for large sizes.
 
     Returns:
-        The size. The first one where we are never faster, the last one where we always are: then
-        the lines may cross beyond it.
+        The size in bytes. The first size if our way is never faster. The last size if it always
+        is; the lines may then cross beyond it.
     """
     late = [one - other for one, other in zip(ours, others, strict=True)]
     if late[0] >= 0:
@@ -87,7 +87,7 @@ def crossing(sizes: Sequence[int], ours: Sequence[float], others: Sequence[float
 
 
 def _copy(lab: Lab, source: Source, place: Place) -> float:
-    """Seconds that a copy takes."""
+    """Copy the source and return the seconds."""
     stream = StreamName(scope=SCOPE, stream=lab.source(source))
     lab.settle()
     with lab.target(source) as target:

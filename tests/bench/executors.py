@@ -1,4 +1,4 @@
-"""Copies whose bytes are moved where a test of speed wants it, whatever their size."""
+"""Copies by a chosen executor, whatever their size."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     Place = Callable[[StreamCopyPlan, Stores], AbstractContextManager[Executor]]
 
 SLOTS = 2
-"""Tasks at once."""
+"""The number of tasks at once."""
 
 
 @contextmanager
 def threads(plan: StreamCopyPlan, stores: Stores) -> Iterator[Executor]:
-    """Threads of this process, as `run_plan` takes them for little."""
+    """Provide threads of this process, which `run_plan` uses for small plans."""
     sources = [stores.source(one) for one in plan.sources]
     with ThreadExecutor(sources, stores[plan.target], slots=SLOTS) as executor:
         yield executor
@@ -40,7 +40,7 @@ def threads(plan: StreamCopyPlan, stores: Stores) -> Iterator[Executor]:
 
 @contextmanager
 def cold_spark(plan: StreamCopyPlan, stores: Stores) -> Iterator[Executor]:
-    """A local Spark that is started for the plan and then stopped, as the command does for much."""
+    """Start a local Spark for the plan, as the command does for much data. Stop it afterwards."""
     del stores
     with local_spark(SLOTS) as context:
         yield SparkExecutor(context, sources=plan.sources, target=plan.target, settings=SETTINGS)
@@ -49,13 +49,13 @@ def cold_spark(plan: StreamCopyPlan, stores: Stores) -> Iterator[Executor]:
 def copy(
     job: Job[CopyRequest], source: Source, place: Place, watch: Stopwatch | None = None
 ) -> None:
-    """Copy, from planning to the end of what moves the bytes. BenchError.
+    """Copy, from planning to the end of the executor. Raise BenchError if that fails.
 
     Args:
         job: the copy.
-        source: what it copies.
-        place: where the bytes are moved.
-        watch: told of every step.
+        source: the source of the copy.
+        place: function that provides the executor.
+        watch: listener for each step.
     """
     with Stores(SETTINGS) as stores:
         plan = planned(job, stores)

@@ -1,7 +1,7 @@
-"""A copy within a store that is 40 ms away, and the bytes that may be on their way to it.
+"""A copy within a store that is 40 ms away, with a limit of the bytes in flight.
 
-What counts is the step that reads and appends all bytes. The steps around it, of a few seconds,
-mostly wait for the store's controller, which is as far from the segments as we are.
+Only the step that reads and appends all bytes counts. The other steps, of a few seconds, mostly
+wait for the store's controller, which is as far from the segments as the copy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEY: Final = "wan_40ms_vs_window"
 
 _ROUND_TRIP: Final = 0.040
 _WINDOW: Final = 4 << 20
-"""Bytes on their way, so few that neither the store nor the relay is what bounds the speed."""
+"""Bytes in flight, so few that neither the store nor the relay bounds the speed."""
 
 _SCOPE: Final = "far"
 _KEYS: Final = 1000
@@ -38,7 +38,7 @@ _SOURCE: Final = Source.of_bytes(500e6, segments=4)
 
 @contextmanager
 def far_store(say: Callable[[str], None]) -> Iterator[Place]:
-    """A store whose segments are far away for everybody, its own controller included."""
+    """Provide a store whose segments are far away for all clients and for its own controller."""
     with Relay(_ROUND_TRIP) as relay, local_store(say, relay=relay) as place:
         yield place
 
@@ -46,16 +46,16 @@ def far_store(say: Callable[[str], None]) -> Iterator[Place]:
 def measure_far(
     place: Place, say: Callable[[str], None], *, runs: int, scale: float
 ) -> list[Measurement]:
-    """Copy a stream some times over, without verification, which reads all once more.
+    """Copy a stream several times, without verification, which would read all bytes again.
 
     Args:
-        place: where.
-        say: told what happens.
-        runs: how often.
-        scale: by which the stream shrinks.
+        place: the store to measure in.
+        say: callback for progress messages.
+        runs: number of copies.
+        scale: factor by which the stream shrinks.
 
     Raises:
-        BenchError: it is not copied.
+        BenchError: the stream is not copied.
     """
     source = _SOURCE.scaled(scale)
     stream = StreamName(scope=_SCOPE, stream="source")
@@ -92,5 +92,5 @@ def measure_far(
         "MB/s at most": most / MEGABYTE,
         "the whole copy, seconds": median(wholes[1:]),
     }
-    shares = tuple(speed / most for speed in speeds[1:])  # the first one was to get warm
+    shares = tuple(speed / most for speed in speeds[1:])  # the first copy was the warm-up
     return [Measurement(KEY, shares, Goal(">=", 0.6), unit="", counts=counts)]

@@ -1,4 +1,4 @@
-"""What no copy through our store client can beat: two processes that read and append."""
+"""The floor of copies through our store client: two processes that only read and append."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROCESSES = 2
 
 @contextmanager
 def floor_processes() -> Iterator[ProcessPoolExecutor]:
-    """The two processes. They are spawned: a fork would take gRPC's threads with it half-alive."""
+    """Provide the two processes. They are spawned, because a fork would break gRPC's threads."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(PROCESSES, mp_context=context) as pool:
         yield pool
@@ -39,12 +39,12 @@ def floor_processes() -> Iterator[ProcessPoolExecutor]:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """No Spark, no protocol, no digest: straight into the segments of a stream made before.
+    """A copy without Spark, protocol or digest, straight into the segments of an existing stream.
 
     Attributes:
-        name: what it is called within its phase.
-        source: what it copies.
-        pool: where it runs.
+        name: the side's name within its phase.
+        source: the source of the copy.
+        pool: the processes that copy.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Floor:
 def _pairs(
     uri: str, source: StreamName, target: StreamName, segments: int
 ) -> list[tuple[str, str]]:
-    """Make the target; the full names of each source segment and of its target."""
+    """Make the target. Return the full names of each source segment and its target segment."""
     store = connect(StoreAddress(uri=uri), Settings())
     try:
         store.create_stream(target, StreamConfig(scaling=Scaling(min_segments=segments)))
@@ -95,12 +95,12 @@ def _pairs(
 
 @cache
 def _store(uri: str) -> Store:
-    """A process's store; it keeps its connections for the next copy."""
+    """Return the process's store, which keeps its connections for the next copy."""
     return connect(StoreAddress(uri=uri), Settings())
 
 
 def _read_and_append(uri: str, pairs: Sequence[tuple[str, str]]) -> tuple[int, float]:
-    """Copy segments one after the other; the bytes moved, and the CPU seconds that took."""
+    """Copy segments one after the other. Return the copied bytes and the CPU seconds."""
     cpu = time.process_time()
     store = _store(uri)
     moved = 0

@@ -1,6 +1,6 @@
-"""A store to measure on: a standalone server with sources in it, and its Java client beside it.
+"""A store to measure on: a standalone server with sources, and its Java client.
 
-Beside them are a folder, and a gateway of S3 for whom wants one.
+A folder and an S3 gateway are available beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUCKET = "bench"
 
 _HEAP = "8g"
 _CAPACITY = 6_000_000_000
-"""Bytes written to one server. Its log is on its heap until it has moved it to its storage."""
+"""Bytes written to one server. It keeps its log on the heap until the log is in its storage."""
 
 _KEYS = 1000
 _WRITE_SECONDS = 900.0
@@ -36,17 +36,17 @@ _WRITE_SECONDS = 900.0
 _SETTLE_SECONDS = 20.0
 _GLANCE_SECONDS = 0.5
 _QUIET = 0.2
-"""CPU seconds per second; an idle server uses 0.05."""
+"""CPU seconds per second below which a server is quiet; an idle one uses 0.05."""
 
 
 class Lab:
-    """One server at a time; a new one takes its place when enough was written to it.
+    """One server at a time. A new one replaces it when enough was written to it.
 
     Args:
-        say: told what happens.
+        say: callback for progress messages.
 
     Attributes:
-        kept: what sides have put beside the sources to use it again, until a new server comes.
+        kept: paths of data that sides keep for later runs, until a new server starts.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -62,11 +62,11 @@ class Lab:
         self.kept: dict[Hashable, str] = {}
 
     def __enter__(self) -> Self:
-        """Nothing is started before there is something to write."""
+        """Return the lab. Nothing starts before the first write."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop what runs."""
+        """Stop the server and its companions."""
         self._stack.close()
 
     @property
@@ -76,21 +76,21 @@ class Lab:
 
     @property
     def java(self) -> ForeignClient:
-        """The official client."""
+        """The store's official client."""
         if self._java is None:
             raise BenchError("no store was started")
         return self._java
 
     @property
     def folder(self) -> Path:
-        """A folder, which goes with the server."""
+        """A folder, which is deleted with the server."""
         if self._folder is None:
             raise BenchError("no store was started")
         return self._folder
 
     @property
     def gateway(self) -> Gateway:
-        """A gateway of S3, started when it is asked for; it goes with the server."""
+        """An S3 gateway, started at the first access and stopped with the server."""
         if self._gateway is None:
             self._gateway = self._stack.enter_context(Gateway(self.folder / "buckets"))
             self._gateway.make_bucket(BUCKET)
@@ -98,14 +98,14 @@ class Lab:
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time of the processes of the store and of the gateway."""
+        """The CPU time of the store's and the gateway's processes, in seconds."""
         processes = [one.process for one in (self._running, self._gateway) if one is not None]
         if None in processes:
             raise BenchError("the store or the gateway does not run")
         return sum(cpu_seconds(process.pid) for process in processes if process is not None)
 
     def make_room(self, needed: int) -> bool:
-        """See to it that so many bytes may be written; True when that took a new server."""
+        """Ensure room for this number of bytes. Return True if that took a new server."""
         if self._server is not None and self._written + needed <= _CAPACITY:
             return False
         self._stack.close()
@@ -122,7 +122,7 @@ class Lab:
         return True
 
     def source(self, source: Source) -> str:
-        """The name of a stream with these events, written by the official client."""
+        """Return the name of a stream with these events, written by the official client."""
         if source not in self._sources:
             name = self._sources[source] = f"source-{next(self._names)}"
             self.java.create(SCOPE, name, segments=source.segments)
@@ -144,7 +144,7 @@ class Lab:
 
     @contextmanager
     def target(self, source: Source) -> Iterator[str]:
-        """The name of a stream, an archive or a folder for this source; it is deleted later."""
+        """Yield a name for a stream, an archive or a folder, which is deleted after the block."""
         self._written += source.bytes
         name = f"target-{next(self._names)}"
         yield name
@@ -154,7 +154,7 @@ class Lab:
             shutil.rmtree(place / name, ignore_errors=True)
 
     def settle(self) -> None:
-        """Wait until the store has done what it puts off, so that no run pays for another's."""
+        """Wait until the store has done its deferred work, so that no run pays for another's."""
         deadline = time.monotonic() + _SETTLE_SECONDS
         while time.monotonic() < deadline:
             before = self.cpu_seconds

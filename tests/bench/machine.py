@@ -1,4 +1,4 @@
-"""Where the measuring was done."""
+"""The machine of the measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from localstore.java import jdk_tool
 
 
 def describe_machine() -> dict[str, Any]:
-    """The machine and the versions, for the results."""
+    """Return the machine and the versions, for the results."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": cores(),
@@ -33,7 +33,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _java_version() -> str:
-    """As the JVM says it, which it does on standard error: `openjdk version "17.0.15" ...`."""
+    """Return the version that the JVM prints on stderr: `openjdk version "17.0.15" ...`."""
     done = subprocess.run(
         [jdk_tool("java"), "-version"], capture_output=True, text=True, check=True, timeout=60
     )

@@ -1,4 +1,4 @@
-"""What is measured: sources, runs, sides that make runs, comparisons between them; and seconds."""
+"""The model of the benchmarks: sources, runs, sides, comparisons of sides, and measurements."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _MIXED = 100
 """Bytes of an event of mixed length, in the mean."""
 
 _STEP = 37
-"""By which mixed lengths go on from event to event, round and round."""
+"""Bytes that each mixed length adds to the last one, modulo the number of lengths."""
 
 _RELATIONS = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
 
 
 class BenchError(Exception):
-    """Something did not run, so there is nothing to measure."""
+    """A failed run, which leaves nothing to measure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream to copy: so many events, over so many segments.
+    """A stream to copy: a number of events, spread over segments.
 
     Attributes:
-        events: how many.
-        size: bytes of each payload; of mixed ones, in the mean.
-        segments: over how many segments they are spread.
-        kind: of the payloads, see ForeignClient.write.
+        events: number of events.
+        size: bytes of each payload; the mean if they are mixed.
+        segments: number of segments.
+        kind: kind of payloads, see ForeignClient.write.
     """
 
     events: int
@@ -51,27 +51,27 @@ class Source:
 
     @classmethod
     def of_bytes(cls, total: float, *, segments: int, size: int = 8184) -> Source:
-        """A source of about so many bytes; larger events are written faster."""
+        """Return a source of about `total` bytes. Larger events are written faster."""
         return cls(round(total / (size + EVENT_HEADER)), size, segments)
 
     @classmethod
     def of_orders(cls, total: float, *, segments: int) -> Source:
-        """A source of about so many bytes that compress as what applications write does."""
+        """Return a source of about `total` bytes that compress like applications' data."""
         return replace(cls.of_bytes(total, segments=segments, size=_ORDER), kind="orders")
 
     @classmethod
     def of_mixed(cls, total: float, *, segments: int) -> Source:
-        """A source of about so many bytes in events of 60 to 140 bytes."""
+        """Return a source of about `total` bytes in events of 60 to 140 bytes."""
         return replace(cls.of_bytes(total, segments=segments, size=_MIXED), kind="mixed")
 
     @property
     def bytes(self) -> int:
-        """Bytes in the segments, which is what a copy moves."""
+        """The bytes in the segments, all of which a copy moves."""
         return self.payload + self.events * EVENT_HEADER
 
     @property
     def payload(self) -> int:
-        """Bytes of all payloads."""
+        """The bytes of all payloads."""
         if self.kind != "mixed":
             return self.events * self.size
         lengths = self._lengths
@@ -80,16 +80,16 @@ class Source:
 
     @property
     def _lengths(self) -> list[int]:
-        """A turn of mixed lengths, as `Mixed.java` has it."""
+        """One cycle of mixed lengths, the same as in `Mixed.java`."""
         shortest, number = self.size * 3 // 5, self.size * 4 // 5 + 1
         return [shortest + place * _STEP % number for place in range(number)]
 
     def scaled(self, scale: float) -> Source:
-        """The same with fewer events."""
+        """Return the same source with fewer events."""
         return replace(self, events=max(1, round(self.events * scale)))
 
     def __str__(self) -> str:
-        """For people."""
+        """Return a text for people."""
         size = f"{self.size:,}"
         if self.kind == "mixed":
             size = f"{min(self._lengths):,} to {max(self._lengths):,}"
@@ -98,19 +98,19 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One copy, timed.
+    """One timed copy.
 
     Attributes:
-        seconds: how long it took.
+        seconds: the copy's duration in seconds.
         bytes: bytes copied.
-        cpu: CPU seconds of the copier's processes, the store's not among them.
-        store_cpu: CPU seconds of the store, and of the gateway if there is one, until they have
-            done all that they put off.
-        peak_rss: peak memory of the largest Python worker, in bytes; None where there are none.
-        steps: seconds in each step of the protocol; empty where there are none.
-        retries: how often the copy had to try again, which spoils its time.
-        others: share of the machine that was busy meanwhile with neither the copy nor the store.
-        stored: bytes of an archive's objects; None where none was made.
+        cpu: CPU seconds of the copier's processes, without the store's.
+        store_cpu: CPU seconds of the store, and of the gateway if there is one, including their
+            deferred work.
+        peak_rss: peak memory of the largest Python worker, in bytes; None without workers.
+        steps: seconds in each step of the protocol; empty without steps.
+        retries: number of retries, which spoil the time.
+        others: share of the machine's CPU time that other programs used meanwhile.
+        stored: bytes of an archive's objects; None without an archive.
     """
 
     seconds: float
@@ -125,17 +125,17 @@ class Run:
 
     @property
     def speed(self) -> float:
-        """Megabytes per second."""
+        """The speed in megabytes per second."""
         return self.bytes / MEGABYTE / self.seconds
 
     @property
     def cpu_per_gigabyte(self) -> float:
-        """CPU seconds to copy a gigabyte."""
+        """The CPU seconds to copy a gigabyte."""
         return self.cpu / self.bytes * GIGABYTE
 
     @property
     def store_cpu_per_gigabyte(self) -> float:
-        """CPU seconds that the store took for a gigabyte."""
+        """The CPU seconds that the store took for a gigabyte."""
         return self.store_cpu / self.bytes * GIGABYTE
 
 
@@ -144,16 +144,16 @@ class Side(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called within its phase."""
+        """The side's name within its phase."""
         ...
 
     @property
     def source(self) -> Source:
-        """What it copies."""
+        """The source of the copy."""
         ...
 
     def prepare(self, lab: Lab) -> None:
-        """Get warm; whatever that takes is not measured."""
+        """Warm up. This time is not measured."""
         ...
 
     def run(self, lab: Lab, target: str) -> Run:
@@ -162,17 +162,17 @@ class Side(Protocol):
 
 
 class Goal(NamedTuple):
-    """What a comparison's value should be."""
+    """The wanted value of a comparison."""
 
     relation: Literal[">=", "<=", "<"]
     bound: float
 
     def met(self, value: float) -> bool:
-        """Whether a value is as it should be."""
+        """Tell whether a value meets the goal."""
         return bool(_RELATIONS[self.relation](value, self.bound))
 
     def __str__(self) -> str:
-        """For people."""
+        """Return a text for people."""
         return f"{self.relation} {self.bound:g}"
 
 
@@ -181,11 +181,11 @@ class Comparison:
     """A key of the results.
 
     Attributes:
-        key: its name.
+        key: the key's name.
         ours: the side that is judged.
-        theirs: the side it is judged against; the same where a run is judged by itself.
-        metric: the number of a run that is compared.
-        goal: what the value should be; None where it is only reported.
+        theirs: the side to compare with; equal to `ours` if a run is judged by itself.
+        metric: function that returns the compared number of a run.
+        goal: the wanted value; None if the value is only reported.
     """
 
     key: str
@@ -196,7 +196,7 @@ class Comparison:
 
     @property
     def is_alone(self) -> bool:
-        """Whether runs are judged by themselves."""
+        """Tell whether runs are judged by themselves."""
         return self.ours == self.theirs
 
 
@@ -205,11 +205,11 @@ class Phase:
     """Sides that take turns on one store.
 
     Attributes:
-        name: for people.
-        sides: in the order of their turns.
-        comparisons: between them.
-        rehearsal: what runs once on each new store before anything is measured there: some of the
-            sides, or sides of their names with less to copy; None for all sides.
+        name: name for people.
+        sides: sides in the order of their turns.
+        comparisons: comparisons between the sides.
+        rehearsal: sides that run once on each new store before the first measurement there.
+            Some of `sides`, or sides of the same names with less to copy. None for all sides.
     """
 
     name: str
@@ -219,11 +219,11 @@ class Phase:
 
     @property
     def rehearsed(self) -> tuple[Side, ...]:
-        """What runs once on each new store."""
+        """The sides that run once on each new store."""
         return self.sides if self.rehearsal is None else self.rehearsal
 
     def restricted(self, keys: Sequence[str]) -> Phase:
-        """The phase with the comparisons of these keys, and the sides that they need."""
+        """Return the phase with only these keys' comparisons, and the sides that they need."""
         comparisons = tuple(c for c in self.comparisons if c.key in keys)
         needed = {side for c in comparisons for side in (c.ours, c.theirs)}
 
@@ -235,14 +235,14 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a comparison: the runs of both sides, pair by pair."""
+    """The outcome of a comparison: the runs of both sides, pair by pair."""
 
     comparison: Comparison
     ours: tuple[Run, ...]
     theirs: tuple[Run, ...]
 
     def __post_init__(self) -> None:
-        """Have a number that a run lacks fail its phase, and not the report of all phases."""
+        """Fail early: a number that a run lacks fails its phase, not the report of all phases."""
         _ = self.samples
 
     @property
@@ -257,7 +257,7 @@ class Result:
 
     @property
     def value(self) -> float:
-        """The ratio of the medians of both sides; the median of a side that is alone."""
+        """The ratio of the medians of both sides, or the median of a single side."""
         ours = median(map(self.comparison.metric, self.ours))
         if self.comparison.is_alone:
             return ours
@@ -265,23 +265,23 @@ class Result:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; None without one."""
+        """Tell whether the goal is met; None without a goal."""
         goal = self.comparison.goal
         return None if goal is None else goal.met(self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A key of the results without sides: seconds mostly, and what a goal says of them.
+    """A key of the results without sides: mostly seconds, and a goal for them.
 
     Attributes:
-        key: its name.
-        samples: one of each run.
-        goal: what the value should be; None where it is only reported.
-        phases: the median seconds of what makes up a run, in the order of time; may be empty.
-        unit: of the samples; empty for numbers and ratios.
-        counts: what else is worth reporting, by what it is.
-        base: what the samples are compared with, in runs that took turns; may be empty.
+        key: the key's name.
+        samples: one value for each run.
+        goal: the wanted value; None if the value is only reported.
+        phases: median seconds of each phase of a run, in the order of time; may be empty.
+        unit: unit of the samples; empty for numbers and ratios.
+        counts: other reported numbers, by name.
+        base: values to compare the samples with, from runs that took turns; may be empty.
     """
 
     key: str
@@ -294,10 +294,10 @@ class Measurement:
 
     @property
     def value(self) -> float:
-        """The median; of samples with a base, the ratio of both medians."""
+        """The median, or the ratio of both medians if there is a base."""
         return median(self.samples) / (median(self.base) if self.base else 1)
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; None without one."""
+        """Tell whether the goal is met; None without a goal."""
         return None if self.goal is None else self.goal.met(self.value)

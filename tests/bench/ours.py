@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from sluice.errors import SluiceError
 
 WARM_UP = Source(events=10_000, size=1000, segments=4)
-"""What is copied before each run: idle Python workers end after a minute, theirs or ours."""
+"""The source that is copied before each run, because idle Python workers end after a minute."""
 
 PATIENCE = 120.0
 SETTINGS = Settings()
 
 
 class Spark:
-    """The one Spark application of this process, begun anew when it should have other slots."""
+    """The Spark application of this process, restarted if another number of slots is wanted."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -50,15 +50,15 @@ class Spark:
         self._slots = 0
 
     def __enter__(self) -> Self:
-        """Nothing is started before somebody asks for it."""
+        """Return the object. Spark starts with the first call of `context`."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop what runs."""
+        """Stop Spark if it runs."""
         self._stack.close()
 
     def context(self, slots: int, *, fresh: bool = False) -> SparkContext:
-        """An application with so many slots; `fresh` means with Python workers of its own."""
+        """Return an application with these slots; `fresh` means with new Python workers."""
         if self._context is None or fresh or slots != self._slots:
             self._stack.close()
             self._context = self._stack.enter_context(local_spark(slots))
@@ -67,42 +67,44 @@ class Spark:
 
     @property
     def current(self) -> SparkContext:
-        """The application that runs."""
+        """The running application."""
         if self._context is None:
             raise BenchError("Spark was not started")
         return self._context
 
     @property
     def jvm(self) -> int:
-        """Process id of the JVM, under which the Python workers are."""
+        """The process id of the JVM. The Python workers are its descendants."""
         return int(self.current._gateway.proc.pid)  # type: ignore[union-attr]
 
 
 class Stopwatch:
-    """A listener that knows when each step began."""
+    """A listener that records when each step began."""
 
     def __init__(self) -> None:
         self.retries = 0
         self._marks: list[tuple[float, str]] = [(time.monotonic(), "Planning")]
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
-        """See Listener."""
+        """Record the beginning of a step; see Listener."""
         del copy
         self._marks.append((time.monotonic(), type(step).__name__))
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
-        """See Listener."""
+        """Count a retry; see Listener."""
         del copy, error, delay
         self.retries += 1
 
     def ended(self, result: StreamResult) -> None:
-        """See ScopeListener."""
+        """Do nothing; see ScopeListener."""
 
     def durations(self, end: float) -> dict[str, float]:
-        """Seconds from each step's beginning to the next one's, the look that led there included.
+        """Return the seconds from the beginning of each step to that of the next step.
+
+        They include the look that led to the next step.
 
         Args:
-            end: when the last one ended.
+            end: monotonic time when the last step ended.
         """
         total: defaultdict[str, float] = defaultdict(float)
         begins = [begin for begin, _ in self._marks]
@@ -112,11 +114,11 @@ class Stopwatch:
 
 
 def timed(spark: Spark, work: Callable[[Stopwatch], int]) -> Run:
-    """Do some work on Spark.
+    """Run and time some work on Spark.
 
     Args:
-        spark: where it runs.
-        work: does it; gives how many bytes it was about.
+        spark: the Spark application.
+        work: function that does the work and returns the number of processed bytes.
     """
     jvm = spark.jvm
     own, tree = usage.own_cpu_seconds(), usage.TreeClock(jvm)
@@ -139,13 +141,13 @@ class Sluice:
     """A copy by Sluice.
 
     Attributes:
-        name: what it is called within its phase.
-        source: what it copies.
-        spark: where it runs.
+        name: the side's name within its phase.
+        source: the source of the copy.
+        spark: the Spark application.
         slots: tasks at once.
         verify: whether staged bytes are compared before they are published.
-        fresh: whether each run gets new Python workers, so that their memory is its own.
-        part_bytes: longer segments are divided into parts.
+        fresh: whether each run gets new Python workers, so that it alone accounts for their memory.
+        part_bytes: size in bytes above which a segment is divided into parts.
     """
 
     name: str
@@ -181,7 +183,7 @@ class Sluice:
         return copied(report, source)
 
     def job(self, lab: Lab, target: str) -> Job[CopyRequest]:
-        """What is to be copied, and how."""
+        """Return the job of the copy."""
         stream = StreamName(scope=SCOPE, stream=lab.source(self.source))
         return copy_job(
             lab.uri,
@@ -203,16 +205,16 @@ def copy_job(
     part_bytes: int = PART_BYTES,
     limits: Limits | None = None,
 ) -> Job[CopyRequest]:
-    """A copy within a store, as the command makes it of a file.
+    """Return a copy within a store, as the command makes it from a file.
 
     Args:
         uri: the store's address.
-        source: the stream that is copied.
-        target: the stream that it becomes.
+        source: the stream to copy.
+        target: the new stream.
         tasks: tasks at once.
         verify: whether staged bytes are compared before they are published.
-        part_bytes: longer segments are divided into parts.
-        limits: of the copy; its own when left out.
+        part_bytes: size in bytes above which a segment is divided into parts.
+        limits: limits of the copy; the defaults if left out.
     """
     address = StoreAddress(uri=uri)
     request = CopyRequest(
@@ -233,7 +235,7 @@ def copy_job(
 
 
 def planned(job: Job[CopyRequest], stores: Stores) -> StreamCopyPlan:
-    """The plan of a copy that is not done yet."""
+    """Return the plan of a copy. Raise BenchError if the target existed before."""
     plan = job.plan(stores).plan
     if not isinstance(plan, StreamCopyPlan):
         raise BenchError(f"{job.name} was there before")
@@ -241,7 +243,7 @@ def planned(job: Job[CopyRequest], stores: Stores) -> StreamCopyPlan:
 
 
 def copied(report: object, source: Source) -> StreamReport:
-    """The report of a copy that has copied all."""
+    """Return the report of a complete copy. Raise BenchError for an incomplete one."""
     if not isinstance(report, StreamReport):
         raise BenchError(f"a copy has a {type(report).__name__}")
     if report.outcome is not Outcome.COPIED or report.bytes != source.bytes:

@@ -1,4 +1,4 @@
-"""What is compared with what, and the goals."""
+"""The comparisons of copies, and their goals."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _MUCH = Source.of_bytes(2e9, segments=4)
 
 
 def all_phases(spark: Spark, floor: ProcessPoolExecutor, scale: float) -> list[Phase]:
-    """Every phase, in the order they are run in.
+    """Return all phases, in the order in which they run.
 
     Args:
-        spark: where Sluice runs.
-        floor: where the floor runs.
-        scale: by which the data shrink.
+        spark: the Spark application for Sluice.
+        floor: the processes for the floor.
+        scale: factor by which the data shrink.
     """
     small, large = _SMALL_EVENTS.scaled(scale), _LARGE_EVENTS.scaled(scale)
     return [
@@ -51,14 +51,14 @@ def all_phases(spark: Spark, floor: ProcessPoolExecutor, scale: float) -> list[P
 def _against_java(
     what: str, source: Source, spark: Spark, *, goal: float, rehearsal: Source | None = None
 ) -> Phase:
-    """Copies and the Java client's.
+    """Return a phase that compares Sluice's copies with the Java client's.
 
     Args:
-        what: what the source is, for the keys.
-        source: what is copied.
-        spark: where Sluice runs.
-        goal: how many times as fast as batches.
-        rehearsal: what gets a new store warm; the source when left out.
+        what: text for the source in the keys.
+        source: the source of the copies.
+        spark: the Spark application for Sluice.
+        goal: wanted speed as a multiple of that of batches.
+        rehearsal: the source that warms up a new store; `source` if left out.
     """
 
     def sides(source: Source) -> tuple[Side, ...]:
@@ -138,17 +138,17 @@ def _memory(little: Source, much: Source, spark: Spark) -> Phase:
 
 
 def speed(run: Run) -> float:
-    """Megabytes per second."""
+    """Return megabytes per second."""
     return run.speed
 
 
 def seconds(run: Run) -> float:
-    """How long it took."""
+    """Return the run's duration in seconds."""
     return run.seconds
 
 
 def peak_rss(run: Run) -> float:
-    """The most memory of a worker, in bytes."""
+    """Return the peak memory of a worker, in bytes. Raise BenchError if no worker was seen."""
     if run.peak_rss is None:
         raise BenchError("no Python worker was there at the end of a copy")
     return run.peak_rss

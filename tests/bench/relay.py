@@ -1,6 +1,6 @@
-"""A relay before a server of this machine that is far away: what it passes on comes late.
+"""A relay that delays all bytes, so that a server on this machine seems far away.
 
-It knows nothing of what is said, and holds what is on its way; who talks bounds that.
+It does not interpret the bytes. It buffers all bytes in flight; client and server bound them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 _HOST = "127.0.0.1"
 _MOST = 1 << 18
-"""Bytes that are received at a time."""
+"""Bytes received at a time, at most."""
 
 
 class Relay:
-    """The relay, in a process of its own: one beside us would take turns with our own threads.
+    """The relay, in its own process, so that it shares no interpreter lock with our threads.
 
     Args:
-        round_trip: seconds that it adds from a question to its answer.
+        round_trip: seconds that the relay adds between a request and its response.
 
     Attributes:
-        port: where it listens on this machine, from its making on.
+        port: the port on this machine; the relay listens from its creation on.
     """
 
     def __init__(self, round_trip: float) -> None:
@@ -39,18 +39,18 @@ class Relay:
         self.port: int = self._listener.getsockname()[1]
 
     def __enter__(self) -> Self:
-        """It passes nothing on before `begin`."""
+        """Return the relay. It passes nothing on before `begin`."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it, and all connections with it."""
+        """Stop the relay and all its connections."""
         self._listener.close()
         if self._process is not None:
             self._process.kill()
             self._process.join()
 
     def begin(self, upstream: tuple[str, int]) -> None:
-        """Pass on what comes to a server, which need not serve yet."""
+        """Start to relay to a server, which need not serve yet."""
         context = multiprocessing.get_context("spawn")
         words = (self._listener, upstream, self._round_trip / 2)
         self._process = context.Process(target=serve, args=words, daemon=True)
@@ -58,12 +58,12 @@ class Relay:
 
 
 def serve(listener: socket.socket, upstream: tuple[str, int], delay: float) -> None:
-    """Pass on what comes, until the listener is closed.
+    """Relay connections until the listener is closed.
 
     Args:
-        listener: takes connections.
-        upstream: the server.
-        delay: seconds that each byte takes, on each way.
+        listener: the socket that accepts connections.
+        upstream: the server's host and port.
+        delay: seconds by which each byte is delayed, in each direction.
     """
     with suppress(OSError):
         while True:
@@ -72,7 +72,7 @@ def serve(listener: socket.socket, upstream: tuple[str, int], delay: float) -> N
 
 
 def _connect(client: socket.socket, upstream: tuple[str, int], delay: float) -> None:
-    """Pass on what a client and the server say, until both have ended."""
+    """Relay between a client and the server until both have ended."""
     with client, suppress(OSError), socket.create_connection(upstream, timeout=10) as server:
         server.settimeout(None)
         for one in (client, server):
@@ -83,7 +83,7 @@ def _connect(client: socket.socket, upstream: tuple[str, int], delay: float) -> 
 
 
 def _pass_on(source: socket.socket, target: socket.socket, delay: float) -> None:
-    """Pass on what one says, up to its end; an error ends both."""
+    """Relay one direction up to its end. An error ends both directions."""
     way: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
     taking = _begin(_take, source, way, delay)
     try:
@@ -102,7 +102,7 @@ def _pass_on(source: socket.socket, target: socket.socket, delay: float) -> None
 
 
 def _take(source: socket.socket, way: SimpleQueue[tuple[float, bytes]], delay: float) -> None:
-    """Receive all that comes, and note when it is due; nothing at all is the end."""
+    """Queue received bytes with the time when they are due. Empty bytes mean the end."""
     data = b"."
     while data:
         try:

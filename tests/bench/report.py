@@ -1,4 +1,4 @@
-"""The results as JSON for programs and as a table for people."""
+"""The results, as JSON for programs and as a table for people."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Report:
 
     Args:
         pairs: runs of each side.
-        scale: by which the data shrank; other than 1, the results say nothing about the goals.
+        scale: factor by which the data shrank; the results are comparable to the goals only at 1.
     """
 
     def __init__(self, *, pairs: int, scale: float) -> None:
@@ -38,7 +38,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """For people: what the numbers are worth."""
+        """The title for people, which says how meaningful the numbers are."""
         text = f"Medians, and their ratios; comparisons are of {self._pairs} run(s) of each side"
         if self._scale != 1:
             text += f", DATA SCALED BY {self._scale:g}: no measure of the goals"
@@ -46,12 +46,12 @@ class Report:
 
     @property
     def disturbance(self) -> float:
-        """Share of the machine that others used while copies ran, in the mean over all runs."""
+        """The mean share of the machine's CPU time that other programs used during the runs."""
         shares = [run.others for result in self.results for run in (*result.ours, *result.theirs)]
         return fmean(shares) if shares else 0.0
 
     def write(self, path: Path) -> None:
-        """Write everything there is so far."""
+        """Write all results so far."""
         path.parent.mkdir(parents=True, exist_ok=True)
         content = {
             "title": self.title,
@@ -67,7 +67,7 @@ class Report:
         path.write_text(json.dumps(content, indent=2) + "\n")
 
     def table(self) -> Table:
-        """A line for each key; CPU seconds per GB, the store's behind a +: ours / theirs."""
+        """Return a line per key. CPU seconds per GB are ours / theirs, each with + the store's."""
         table = Table(title=self.title, title_justify="left")
         table.add_column("Key", no_wrap=True)
         for column in ("Value", "Goal", "Met", "Our MB/s", "Their MB/s", "CPU s/GB"):
@@ -92,7 +92,7 @@ class Report:
         return table
 
     def phases(self) -> Iterator[Table]:
-        """For each measurement that has phases or counts, where its seconds go, and these."""
+        """Yield the tables of each measurement: its counts, and the seconds of its phases."""
         for found in self.measurements:
             if found.counts:
                 yield _counted(found)

@@ -1,4 +1,4 @@
-"""Runs a phase: its sides in turn, pair after pair."""
+"""The runner of a phase: its sides take turns, pair after pair."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def measure(phase: Phase, pairs: int, say: Callable[[str], None]) -> list[Result
     """Measure a phase's comparisons on a store of its own.
 
     Args:
-        phase: what to run.
-        pairs: how often each side has its turn.
-        say: told what happens.
+        phase: the phase to run.
+        pairs: number of turns of each side.
+        say: callback for progress messages.
     """
     runs: dict[str, list[Run]] = {side.name: [] for side in phase.sides}
     with Lab(say) as lab:
@@ -50,7 +50,7 @@ def _take_turn(side: Side, lab: Lab) -> Run:
         run = side.run(lab, target)
         others = machine_cpu_seconds() - busy - (lab.cpu_seconds - store) - run.cpu
         available = (time.monotonic() - begin) * cores()
-        lab.settle()  # a slow side must not pay for more of what it leaves to the store
+        lab.settle()  # so that the deferred work of the store counts, for fast sides too
         store = lab.cpu_seconds - store
     return replace(run, store_cpu=store, others=max(0.0, others / available))
 

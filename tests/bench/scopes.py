@@ -1,4 +1,4 @@
-"""Copies of whole scopes by the command on this machine: seconds from its start to its end."""
+"""Copies of whole scopes by the command on this machine, timed from its start to its end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SMALL: Final = tuple(
 
 MANY: Final = 5000
 AT_ONCE: Final = 16
-"""Streams of one scope that a store makes at the same time."""
+"""Streams of one scope that a store makes in parallel."""
 
 RUNS: Final = 3
 
@@ -59,10 +59,10 @@ class Copies(Filed):
     """StreamCopies of some streams of a scope, in one file.
 
     Args:
-        place: where.
-        source: the scope.
-        target: the scope.
-        names: of the streams.
+        place: the store to copy in, and a folder for the file.
+        source: the source scope.
+        target: the target scope.
+        names: names of the streams.
     """
 
     log_level = ScopeCopy.log_level
@@ -75,7 +75,7 @@ class Copies(Filed):
 
     @property
     def file(self) -> Path:
-        """The file, written anew."""
+        """The file, rewritten at each access."""
         bodies = [store_resource("local", self._place.store.controller_uri)]
         for name in self._names:
             sides = {
@@ -90,11 +90,11 @@ class Copies(Filed):
 
 @contextmanager
 def local_store(say: Say, *, relay: Relay | None = None) -> Iterator[Place]:
-    """A store with nothing in it.
+    """Start an empty store for the block.
 
     Args:
-        say: told what happens.
-        relay: by which all clients go to the segments; none when left out.
+        say: callback for progress messages.
+        relay: the relay through which all clients reach the segments; none if left out.
     """
     with ExitStack() as stack:
         begun = time.monotonic()
@@ -109,7 +109,7 @@ def local_store(say: Say, *, relay: Relay | None = None) -> Iterator[Place]:
 
 
 def measure_small(place: Place, say: Say) -> list[Measurement]:
-    """Copy a scope of 500 small streams, some times over. BenchError: one is not copied."""
+    """Copy a scope of 500 small streams several times. Raise BenchError if one is not copied."""
     source = _filled(place, SMALL, say)
     seconds = []
     for number in range(RUNS + 1):
@@ -120,10 +120,10 @@ def measure_small(place: Place, say: Say) -> list[Measurement]:
 
 
 def measure_against_copies(place: Place, say: Say) -> list[Measurement]:
-    """Copy the scope of the tests as one, and stream by stream by as many StreamCopies.
+    """Copy the scope of the tests as a whole, and stream by stream with StreamCopies.
 
     Raises:
-        BenchError: one is not copied.
+        BenchError: a stream is not copied.
     """
     sketches = (*MIXED, *SMALL[: 30 - len(MIXED)])
     names = [sketch.name for sketch in sketches]
@@ -147,7 +147,7 @@ def measure_against_copies(place: Place, say: Say) -> list[Measurement]:
 
 
 def measure_plan(place: Place, say: Say) -> list[Measurement]:
-    """Plan a copy of 5,000 empty streams. BenchError: not all of them are in the plan."""
+    """Plan a copy of 5,000 empty streams. Raise BenchError if the plan lacks some."""
     source = _name("wide")
     begun = time.monotonic()
     place.java.create_many(source, "stream-", MANY, threads=AT_ONCE)
@@ -178,7 +178,7 @@ def _copy(place: Place, source: str) -> ScopeCopy:
 
 
 def _run(copies: Filed, streams: int) -> float:
-    """Seconds that a run takes that copies so many streams."""
+    """Copy this number of streams and return the seconds of the run."""
     begun = time.monotonic()
     ended = copies.run("run", "-o", "json", seconds=_SECONDS)
     seconds = time.monotonic() - begun

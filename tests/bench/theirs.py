@@ -1,4 +1,4 @@
-"""The other side: the store's own Java client, which goes event by event."""
+"""The other side: the store's own Java client, which copies event by event."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A copy by the Java client with two threads, in a JVM that is warm.
+    """A copy by the Java client with two threads, in a warm JVM.
 
-    Its time is the JVM's own, without making the target and finding the source's segments: what
-    Sluice's time includes.
+    The JVM measures the time, without creating the target and finding the source's segments.
+    Sluice's time includes both.
 
     Attributes:
-        name: what it is called within its phase.
-        source: what it copies.
-        mode: whether it writes batches of events or one transaction a segment.
+        name: the side's name within its phase.
+        source: the source of the copy.
+        mode: batches of events, or one transaction per segment.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Java:
     mode: Literal["batches", "txn"]
 
     def prepare(self, lab: Lab) -> None:
-        """Have the source written."""
+        """Write the source."""
         lab.source(self.source)
 
     def run(self, lab: Lab, target: str) -> Run:
@@ -48,14 +48,14 @@ class Java:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Files that the Java client writes with two threads, in a JVM that is warm.
+    """Files that the Java client writes with two threads, in a warm JVM.
 
-    Nothing is compressed, synced or read back, all of which an archive does.
+    Unlike an archive, the client does not compress, sync or read back the files.
 
     Attributes:
-        name: what it is called within its phase.
-        source: what it writes.
-        mode: whether each segment is a file or each event.
+        name: the side's name within its phase.
+        source: the source of the events.
+        mode: one file per segment, or one per event.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Export:
     mode: Literal["segments", "events"]
 
     def prepare(self, lab: Lab) -> None:
-        """Have the source written."""
+        """Write the source."""
         lab.source(self.source)
 
     def run(self, lab: Lab, target: str) -> Run:

@@ -1,4 +1,4 @@
-"""What processes use, read from /proc."""
+"""The CPU time and memory of processes, read from /proc."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _GLANCE_SECONDS = 0.05
 
 
 def own_cpu_seconds() -> float:
-    """CPU time of this process, without its children."""
+    """Return the CPU time of this process in seconds, without its children."""
     return time.process_time()
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process alone, while it runs."""
+    """Return the CPU time of a running process in seconds, without its children."""
     user, system, *_ = _times(pid)
     return (user + system) / _TICKS
 
 
 def machine_cpu_seconds() -> float:
-    """CPU time of everything on this machine since it started, idle and waiting times excepted."""
+    """Return the machine's CPU seconds since its start, without idle and waiting time."""
     user, nice, system, _idle, _wait, *interrupts = map(
         int, Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
     )
@@ -39,18 +39,18 @@ def machine_cpu_seconds() -> float:
 
 
 def cores() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 class TreeClock:
-    """CPU time of a process and its descendants from now on.
+    """The CPU time of a process and its descendants from now on.
 
-    Spark's daemon disowns its Python workers, so what a worker used that ended meanwhile is known
-    to nobody and is missing here.
+    Spark's daemon disowns its Python workers. The CPU time of workers that ended meanwhile is
+    therefore lost and not counted.
 
     Args:
-        root: process id of the topmost one.
+        root: id of the topmost process.
     """
 
     def __init__(self, root: int) -> None:
@@ -59,7 +59,7 @@ class TreeClock:
 
     @property
     def seconds(self) -> float:
-        """CPU seconds of those that live, and of those that their parents reaped."""
+        """The CPU seconds of living processes, and of those that their parents reaped."""
         used = (ticks - self._begin.get(pid, 0) for pid, ticks in self._read().items())
         return sum(used) / _TICKS
 
@@ -72,12 +72,12 @@ class TreeClock:
 
 
 class TreeWatch:
-    """CPU time of a process and its descendants while it runs, looked at again and again.
+    """The CPU time of a process and its descendants while it runs, sampled repeatedly.
 
-    Of those that end nothing is known but the last look: what they used since then is missing.
+    The CPU time that a process uses between the last sample and its end is not counted.
 
     Args:
-        root: process id of the topmost one.
+        root: id of the topmost process.
     """
 
     def __init__(self, root: int) -> None:
@@ -87,18 +87,18 @@ class TreeWatch:
         self._looking = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start sampling."""
         self._looking.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop sampling."""
         self._over.set()
         self._looking.join()
 
     @property
     def seconds(self) -> float:
-        """CPU seconds of all that were seen."""
+        """The CPU seconds of all sampled processes."""
         return sum(self._ticks.values()) / _TICKS
 
     def _look(self) -> None:
@@ -110,9 +110,9 @@ class TreeWatch:
 
 
 def peak_worker_rss(root: int) -> int | None:
-    """Peak memory in bytes of the largest living Python worker below a Spark driver's JVM.
+    """Return the peak memory in bytes of the largest living Python worker below a driver's JVM.
 
-    The peak is the kernel's own high-water mark, which no sampling can miss.
+    The peak is the kernel's own high-water mark, which sampling cannot miss.
     """
     peaks = []
     for pid in _tree(root):
@@ -123,7 +123,7 @@ def peak_worker_rss(root: int) -> int | None:
 
 
 def _times(pid: int) -> list[int]:
-    """User and system time in ticks, and the same of the children that were reaped."""
+    """Return user and system time in ticks, and the same of reaped children."""
     return [int(ticks) for ticks in _stat(pid)[11:15]]
 
 
@@ -132,15 +132,15 @@ def _parent(pid: int) -> int:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on.
+    """Return the fields of /proc/PID/stat from the state on.
 
-    What stands before, the program's name in parentheses, may hold spaces of its own.
+    The program's name, in parentheses before them, may contain spaces.
     """
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def _tree(root: int) -> Iterator[int]:
-    """A process and its descendants."""
+    """Yield the ids of a process and its descendants."""
     yield root
     for task in Path(f"/proc/{root}/task").glob("*/children"):
         with suppress(*_GONE):
@@ -156,4 +156,4 @@ def _peak_rss(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
-    return 0  # it is ending, and has no memory any more
+    return 0  # the process is ending and has no memory any more

@@ -1,1 +1,1 @@
-"""The operator in a cluster, by plain seconds and by what it asks."""
+"""Measurements of the operator in a cluster, in seconds and in calls."""

@@ -1,4 +1,4 @@
-"""The operator in a cluster: from `kubectl apply` to the driver's pod, and to Ready."""
+"""The time from `kubectl apply` to the driver's pod and to Ready, in a cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUNS: Final = 10
 
 LARGE_KEYS: Final = ("apply_to_ready_108MB_s",)
 LARGE_RUNS: Final = 3
-"""The store in the cluster has the heap for so many."""
+"""Few runs, because the heap of the store in the cluster is small."""
 
 _MEGABYTE: Final = Source.of_bytes(1e6, segments=4, size=992)
 _LARGE: Final = Source(events=1_000_000, size=100, segments=4)
@@ -38,8 +38,8 @@ def measure_applies(site: Site, say: Callable[[str], None]) -> list[Measurement]
     """Apply copies of a megabyte.
 
     Args:
-        site: where.
-        say: told what happens.
+        site: the cluster to measure in.
+        say: callback for progress messages.
 
     Raises:
         BenchError: a copy does not become ready.
@@ -56,7 +56,7 @@ def measure_large(site: Site, say: Callable[[str], None]) -> list[Measurement]:
 
 
 def _ready(key: str, runs: Sequence[dict[str, float]], most: float) -> Measurement:
-    """Seconds to Ready and where they go, from the moments of each run."""
+    """Return the seconds to Ready and their phases, from the moments of each run."""
     whole = tuple(run[READY] - run[APPLY] for run in runs)
     return Measurement(key, whole, Goal("<", most), medians([phases(run) for run in runs]))
 
@@ -64,10 +64,10 @@ def _ready(key: str, runs: Sequence[dict[str, float]], most: float) -> Measureme
 def _apply_all(
     site: Site, source: Source, runs: int, say: Callable[[str], None]
 ) -> list[dict[str, float]]:
-    """Apply copies one after the other, each to its end, on an operator that has done one before.
+    """Apply copies one after the other, each to its end. A first copy warms up the operator.
 
     Returns:
-        The moments of each.
+        The moments of each copy, without the first.
     """
     name = f"sluice-bench-{uuid4().hex[:8]}"
     targets = [f"copy-{number}" for number in range(runs + 1)]
@@ -76,13 +76,13 @@ def _apply_all(
         Watching(site.cluster, name) as watching,
     ):
         found = [_apply(tenant, watching, target, say) for target in targets]
-    return found[1:]  # the first one was to get warm
+    return found[1:]  # the first copy was the warm-up
 
 
 def _apply(
     tenant: Tenant, watching: Watching, name: str, say: Callable[[str], None]
 ) -> dict[str, float]:
-    """Apply a copy, wait until it is ready, and look where its driver's seconds went."""
+    """Apply a copy, wait until it is ready, and return its moments."""
     body = tenant.copy_resource(name, f"{tenant.namespace}/source", f"{tenant.namespace}/{name}")
     begin = time.time()
     tenant.apply(body)
@@ -107,7 +107,7 @@ def _apply(
 def _tenant(
     site: Site, name: str, source: Source, targets: Sequence[str], say: Callable[[str], None]
 ) -> Iterator[Tenant]:
-    """A namespace and a scope of that name with a source in it; both go, with all in them."""
+    """Yield a namespace and a scope of this name, with a source. Delete both with their content."""
     with new_tenant(site, name, say) as tenant:
         java = site.java
         java.create_scope(name)
@@ -127,7 +127,7 @@ def _tenant(
             say("removing copies and streams")
             tenant.run("delete", "scopy", "--all", "--timeout=100s", timeout=110)
             for stream in ("source", *targets):
-                java.create(name, stream)  # if a copy never came to make it
+                java.create(name, stream)  # a copy may have failed before it made the stream
                 java.seal(name, stream)
                 java.delete(name, stream)
             java.delete_scope(name)

@@ -1,4 +1,4 @@
-"""EphemeralStreams in a cluster: 200 whose owner is deleted, and what 2,000 of them cost."""
+"""EphemeralStreams in a cluster: the deletion of 200 with their owner, and the cost of 2,000."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _OPERATOR: Final = "deployment/sluice-operator"
 _METRICS: Final = f"/api/v1/namespaces/{NAMESPACE}/services/sluice-metrics:metrics/proxy/metrics"
 _PATIENCE: Final = 300.0
 _BATCH: Final = 500
-"""Resources that one kubectl makes: it limits itself to 50 calls a second."""
+"""Resources that one kubectl makes. More would be slow: kubectl limits itself to 50 calls/s."""
 
 
 class _Deletion(NamedTuple):
-    """One run: seconds until 99 of 100 were gone, ours and theirs, and where ours went."""
+    """One run: seconds until 99 of 100 were gone, ours and theirs, and the phases of ours."""
 
     ours: float
     theirs: float
@@ -54,14 +54,14 @@ class _Deletion(NamedTuple):
 
 
 def measure_deletions(site: Site, say: Say) -> list[Measurement]:
-    """Delete the owner of 200, and have the Java client remove 200 streams of its own.
+    """Delete the owner of 200 resources, and let the Java client delete 200 streams of its own.
 
     Args:
-        site: where.
-        say: told what happens.
+        site: the cluster to measure in.
+        say: callback for progress messages.
 
     Raises:
-        BenchError: streams are not made, or not gone, in time; or some are left.
+        BenchError: streams are not made or not deleted in time, or some are left.
     """
     name = f"sluice-bench-{uuid4().hex[:8]}"
     with new_tenant(site, name, say) as tenant, _scope(site, name):
@@ -107,10 +107,10 @@ def _delete_few(site: Site, tenant: Tenant, run: str, say: Say) -> _Deletion:
 
 
 def measure_many(site: Site, say: Say) -> list[Measurement]:
-    """Make 2,000 and delete them.
+    """Make 2,000 resources and delete them.
 
     Raises:
-        BenchError: they are not made, or not gone, in time.
+        BenchError: resources are not made or not deleted in time, or streams are left.
     """
     name = f"sluice-bench-{uuid4().hex[:8]}"
     with new_tenant(site, name, say) as tenant, _scope(site, name):
@@ -141,7 +141,7 @@ def measure_many(site: Site, say: Say) -> list[Measurement]:
 
 
 def _both(made: dict[str, float], freed: dict[str, float]) -> dict[str, float]:
-    """Calls a resource, until it is ready and until it is gone."""
+    """Return calls per resource, until it is ready and until it is gone."""
     return {f"until Ready: {call}": number for call, number in made.items()} | {
         f"until gone: {call}": number for call, number in freed.items()
     }
@@ -149,7 +149,7 @@ def _both(made: dict[str, float], freed: dict[str, float]) -> dict[str, float]:
 
 @contextmanager
 def _scope(site: Site, name: str) -> Iterator[None]:
-    """A scope that is there for the block."""
+    """Create a scope for the block."""
     site.java.create_scope(name)
     try:
         yield
@@ -158,7 +158,7 @@ def _scope(site: Site, name: str) -> Iterator[None]:
 
 
 def _make(site: Site, tenant: Tenant, owner: str, count: int) -> None:
-    """An owner without pods, and EphemeralStreams of its."""
+    """Make an owner without pods, and EphemeralStreams that it owns."""
     tenant.apply(_workload(owner))
     bodies = [_resource(tenant, owner, number) for number in range(count)]
     errors: list[Exception] = []
@@ -212,7 +212,7 @@ def _workload(name: str) -> dict[str, Any]:
 
 
 class _Watched:
-    """What the API server tells of EphemeralStreams, from the beginning of the block on."""
+    """A watch of EphemeralStreams, from the beginning of the block on."""
 
     def __init__(self, site: Site, namespace: str) -> None:
         path = f"/apis/sluice.dev/v1alpha1/namespaces/{namespace}/ephemeralstreams"
@@ -221,16 +221,16 @@ class _Watched:
         self.known: dict[str, dict[str, float]] = {}
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start the watch."""
         self._following.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop the watch."""
         self._following.__exit__(None, None, None)
 
     def wait(self, moment: str, count: int) -> None:
-        """Wait until so many resources have had a moment. BenchError."""
+        """Wait until `count` resources have reached a moment. Raise BenchError on a timeout."""
         begun = time.monotonic()
         with self._news:
             if not self._news.wait_for(lambda: self._count(moment) >= count, _PATIENCE):
@@ -250,12 +250,12 @@ class _Watched:
 
 
 def _metrics(site: Site) -> Samples:
-    """The operator's metrics, as Prometheus gets them."""
+    """Return the operator's metrics, as Prometheus gets them."""
     return lives.samples(site.cluster.kubectl("get", f"--raw={_METRICS}"))
 
 
 def _peak_memory(site: Site) -> float:
-    """The most memory in bytes that the operator has ever used: the kernel's own mark."""
+    """Return the operator's peak memory in bytes, from the kernel's own high-water mark."""
     words = ("exec", _OPERATOR, "--", "sh", "-c", "grep -h VmHWM: /proc/[0-9]*/status")
     lines = site.cluster.kubectl(f"--namespace={NAMESPACE}", *words).splitlines()
     return max(int(line.split()[1]) for line in lines) * 1024.0  # the others are small

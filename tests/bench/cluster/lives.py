@@ -1,4 +1,4 @@
-"""What became of many EphemeralStreams, from the API server's watch, the log and the metrics. Pure.
+"""The lives of many EphemeralStreams, from the API server's watch, the log and the metrics. Pure.
 
 A phase is a mean over the resources, so that phases add up.
 """
@@ -31,7 +31,7 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 class Life(NamedTuple):
-    """When what happened to a resource, in seconds since 1970, by this machine's clock."""
+    """The moments of a resource, in seconds since 1970 by this machine's clock."""
 
     deleted: float
     said: float
@@ -40,11 +40,11 @@ class Life(NamedTuple):
 
 
 def note(known: dict[str, dict[str, float]], at: float, word: str, body: Object) -> None:
-    """Take in a line of the watch.
+    """Record a line of the watch.
 
     Args:
-        known: by name, when each moment was seen for the first time.
-        at: when the line came.
+        known: by name, the time when each moment was first seen.
+        at: time when the line came.
         word: ADDED, MODIFIED or DELETED.
         body: the EphemeralStream.
     """
@@ -58,7 +58,7 @@ def note(known: dict[str, dict[str, float]], at: float, word: str, body: Object)
 
 
 def logged(log: str) -> dict[str, dict[str, float]]:
-    """By name, when the operator's log says that the release began, and that it was done."""
+    """Return by name when the release began and ended, from the operator's log."""
     found: dict[str, dict[str, float]] = {}
     for text in log.splitlines():
         with suppress(ValueError, KeyError, TypeError):
@@ -77,7 +77,7 @@ def logged(log: str) -> dict[str, dict[str, float]]:
 def lives(
     watched: Mapping[str, Mapping[str, float]], log: Mapping[str, Mapping[str, float]]
 ) -> list[Life]:
-    """The lives of which everything was seen."""
+    """Return the lives of which all moments were seen."""
     found = []
     for name, seen in watched.items():
         said = log.get(name, {})
@@ -87,13 +87,13 @@ def lives(
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest value that this share of the values does not exceed."""
+    """Return the smallest value that this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
 def samples(text: str) -> Samples:
-    """The operator's metrics: values by name and labels."""
+    """Return the operator's metrics: values by name and labels."""
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
@@ -102,13 +102,13 @@ def samples(text: str) -> Samples:
 
 
 def growth(before: Samples, after: Samples) -> Samples:
-    """By how much each value has grown, without those that have not."""
+    """Return the growth of each value that has changed."""
     grown = {key: value - before.get(key, 0.0) for key, value in after.items()}
     return {key: value for key, value in grown.items() if value}
 
 
 def calls(grown: Samples, count: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Calls a resource: to the API server by verb and resource, and to the store's controller."""
+    """Return calls per resource: to the API server by verb and resource, and to the controller."""
     api, store = {}, {}
     for (name, pairs), value in sorted(grown.items()):
         labels = dict(pairs)
@@ -120,11 +120,11 @@ def calls(grown: Samples, count: int) -> tuple[dict[str, float], dict[str, float
 
 
 def release_phases(all_of_them: Sequence[Life], grown: Samples) -> dict[str, float]:
-    """Mean seconds of each phase, from the deletionTimestamp until the resource is gone.
+    """Return the mean seconds of each phase, from deletionTimestamp until the resource is gone.
 
     Args:
-        all_of_them: the resources.
-        grown: what the operator's metrics grew by meanwhile.
+        all_of_them: the lives of the resources.
+        grown: growth of the operator's metrics meanwhile.
     """
 
     def mean(name: str, **labels: str) -> float:

@@ -1,4 +1,4 @@
-"""Where the operator is measured: a cluster with a Pravega and Sluice in it, left as it was."""
+"""The site of measurements of the operator: a cluster with Pravega and Sluice, left as it was."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Site(NamedTuple):
 
 @contextmanager
 def operator_site(say: Say) -> Iterator[Site]:
-    """Sluice with the chart's own values, and a store; whatever was not there is removed.
+    """Provide Sluice with the chart's default values, and a store. Remove what was missing before.
 
     Raises:
-        LocalStoreError: the cluster, the store or the operator do not come up.
+        LocalStoreError: the cluster, the store or the operator does not start.
     """
     with ExitStack() as stack:
         cluster = stack.enter_context(_cluster(say))
@@ -51,7 +51,7 @@ def operator_site(say: Say) -> Iterator[Site]:
 
 @contextmanager
 def new_tenant(site: Site, name: str, say: Say) -> Iterator[Tenant]:
-    """A namespace with a StreamStore that is ready."""
+    """Provide a namespace with a ready StreamStore."""
     with _namespace(site.cluster, name):
         restrict(site.cluster, name)
         tenant = Tenant(site.cluster, name, site.store, say)
@@ -62,7 +62,7 @@ def new_tenant(site: Site, name: str, say: Say) -> Iterator[Tenant]:
 
 @contextmanager
 def _cluster(say: Say) -> Iterator[Cluster]:
-    """A cluster that runs, and is stopped afterwards if it did not."""
+    """Provide a running cluster. Stop it afterwards if it did not run before."""
     cluster = choose()
     try:
         cluster.status()
@@ -79,7 +79,7 @@ def _cluster(say: Say) -> Iterator[Cluster]:
 
 @contextmanager
 def _store(cluster: Cluster, say: Say) -> Iterator[ClusterStore]:
-    """A Pravega in the cluster, removed afterwards unless it was there."""
+    """Provide a Pravega in the cluster. Remove it afterwards unless it was there before."""
     image = cluster.provide(store_image(), say=say)
     say(f"the store's image: {image}")
     store = ClusterStore(cluster)
@@ -96,7 +96,7 @@ def _store(cluster: Cluster, say: Say) -> Iterator[ClusterStore]:
 
 @contextmanager
 def _release(cluster: Cluster, say: Say) -> Iterator[None]:
-    """Sluice with the chart's own values; then the release as it was before, or none."""
+    """Install Sluice with the chart's default values. Restore the previous release afterwards."""
     image = cluster.provide(sluice_image(), say=say)
     words = ("--namespace", NAMESPACE, "--output=json")
     before = json.loads(cluster.helm("list", *words, f"--filter=^{NAME}$"))
@@ -119,7 +119,7 @@ def _release(cluster: Cluster, say: Say) -> Iterator[None]:
 
 @contextmanager
 def _namespace(cluster: Cluster, name: str) -> Iterator[None]:
-    """A block after which a namespace is gone that was not there before."""
+    """Delete a namespace after the block if it did not exist before."""
     was_there = _there(cluster, "namespace", name)
     try:
         yield

@@ -1,6 +1,6 @@
-"""A scope of 500 small streams, copied by the operator: from `kubectl apply` to Ready.
+"""The time from `kubectl apply` to Ready for a scope of 500 small streams.
 
-Beside it, the Java client makes as many streams and fills them, many at a time.
+For comparison, the Java client makes and fills as many streams, many at a time.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _SIZE: Final = SMALL[0].size
 
 
 def measure_small_streams(site: Site, say: Callable[[str], None]) -> list[Measurement]:
-    """Apply copies of the scope, each to its end and into another scope.
+    """Apply copies of the scope one after the other, each into another scope.
 
     After each, the Java client makes and fills streams of its own.
 
     Args:
-        site: where.
-        say: told what happens.
+        site: the cluster to measure in.
+        say: callback for progress messages.
 
     Raises:
         BenchError: a copy does not become ready.
@@ -64,7 +64,7 @@ def measure_small_streams(site: Site, say: Callable[[str], None]) -> list[Measur
             tenant.run("delete", "sccp", "--all", "--timeout=100s", timeout=110)
             for scope in (name, *targets, *others):
                 _remove(site.java, scope)
-    runs, seconds = zip(*found[1:], strict=True)  # the first ones were to get warm
+    runs, seconds = zip(*found[1:], strict=True)  # the first runs were the warm-up
     split = medians([phases(run) for run in runs])
     ready = tuple(run[READY] - run[APPLY] for run in runs)
     counts = {"the Java client, seconds": median(seconds)}
@@ -75,7 +75,7 @@ def measure_small_streams(site: Site, say: Callable[[str], None]) -> list[Measur
 
 
 def _fill(java: ForeignClient, scope: str, say: Callable[[str], None]) -> float:
-    """Seconds in which the Java client makes as many streams, with as many events."""
+    """Return the seconds in which the Java client makes and fills as many streams."""
     seconds = max(
         java.fill_many(scope, "small-", len(SMALL), threads=AT_ONCE, events=_EVENTS, size=_SIZE)
     )
@@ -84,7 +84,7 @@ def _fill(java: ForeignClient, scope: str, say: Callable[[str], None]) -> float:
 
 
 def _remove(java: ForeignClient, scope: str) -> None:
-    """Delete a scope's streams side by side, and the scope, if a copy came to make it."""
+    """Delete a scope and its streams, side by side, if a copy has made it."""
     names = java.streams(scope)
     if names is not None:
         deeds = [[("delete", {"scope": scope, "stream": name})] for name in names]
@@ -95,7 +95,7 @@ def _remove(java: ForeignClient, scope: str) -> None:
 def _apply(
     tenant: Tenant, watching: Watching, target: str, say: Callable[[str], None]
 ) -> dict[str, float]:
-    """Apply a copy, wait until it is ready, and look where its driver's seconds went."""
+    """Apply a copy, wait until it is ready, and return its moments."""
     name = target.removeprefix(f"{tenant.namespace}-")
     body = tenant.scope_resource(
         f"copy-{name}", tenant.namespace, target, scope_policy="CreateIfAbsent"

@@ -1,4 +1,4 @@
-"""From what was seen of a copy to the seconds of each of its phases. Pure."""
+"""The seconds of each phase of a copy, from watches and the driver's log. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOMENTS: Final = (
     "driver's end seen",
     READY,
 )
-"""In the order in which they come; a phase is named by the moment at which it ends."""
+"""The moments in the order of time. A phase is named after the moment at which it ends."""
 
 _CHILDREN: Final = {("ConfigMap", "plan"): "plan written", ("Job", "driver"): "Job made"}
 _LINES: Final = {
@@ -46,10 +46,10 @@ _LINES: Final = {
 
 
 class Seen(NamedTuple):
-    """An object as a watch told of it.
+    """An object as a watch reported it.
 
     Attributes:
-        at: when, in seconds since 1970, by this machine's clock.
+        at: time of the report, in seconds since 1970 by this machine's clock.
         body: the object.
     """
 
@@ -60,12 +60,12 @@ class Seen(NamedTuple):
 def moments(
     copy: str, seen: Iterable[Seen], log: str, *, kind: str = "StreamCopy"
 ) -> dict[str, float]:
-    """When each moment of a copy was, as far as it was seen; APPLY is not seen from here.
+    """Return the time of each moment of a copy that was seen, except APPLY.
 
     Args:
-        copy: the copy's name; its namespace is the watches'.
-        seen: what they told, in the order of time.
-        log: its driver's, a JSON object a line; of several streams the last one counts.
+        copy: the copy's name in the namespace of the watches.
+        seen: the objects that the watches reported, in the order of time.
+        log: the driver's log, one JSON object per line; the last of several streams counts.
         kind: the copy's kind.
     """
     found: dict[str, float] = {}
@@ -88,10 +88,10 @@ def moments(
 
 
 def phases(when: Mapping[str, float]) -> dict[str, float]:
-    """Seconds from each moment to the next one that is known, named by the latter.
+    """Return the seconds from each moment to the next known moment, by the latter's name.
 
-    Moments come from several clocks and watches, so one may seem to precede the one before it by a
-    little: it is taken to be at the same time, and the sum stays what it is.
+    Moments come from several clocks and watches, so their order may be slightly wrong. A moment
+    that seems too early counts as simultaneous with its predecessor. The sum stays right.
     """
     known = [moment for moment in MOMENTS if moment in when]
     found, last = {}, when[known[0]]
@@ -103,7 +103,7 @@ def phases(when: Mapping[str, float]) -> dict[str, float]:
 
 
 def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The median of each phase, in the order of time."""
+    """Return the median of each phase, in the order of time."""
     return {
         moment: median(run[moment] for run in runs if moment in run)
         for moment in MOMENTS
@@ -112,20 +112,20 @@ def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def is_ready(copy: Object) -> bool:
-    """Whether a copy says that it is Ready."""
+    """Tell whether a copy's status says that it is Ready."""
     conditions = copy.get("status", {}).get("conditions", [])
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 def is_driver(body: Object, uid: str) -> bool:
-    """Whether an object is the pod of a copy's driver."""
+    """Tell whether an object is the pod of a copy's driver."""
     labels = body["metadata"].get("labels", {})
     found = (body["kind"], labels.get(UID_LABEL), labels.get("app.kubernetes.io/component"))
     return found == ("Pod", uid, "driver")
 
 
 def _of_child(body: Object) -> Iterable[str]:
-    """The moments that an object of the copy's is a sign of."""
+    """Yield the moments that an object of the copy shows."""
     component = body["metadata"]["labels"].get("app.kubernetes.io/component")
     if (body["kind"], component) == ("Pod", "driver"):
         yield CREATED
@@ -138,7 +138,7 @@ def _of_child(body: Object) -> Iterable[str]:
 
 
 def _logged(log: str) -> dict[str, float]:
-    """The moments that lines of the driver's log are a sign of, by the clock of its node."""
+    """Return the moments that the driver's log shows, by the clock of its node."""
     found: dict[str, float] = {}
     for text in log.splitlines():
         with suppress(ValueError, KeyError, TypeError):

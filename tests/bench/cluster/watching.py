@@ -1,4 +1,4 @@
-"""Watches of a namespace that note when each word came."""
+"""Watches of a namespace that record when each line came."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _KINDS: Final = {
 def follow(
     cluster: Cluster, path: str, take: Callable[[float, str, Object], None]
 ) -> Iterator[None]:
-    """Watch a collection: `take` is told when each line came, its type, and the object.
+    """Watch a collection during the block.
 
-    `kubectl get --raw` hands lines on as they come. `take` is called in a thread.
+    `kubectl get --raw` passes lines on as they come.
 
     Args:
         cluster: the cluster.
-        path: of the collection at the API server.
-        take: what is told.
+        path: path of the collection at the API server.
+        take: callback `(time, type, object)` for each line, called in a thread.
     """
     child = subprocess.Popen(
         cluster.kubectl_command("get", f"--raw={path}?watch=true"),
@@ -63,14 +63,14 @@ def _read(lines: IO[bytes], take: Callable[[float, str, Object], None]) -> None:
                 return  # cut off at the end of the block
             word = json.loads(line)
             if word["type"] == "ERROR":
-                return  # what is missing then fails the run at its deadline
+                return  # the missing objects fail the run at its deadline
             take(at, word["type"], word["object"])
 
 
 class Watching:
-    """What the API server tells of a namespace, from the beginning of the block on.
+    """Watches of a namespace's objects, from the beginning of the block on.
 
-    Objects carry whole seconds only, so what counts is when a watch's line came, by this machine's
+    Objects carry whole seconds only. So the time when a watch's line came counts, by this machine's
     clock.
 
     Args:
@@ -86,27 +86,27 @@ class Watching:
         self._seen: list[Seen] = []
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
+        """Start the watches."""
         for kind, root in _KINDS.items():
             path = f"{root}/namespaces/{self._namespace}/{kind}"
             self._stack.enter_context(follow(self._cluster, path, self._take))
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the watches."""
+        """Stop the watches."""
         self._stack.close()
 
     @property
     def seen(self) -> list[Seen]:
-        """All that was seen, in the order in which it came."""
+        """All objects seen, in the order in which they came."""
         with self._news:
             return sorted(self._seen, key=lambda seen: seen.at)
 
     def until(self, what: str, check: Callable[[Object], bool], *, seconds: float) -> None:
-        """Wait until an object is seen that is as wanted, also one that was seen already.
+        """Wait until an object passes the check. Objects seen before count too.
 
         Raises:
-            BenchError: it did not come in time.
+            BenchError: no object passes the check in time.
         """
         with self._news:
             if not self._news.wait_for(lambda: any(check(s.body) for s in self._seen), seconds):
