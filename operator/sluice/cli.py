@@ -2,7 +2,8 @@
 
 Exit codes: 0 done (or done before), 1 an error of Sluice itself, 2 wrong input, 3 the store said
 no or was away too long, 4 what runs the copy broke, 5 no room to run it, 6 the data are not what
-the plan says, 130 interrupted, 143 told to stop. With several copies in a file the highest counts.
+the plan says, 124 a wait took too long, 130 interrupted, 143 told to stop. With several copies the
+highest counts.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ COMMANDS: Final = {
     "operator": "pods",
     "plan": "copying",
     "position": "positions",
+    "resume": "acting",
+    "retry": "acting",
     "run": "copying",
     "status": "status",
     "streams": "streams",
+    "suspend": "acting",
     "verify": "verify",
+    "wait": "acting",
 }
 """The module of `sluice.commands` in which each command stands, as a function of its name."""
 

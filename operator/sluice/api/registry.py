@@ -101,6 +101,12 @@ class KindSpec:
         """The kind's name, as in a manifest's `kind:`."""
         return self.model.__name__
 
+    @property
+    def suspends(self) -> bool:
+        """Whether a user can suspend the work for it: its spec has `suspend`."""
+        spec = self.model.model_fields["spec"].annotation
+        return spec is not None and "suspend" in spec.model_fields
+
 
 KINDS: Final = (
     KindSpec(

@@ -18,7 +18,7 @@ from sluice.pipelines.driver.driver import DriverOptions, drive
 _PATH = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(hidden=True)
 @click.option("--plan", "plan_file", required=True, type=_PATH, help="The plan's JSON.")
 @click.option("--plan-sha256", help="The SHA-256 that the plan's file has to have, in hex.")
 @click.option("--controls", type=_PATH, help="JSON with the limits; read again and again.")
@@ -86,7 +86,7 @@ def driver(*, plan_file: Path, **options: Any) -> None:
     sys.exit(0 if trouble is None else EXIT_CODES[trouble.category])
 
 
-@click.command()
+@click.command(hidden=True)
 @click.option(
     "--config",
     required=True,

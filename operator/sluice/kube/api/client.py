@@ -50,19 +50,28 @@ class Api:
     Args:
         client: the connection; closed at the end of the block.
         told: a callback for each call; see Told.
+        manager: the name under which the API server notes changes of fields.
     """
 
-    def __init__(self, client: kubernetes_client.ApiClient, told: Told | None = None) -> None:
+    def __init__(
+        self,
+        client: kubernetes_client.ApiClient,
+        told: Told | None = None,
+        *,
+        manager: str = FIELD_MANAGER,
+    ) -> None:
         self._client = client
         self._told = told
+        self._manager = manager
         self._ahead = 0.0
 
     @classmethod
-    async def connect(cls, told: Told | None = None) -> Self:
+    async def connect(cls, told: Told | None = None, *, manager: str = FIELD_MANAGER) -> Self:
         """Connect by the pod's service account, or else by KUBECONFIG.
 
         Args:
             told: a callback for each call; see Told.
+            manager: see the class.
 
         Raises:
             ApiUnavailable: neither exists.
@@ -87,7 +96,7 @@ class Api:
                     f"no way to a Kubernetes API: {error}",
                     remedy="Run in a pod with a service account, or set KUBECONFIG.",
                 ) from error
-        return cls(kubernetes_client.ApiClient(configuration), told)
+        return cls(kubernetes_client.ApiClient(configuration), told, manager=manager)
 
     def time(self) -> float:
         """Return the API server's time in seconds since 1970, by the date of its last answer.
@@ -231,7 +240,7 @@ class Api:
         """Create an object. Return None if an object of that name exists."""
         try:
             return await self._call(
-                "POST", kind.collection(namespace), body=body, query={"fieldManager": FIELD_MANAGER}
+                "POST", kind.collection(namespace), body=body, query={"fieldManager": self._manager}
             )
         except Refused as error:
             if error.why == "AlreadyExists":
@@ -251,7 +260,7 @@ class Api:
                 "PATCH",
                 path,
                 body=body,
-                query={"fieldManager": FIELD_MANAGER, "force": "true"},
+                query={"fieldManager": self._manager, "force": "true"},
                 content="application/apply-patch+yaml",
             )
         except Refused as error:
@@ -269,7 +278,7 @@ class Api:
                 "PATCH",
                 kind.object(namespace, name),
                 body=body,
-                query={"fieldManager": FIELD_MANAGER},
+                query={"fieldManager": self._manager},
                 content="application/merge-patch+json",
             )
         except Refused as error:

@@ -1,0 +1,195 @@
+"""Find resources by the names that people type, change them, and wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sluice.api.registry import KINDS
+from sluice.api.status.common import ConditionType
+from sluice.errors import InvalidSpec
+from sluice.kube.api.kinds import OWN
+from sluice.kube.api.objects import REQUESTED_AT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sluice.api.registry import KindSpec
+    from sluice.api.status.common import Condition
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Kind, Object
+
+LOOK: Final = 1.0
+"""Seconds between two looks at a resource that is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A resource in a cluster.
+
+    Attributes:
+        spec: the record of its kind.
+        namespace: its namespace.
+        name: its name.
+    """
+
+    spec: KindSpec
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return the resource as kubectl names it."""
+        return f"{self.spec.name.lower()}/{self.name}"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind, for calls of the API."""
+        return OWN[self.spec.name]
+
+
+class Awaited(NamedTuple):
+    """The end of a wait.
+
+    Attributes:
+        resource: the resource.
+        condition: the condition that was waited for, or Stalled; None if the time was over first.
+        met: whether the condition that was waited for is True.
+    """
+
+    resource: Named
+    condition: Condition | None
+    met: bool
+
+
+async def find(api: Api, namespace: str, text: str, *, kinds: Sequence[KindSpec] = KINDS) -> Named:
+    """Find a resource by `NAME`, or by `KIND/NAME` with any name of the kind.
+
+    Args:
+        api: the API server.
+        namespace: the namespace.
+        text: the name as it was typed.
+        kinds: the kinds that are meant.
+
+    Raises:
+        InvalidSpec: there is no such resource, or a name without a kind means several.
+        ApiUnavailable: the API server cannot be asked, or refuses.
+    """
+    word, slash, name = text.rpartition("/")
+    meant = [kind for kind in kinds if not slash or word.lower() in _words(kind)]
+    if not meant:
+        known = ", ".join(kind.name.lower() for kind in kinds)
+        raise InvalidSpec(
+            f"{word!r} is no kind that this command knows", field="NAME", remedy=f"Take {known}."
+        )
+    found = [
+        Named(kind, namespace, name)
+        for kind in meant
+        if await api.get(OWN[kind.name], namespace, name) is not None
+    ]
+    if not found:
+        what = meant[0].name if slash else "resource"
+        raise InvalidSpec(
+            f"there is no {what} {name!r} in namespace {namespace!r}",
+            field="NAME",
+            remedy="Name one that sluice status --all-namespaces shows, with its --namespace.",
+        )
+    if len(found) > 1:
+        raise InvalidSpec(
+            f"{name!r} may be {' or '.join(map(str, found))}",
+            field="NAME",
+            remedy="Write the kind before the name.",
+        )
+    return found[0]
+
+
+def _words(kind: KindSpec) -> set[str]:
+    return {kind.name.lower(), kind.plural, kind.short}
+
+
+async def suspend(api: Api, resource: Named, *, suspended: bool) -> None:
+    """Set `spec.suspend`.
+
+    Raises:
+        InvalidSpec: the resource is gone.
+    """
+    await _patch(api, resource, {"spec": {"suspend": suspended}})
+
+
+async def retry(api: Api, resource: Named) -> None:
+    """Ask the operator to act on a resource again at once, by an annotation with the time.
+
+    Raises:
+        InvalidSpec: the resource is gone.
+    """
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    await _patch(api, resource, {"metadata": {"annotations": {REQUESTED_AT: now}}})
+
+
+async def _patch(api: Api, resource: Named, body: Object) -> None:
+    if await api.patch(resource.kind, resource.namespace, resource.name, body) is None:
+        raise _gone(resource)
+
+
+async def until(
+    api: Api,
+    resource: Named,
+    wanted: ConditionType,
+    *,
+    seconds: float | None,
+    told: Callable[[Object], None] = lambda _: None,
+) -> Awaited:
+    """Wait until a condition is True, or the resource is stalled.
+
+    Conditions from before the last change of the spec, or the last request, do not count.
+
+    Args:
+        api: the API server.
+        resource: the resource.
+        wanted: the condition.
+        seconds: the longest wait; None for no limit.
+        told: called with the resource at each look.
+
+    Raises:
+        InvalidSpec: the resource is gone.
+        ApiUnavailable: the API server cannot be asked, or refuses.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    while True:
+        body = await api.get(resource.kind, resource.namespace, resource.name)
+        if body is None:
+            raise _gone(resource)
+        told(body)
+        for kind in (wanted, ConditionType.STALLED):
+            condition = _true(body, resource, kind)
+            if condition is not None:
+                return Awaited(resource, condition, met=kind is wanted)
+        if end is not None and time.monotonic() >= end:
+            return Awaited(resource, None, met=False)
+        await asyncio.sleep(LOOK)
+
+
+def _true(body: Object, resource: Named, kind: ConditionType) -> Condition | None:
+    """Return a condition that is True, and that the operator has set since the last change.
+
+    A change is a new generation of the spec, or a new request to act again.
+    """
+    status = resource.spec.status.read(body.get("status"))
+    condition = status.condition(kind)
+    if condition is None or condition.status != "True":
+        return None
+    meta = body["metadata"]
+    requested = (meta.get("annotations") or {}).get(REQUESTED_AT)
+    handled = getattr(status, "last_handled_requested_at", requested)
+    is_new = condition.observed_generation >= meta.get("generation", 0)
+    return condition if is_new and requested in {None, handled} else None
+
+
+def _gone(resource: Named) -> InvalidSpec:
+    return InvalidSpec(
+        f"there is no {resource.spec.name} {resource.name!r} any more",
+        field="NAME",
+        remedy="Look for it with sluice status.",
+    )
