@@ -80,8 +80,12 @@ class Restore(Filed):
 
     @property
     def environment(self) -> dict[str, str]:  # type: ignore[override]
-        """The variables by which a command finds volumes and credentials."""
+        """The variables by which a command finds volumes and credentials.
+
+        Restores of a few objects go through Spark, as those of many do.
+        """
         return {
+            "SLUICE_SPARK_BYTES": str(8 << 20),
             "SLUICE_VOLUMES_DIR": str(self.settings.volumes_dir),
             "SLUICE_CREDENTIALS_DIR": str(self.settings.credentials_dir),
         }
