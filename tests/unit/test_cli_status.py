@@ -183,6 +183,29 @@ def test_a_running_copy_tells_how_far_it_is(server: FinalizingServer, sluice: Sl
     )
 
 
+def test_a_watch_shows_copies_until_none_is_at_work(
+    server: FinalizingServer, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Again and again, the last time when all have ended; one that has failed is at no work."""
+    put(server, resources.COPY, "orders", status=RUNNING)
+    put(server, resources.SCOPE, "shop", status=PARTLY)
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            done = {"conditions": [RUNNING["conditions"][0] | {"status": "True"}]}
+            server.edit(COPIES["StreamCopy"], "orders", "team", status=done)
+
+    monkeypatch.setattr("sluice.commands.status.time.sleep", sleep)
+    code, out, _ = sluice("--watch")
+    assert code == 0
+    assert waits == [2.0, 2.0]
+    assert out.count("StreamCopy team/orders") == out.count("ScopeCopy team/shop") == 3
+    assert "Ready True" in out.rpartition("StreamCopy team/orders")[2]
+    assert sluice("--watch", "-o", "json")[0] == 2
+
+
 def test_a_scope_shows_its_streams_and_failed_ones_first(
     server: FinalizingServer, sluice: Sluice
 ) -> None:

@@ -166,10 +166,11 @@ def _tell(one: Awaited, wanted: str, *, quiet: bool) -> None:
     if one.condition is None:
         console.err.print(f"{one.resource} is not {wanted} yet: the time is over", markup=False)
     elif one.met:
-        _say(f"{one.resource} is {wanted}: {one.condition.message}", quiet=quiet)
+        message = console.printable(one.condition.message)
+        _say(f"{one.resource} is {wanted}: {message}", quiet=quiet)
     else:
         console.err.print(f"{one.resource}: [bold red]{one.condition.reason}[/]: ", end="")
-        console.err.print(one.condition.message, markup=False)
+        console.err.print(console.printable(one.condition.message), markup=False)
 
 
 def _json(one: Awaited) -> dict[str, Any]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from sluice import console
+from sluice.api.status.common import ConditionType
 from sluice.commands.shared import OUTPUT, print_json
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from sluice.administration.overview import Reported
+
+WATCH_SECONDS: Final = 2.0
+"""Seconds between two looks of --watch."""
 
 MOST_STREAMS: Final = 50
 """How many streams of a ScopeCopy are shown without --all."""
@@ -27,6 +32,12 @@ MOST_STREAMS: Final = 50
     help="Whose copies.  [default: the namespace of KUBECONFIG's context, or the pod's]",
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="Those of all namespaces.")
+@click.option(
+    "-w",
+    "--watch",
+    is_flag=True,
+    help=f"Show them again every {WATCH_SECONDS:g} seconds, until no copy is at work.",
+)
 @click.option("--failed", is_flag=True, help="Of the streams, show only those that failed.")
 @click.option(
     "--all", "everything", is_flag=True, help=f"Show all streams, not only {MOST_STREAMS} a copy."
@@ -37,6 +48,7 @@ def status(
     name: str | None,
     namespace: str | None,
     all_namespaces: bool,
+    watch: bool,
     failed: bool,
     everything: bool,
     output: str,
@@ -48,13 +60,27 @@ def status(
     """
     if namespace is not None and all_namespaces:
         raise click.UsageError("give --namespace or --all-namespaces, not both")
+    if watch and output == "json":
+        raise click.UsageError("--watch is for people: leave out --output json")
     found = asyncio.run(_read(name, namespace, all_namespaces=all_namespaces))
+    while watch and any(map(_is_at_work, found)):
+        console.out.clear()
+        console.show_overview(found, failed=failed, most=None if everything else MOST_STREAMS)
+        time.sleep(WATCH_SECONDS)
+        found = asyncio.run(_read(name, namespace, all_namespaces=all_namespaces))
     if output == "json":
         print_json([_json(one, failed=failed) for one in found])
     elif not found:
         console.err.print("There are no copies.")
     else:
         console.show_overview(found, failed=failed, most=None if everything else MOST_STREAMS)
+
+
+def _is_at_work(one: Reported) -> bool:
+    """Tell whether the operator works on a copy. Nothing but a person ends other states."""
+    at_work = one.status.condition(ConditionType.RECONCILING)
+    unseen = not one.status.conditions
+    return one.deleting or unseen or (at_work is not None and at_work.status == "True")
 
 
 async def _read(name: str | None, namespace: str | None, *, all_namespaces: bool) -> list[Reported]:

@@ -12,7 +12,7 @@ from sluice.console.archives import (
 from sluice.console.archiving import archive_plan, show_archive_report, show_retained
 from sluice.console.copies import outcome_word, plan_table, report_table, show_report, summary
 from sluice.console.overview import by_state, show_overview
-from sluice.console.page import duration, err, out, show_error, show_trouble
+from sluice.console.page import duration, err, out, printable, show_error, show_trouble
 from sluice.console.progress import LiveProgress, ReadProgress
 from sluice.console.scopes import (
     parts_of,
@@ -35,6 +35,7 @@ __all__ = [
     "outcome_word",
     "parts_of",
     "plan_table",
+    "printable",
     "renames_of",
     "report_table",
     "scope_plan",

@@ -12,7 +12,7 @@ from rich.text import Text
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.api.status.common import ConditionType
 from sluice.api.status.scope_status import ScopeCopyStatus
-from sluice.console.page import duration, out
+from sluice.console.page import duration, out, printable
 from sluice.core.scope.scope import StreamState
 from sluice.core.values.text import size
 
@@ -66,9 +66,8 @@ def by_state(streams: Sequence[StreamResult], *, failed: bool) -> list[StreamRes
 
 def _line(*parts: Text) -> None:
     """Print a line as it is, without markup and control characters."""
-    # Tenants may have written parts of it, and must not control the terminal.
     line = Text().join(parts)
-    line.plain = "".join(one if one.isprintable() else " " for one in line.plain)
+    line.plain = printable(line.plain)
     out.print(line)
 
 

@@ -17,6 +17,14 @@ _MINUTE = 60
 _HOUR = 3600
 
 
+def printable(text: str) -> str:
+    """Return a text with a blank for each control character.
+
+    Tenants and stores may have written it, and must not control the terminal.
+    """
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
 def duration(seconds: float | None) -> str:
     """Write seconds as a short text: 3700 -> `1h01m`."""
     if seconds is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.table import Table
+from rich.text import Text
 
-from sluice.console.page import out
+from sluice.console.page import out, printable
 from sluice.core.values.text import size
 
 if TYPE_CHECKING:
@@ -21,20 +22,20 @@ def show_scopes(found: Iterable[tuple[str, int]]) -> None:
     table.add_column("Scope", overflow="fold")
     table.add_column("Streams", justify="right")
     for scope, count in found:
-        table.add_row(scope, f"{count:,}")
+        table.add_row(Text(printable(scope)), f"{count:,}")
     out.print(table)
 
 
 def show_streams(scope: str, found: Iterable[Overview]) -> None:
     """Print the streams of a scope, a line for each."""
-    table = Table(title=f"Streams of {scope}", title_justify="left")
+    table = Table(title=Text(printable(f"Streams of {scope}")), title_justify="left")
     table.add_column("Stream", overflow="fold")
     for column in ("Segments", "Bytes", "Events"):
         table.add_column(column, justify="right")
     table.add_column("State")
     for one in found:
         table.add_row(
-            one.name.stream,
+            Text(printable(one.name.stream)),
             str(len(one.stream.tail)),
             size(one.bytes),
             _count(one.events),
@@ -53,7 +54,9 @@ def show_stream(found: Overview, cuts: Mapping[str, str]) -> None:
     config = found.stream.config
     state = "sealed" if found.stream.sealed else "open"
     table = Table(
-        title=f"{found.name}: {size(found.bytes)}, {_count(found.events)} events, {state}",
+        title=Text(
+            printable(f"{found.name}: {size(found.bytes)}, {_count(found.events)} events, {state}")
+        ),
         title_justify="left",
     )
     table.add_column("Segment", justify="right")
@@ -80,7 +83,7 @@ def show_stream(found: Overview, cuts: Mapping[str, str]) -> None:
     )
     limit = f", {retention.minimum:,}" if retention.minimum else ""
     out.print(f"Retention: {retention.type}{limit}")
-    out.print(f"Tags: {', '.join(config.tags) or 'none'}", markup=False)
+    out.print(printable(f"Tags: {', '.join(config.tags) or 'none'}"), markup=False)
     for end, text in cuts.items():
         out.print(f"{end.capitalize()}: {text}", markup=False)
 
