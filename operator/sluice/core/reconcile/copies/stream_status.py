@@ -88,10 +88,7 @@ class StreamStatus(CopyStatus):
                 time=self._now,
             ),
         )
-        target = self._spec.target
-        sealed = " and sealed" if target.seal_when_done else ""
-        events = "" if complete.events is None else f"{complete.events:,} events, "
-        whole = f"{target.scope}/{target.stream} is whole{sealed}: {events}{text.size(size)}."
+        whole = self._result(world, complete.events, size)
         said = Saying("Copied", whole)
         if complete.gaps:
             said = Saying("CopiedWithGaps", f"{whole} {_without(complete.gaps)}")
@@ -102,6 +99,21 @@ class StreamStatus(CopyStatus):
         return self._say(
             conditions.succeeded(said, verified=verified if complete.verified else None)
         )
+
+    def _result(self, world: World, events: int | None, size: int) -> str:
+        """Describe what the copy has made, in sentences."""
+        spec = self._spec
+        name = f"{spec.target.scope}/{spec.target.stream}"
+        amount = f"{'' if events is None else f'{events:,} events, '}{text.size(size)}"
+        sealed = spec.target.seal_when_done
+        plans = world.plan.plan.streams if world.plan else ()
+        if plans and plans[0].append:
+            result = f"Appended to {name}{', which is sealed' if sealed else ''}: {amount}."
+        else:
+            result = f"{name} is whole{' and sealed' if sealed else ''}: {amount}."
+        if spec.source_on_complete == "Delete":
+            return f"{result} The source {self._origin()} was deleted."
+        return result
 
     def _origin(self) -> str:
         return origin([source.title for _, source in self._spec.origins])

@@ -6,6 +6,7 @@ from sluice.core.reconcile.copies.actions import WritePositions
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
 from sluice.core.reconcile.copies.world import JobPhase, Question
 from sluice.core.workloads.answers import Complete
+from sluice.core.workloads.plan import Plan
 from sluice.errors import (
     AuthenticationFailed,
     QuotaExceeded,
@@ -13,11 +14,13 @@ from sluice.errors import (
     StoreUnavailable,
     TargetReplaced,
 )
+from support.engine.plans import whole_plan
 from support.reconcile.copies import (
     DONE,
     DROP,
     MAPPED,
     NOW,
+    PLAN,
     RECORDED,
     STALLED,
     STORE,
@@ -28,6 +31,7 @@ from support.reconcile.copies import (
     copy,
     job,
     later,
+    message,
     plan_seen,
     reason,
     said,
@@ -57,6 +61,21 @@ def test_a_copy_is_done_when_the_store_says_so() -> None:
     assert (status.progress.percent, status.progress.bytes) == (100, 1000)
     assert status.verification is not None
     assert (status.verification.digest, status.verification.events) == (WHOLE.digest, 1)
+
+
+def test_a_copy_that_is_done_says_what_became_of_target_and_source() -> None:
+    """A new target is whole; to another one so much was appended; a moved source was deleted."""
+
+    def told(plan: Plan = PLAN, **spec: str) -> str:
+        around = world(jobs=(SUCCEEDED,), plan=plan_seen(plan), answer=WHOLE)
+        return message(reconcile(begun(**spec), around))
+
+    appends = whole_plan(PLAN.streams[0].model_copy(update={"append": True}))
+    assert told() == "out/orders is whole: 1 events, 1.0 kB."
+    assert told(appends) == "Appended to out/orders: 1 events, 1.0 kB."
+    assert told(sourceOnComplete="Delete") == (
+        "out/orders is whole: 1 events, 1.0 kB. The source orders was deleted."
+    )
 
 
 def test_a_success_that_the_target_does_not_show_is_a_failure() -> None:
