@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sluice.stores.reading import Stream
 
 _TRIES: Final = 16
-"""Times that a journal is deleted again, as a driver has written to it meanwhile."""
+"""Times that an abort begins again, as a driver has gone on meanwhile."""
 
 
 def abort(copy_id: str, target: StreamName, store: Store) -> bool:
@@ -54,69 +54,82 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
 
     Raises:
         AbortRefused: publishing has begun.
+        StoreBusy: drivers go on making what is deleted.
     """
     copy_journal = CopyJournal(store, copy_id, target)
-    journal = copy_journal.load()
-    if journal is not None and journal.plan.append:
-        return appends.abort(journal.plan, copy_journal, store)
-    stream = store.describe(target)
-    ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
-    segments = () if stream is None else _first(stream)
-    if stream is not None and identity.completed(stream.config.tags, copy_id) is not None:
-        return False
-    bound = journal.target if journal is not None else None
-    if ours:
-        _shut(store, copy_id, target, segments)
-        bound = bound or segments  # without a journal, the later segments are unknown
-    if bound is not None:
-        clear(copy_id, target, bound, store, _attempts(journal))
-    if ours:
-        _delete_target(store, copy_id, target, segments)
-    tightened = not ours and transactions.tighten(copy_id, target, store)
-    _delete_journal(copy_journal, journal, store)
-    return ours or tightened or journal is not None
+    something = False
+    for _ in range(_TRIES):
+        journal = copy_journal.load()
+        if journal is not None and journal.plan.append:
+            return appends.abort(journal.plan, copy_journal, store)
+        stream = store.describe(target)
+        ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
+        segments = () if stream is None else _first(stream)
+        if stream is not None and identity.completed(stream.config.tags, copy_id) is not None:
+            return False
+        bound = journal.target if journal is not None else None
+        if ours:
+            _shut(store, copy_id, target, segments)
+            bound = bound or segments  # without a journal, the later segments are unknown
+        if bound is not None:
+            clear(copy_id, target, bound, store, _attempts(journal))
+        if ours:
+            _delete_target(store, copy_id, target, segments)
+        tightened = not ours and transactions.tighten(copy_id, target, store)
+        something = something or ours or tightened or journal is not None
+        if _end(copy_journal, journal, store) and (
+            stream is not None or not _is_there(copy_id, target, store)
+        ):
+            return something
+    raise StoreBusy(
+        f"drivers go on with the aborted copy to {target}",
+        remedy="Stop the copy's drivers, and abort it again.",
+    )
 
 
-def _delete_journal(copy_journal: CopyJournal, journal: Journal | None, store: Store) -> None:
-    """Delete the journal of an aborted run, and all that its drivers have staged meanwhile.
+def _end(copy_journal: CopyJournal, journal: Journal | None, store: Store) -> bool:
+    """Delete the journal of an aborted run, unless drivers have written to it meanwhile.
 
-    A driver that has not noticed the abort goes on until it misses the journal. It may have bound
-    the target's segments, and staged bytes for them, since the journal was read. So all is cleared
-    once more when the journal is gone: from then on a driver makes no more than empty segments.
+    A driver that has not noticed the abort goes on until it misses the journal. It may have made
+    the target, bound its segments and staged bytes since the journal was read. Then the abort has
+    to begin again, since it may clear only the staging of a target that it has shut. What was
+    staged for known segments is cleared once more when the journal is gone: from then on a driver
+    makes no more than empty segments.
 
     Args:
         copy_journal: the journal.
         journal: its records as the abort has read them, by which all is cleared already.
         store: the target store.
 
-    Raises:
-        StoreBusy: drivers write to the journal again and again.
+    Returns:
+        Whether the abort is over: the journal is deleted, or another run has begun a new one.
     """
-    name, known = copy_journal.name, journal
-    for _ in range(_TRIES):
-        now = copy_journal.load()
-        if (copy_journal.name, now and now.plan) != (name, journal and journal.plan):
-            return  # another run has begun meanwhile
+    name = copy_journal.name
+    now = copy_journal.load()
+    if journal is None:
         if now is None:
-            copy_journal.delete()
-            return
-        if (now.target, _attempts(now)) != (known and known.target, _attempts(known)):
-            _clear_all(now, store)  # before the deletion too, lest a kill loses what is in it
-            known = now
-        if copy_journal.delete():
-            _clear_all(now, store)
-            return
-    raise StoreBusy(
-        f"drivers still write to the journal {name}",
-        remedy="Stop the copy's drivers, and abort it again.",
+            copy_journal.delete()  # it may exist, and be empty
+        return now is None
+    if now is None or copy_journal.name != name or now.plan != journal.plan:
+        return True
+    if (now.target, _attempts(now)) != (journal.target, _attempts(journal)):
+        return False
+    if not copy_journal.delete():
+        return False
+    if now.target is not None:
+        plan = now.plan
+        clear(plan.copy_id, plan.target, now.target, store, _attempts(now))
+    return True
+
+
+def _is_there(copy_id: str, target: StreamName, store: Store) -> bool:
+    """Tell whether a driver has made the target since the abort has looked."""
+    stream = store.describe(target)
+    return (
+        stream is not None
+        and identity.is_unfinished(stream.config.tags)
+        and identity.is_ours(stream.config.tags, copy_id)
     )
-
-
-def _clear_all(journal: Journal, store: Store) -> None:
-    """Delete all that is staged for the segments that a journal names."""
-    if journal.target is not None:
-        plan = journal.plan
-        clear(plan.copy_id, plan.target, journal.target, store, _attempts(journal))
 
 
 def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:

@@ -6,10 +6,12 @@ ends with an error that says why, and streams of other clients stay as they are.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
+from sluice.core.values import identity
 from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.report import Outcome
@@ -18,7 +20,7 @@ from support.engine.actors import Actor
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import REQUEST, events_of, put_source
 from support.model import Fate, ModelStore, segment_name
-from support.search import searches, some
+from support.search import FAR, searches, some
 from unit.engine.copy.test_protocol_machine import Protocol
 
 if TYPE_CHECKING:
@@ -38,6 +40,12 @@ DONE = (Outcome.COPIED, Outcome.ALREADY_COMPLETE, "complete before")
 GONE = ("TargetReplaced", "CopyAborted", "StreamNotFound")
 FOREIGN = StreamConfig(scaling=Scaling(min_segments=1), tags=("team=c",))
 EVENT = events_of([20], seed=999)
+_TURNS = (
+    (range(1, 60, 4), (1, 2, 3, 5, 8, 13, 21), (9, 30, 43, 1000))
+    if FAR == 1
+    else (range(110), (*range(1, 14), 21), (1, 4, 9, 16, 30, 43, 60, 1000))
+)
+"""Calls of a driver, of an abort beside it, and again of the driver."""
 
 
 def _machine(shape: str) -> Protocol:
@@ -286,27 +294,46 @@ def test_whatever_happens_at_whichever_call_the_copy_is_exact_or_refused(
     assert calls > 30
 
 
+def _moves(machine: Protocol, actor: Actor, calls: int, beside: Actor) -> None:
+    """An actor makes so many calls, apart from reads.
+
+    It never deletes a segment that another one may still merge.
+    """
+    while actor.alive and calls:
+        calls -= not actor.pending.startswith("read ")
+        verb, _, rest = actor.pending.partition(" ")
+        what, _, merged = beside.pending.partition(" <- ")
+        if verb == "delete" and what.startswith("merge ") and merged == rest:
+            into = machine.world.segments.get(what.removeprefix("merge "))
+            assert into is None or identity.ABORTED in into.attributes.values(), (
+                machine.world.history
+            )
+        actor.move()
+
+
 @searches
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_slow_abort_leaves_nothing_of_what_a_driver_has_staged_meanwhile(shape: str) -> None:
-    """The abort waits before each of its calls in turn, and the driver goes on to its end."""
-    pairs = 0
-    for calls in range(0, 1000, some(3)):
-        for waits in range(0, 1000, some(4)):
-            machine = _machine(shape)
-            driver, actor = machine.alive[0], _aborter(machine)
-            for _ in range(calls):
-                if driver.alive:
-                    machine.step(driver)
-            for _ in range(waits):
-                if actor.alive:
-                    actor.move()
-            if not (driver.alive and actor.alive):
-                break
-            assert _run(driver) in (*DONE, *GONE)
-            assert _run(actor) in (True, False, "refused")
-            _nothing_staged_is_left(machine)
-            pairs += 1
-        if not driver.alive:
-            break
-    assert pairs > 30
+    """The abort waits before each of its calls in turn, and the driver goes on for a while.
+
+    No deletion meets a merge. When both have ended, and the driver was not faster, nothing that
+    was staged is left. Either way another driver makes the copy whole.
+    """
+    tried = 0
+    for calls, waits, more in product(*_TURNS):
+        machine = _machine(shape)
+        driver, actor = machine.alive[0], _aborter(machine)
+        driver.move()
+        actor.move()
+        _moves(machine, driver, calls, actor)
+        _moves(machine, actor, waits, driver)
+        if not (driver.alive and actor.alive):
+            continue
+        _moves(machine, driver, more, actor)
+        _moves(machine, actor, 1000, driver)
+        assert actor.error is None, actor.error
+        assert _run(driver) in (*DONE, *GONE)
+        _nothing_staged_is_left(machine)
+        machine.teardown()
+        tried += 1
+    assert tried > 30
