@@ -145,6 +145,7 @@ def test_bytes_that_are_no_text_are_shown_in_base64(
 @pytest.mark.parametrize(
     ("words", "given", "says"),
     [
+        (("write", "none/none", "-K", "", "--create", "1"), "a\n", "--key-delimiter is empty"),
         (("read", "none/none"), "", "there is no stream none/none"),
         (("write", "none/none"), "a\n", "write --create SEGMENTS makes one"),
         (("ls", "none"), "", "sluice streams ls lists the scopes"),
@@ -158,6 +159,55 @@ def test_wrong_input_is_named_with_a_remedy(
     done = streams(*words, given=given)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+def test_a_store_with_a_login_is_named_in_a_file(
+    standalone_auth: Standalone, tmp_path: Path
+) -> None:
+    """As its StreamStore has it: with the name of the Secret, whose values are files."""
+    user = standalone_auth.users[0]
+    secret = tmp_path / "login"
+    secret.mkdir()
+    (secret / "username").write_text(user.name)
+    (secret / "password").write_text(user.password)
+    file = tmp_path / "stores.yaml"
+    file.write_text(
+        "apiVersion: sluice.dev/v1alpha1\nkind: StreamStore\nmetadata: {name: main}\n"
+        f"spec: {{pravega: {{controllerURI: '{standalone_auth.controller_uri}',"
+        " auth: {basic: {secretRef: {name: login}}}}}\n"
+    )
+    words = ("-f", str(file), "--credentials-dir", str(tmp_path))
+    made = subprocess.run(
+        [SLUICE, "streams", "write", "with-login/s", "--create", "1", *words],
+        input="one\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    read = subprocess.run(
+        [SLUICE, "streams", "read", "with-login/s", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert read.stdout == "one\n"
+
+
+def test_an_event_that_no_client_could_write_is_refused_with_its_line(
+    streams: Command, scope: str, foreign: ForeignClient
+) -> None:
+    """Those before it are stored. Carriage returns and empty lines are events' own bytes."""
+    foreign.create(scope, "long")
+    given = "a\r\n\nlast\n" + "x" * ((8 << 20) + 1) + "\nnever\n"
+    done = streams("write", f"{scope}/long", given=given)
+    assert done.returncode == 2
+    assert "line 4 has more than 8,388,608 bytes" in done.stderr
+    assert "The first 3 lines are stored." in done.stderr
+    found = lines(streams("read", f"{scope}/long", "-o", "json").stdout)
+    assert [one["event"] for one in found] == ["a\r", "", "last"]
 
 
 def test_a_line_without_a_key_ends_the_writing_behind_those_before_it(

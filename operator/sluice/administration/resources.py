@@ -9,18 +9,22 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.api.registry import KINDS
-from sluice.api.status.common import ConditionType
-from sluice.errors import InvalidSpec
+from sluice.api.status.common import MOST_TOKEN, ConditionType
+from sluice.errors import ApiUnavailable, InvalidSpec
 from sluice.kube.api.kinds import OWN
 from sluice.kube.api.objects import REQUESTED_AT
+from sluice.kube.api.responses import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from sluice.api.registry import KindSpec
     from sluice.api.status.common import Condition
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
+
+_FORBIDDEN, _SERVERS_FAULT = 403, 500
+"""Statuses of HTTP; from the second one on they are not about the call."""
 
 LOOK: Final = 1.0
 """Seconds between two looks at a resource that is waited for."""
@@ -84,11 +88,17 @@ async def find(api: Api, namespace: str, text: str, *, kinds: Sequence[KindSpec]
         raise InvalidSpec(
             f"{word!r} is no kind that this command knows", field="NAME", remedy=f"Take {known}."
         )
-    found = [
-        Named(kind, namespace, name)
-        for kind in meant
-        if await api.get(OWN[kind.name], namespace, name) is not None
-    ]
+    found, forbidden = [], None
+    for kind in meant:
+        try:
+            if await api.get(OWN[kind.name], namespace, name) is not None:
+                found.append(Named(kind, namespace, name))
+        except Refused as error:
+            if error.status != _FORBIDDEN:
+                raise
+            forbidden = error  # a user may have rights on some kinds only
+    if not found and forbidden is not None:
+        raise forbidden
     if not found:
         what = meant[0].name if slash else "resource"
         raise InvalidSpec(
@@ -139,7 +149,6 @@ async def until(
     wanted: ConditionType,
     *,
     seconds: float | None,
-    told: Callable[[Object], None] = lambda _: None,
 ) -> Awaited:
     """Wait until a condition is True, or the resource is stalled.
 
@@ -150,22 +159,25 @@ async def until(
         resource: the resource.
         wanted: the condition.
         seconds: the longest wait; None for no limit.
-        told: called with the resource at each look.
 
     Raises:
         InvalidSpec: the resource is gone.
-        ApiUnavailable: the API server cannot be asked, or refuses.
+        Refused: the API server refuses.
     """
     end = None if seconds is None else time.monotonic() + seconds
     while True:
-        body = await api.get(resource.kind, resource.namespace, resource.name)
-        if body is None:
-            raise _gone(resource)
-        told(body)
-        for kind in (wanted, ConditionType.STALLED):
-            condition = _true(body, resource, kind)
-            if condition is not None:
-                return Awaited(resource, condition, met=kind is wanted)
+        try:
+            body = await api.get(resource.kind, resource.namespace, resource.name)
+        except ApiUnavailable as error:  # an API server that starts anew does not end a long wait
+            if isinstance(error, Refused) and error.status < _SERVERS_FAULT:
+                raise
+        else:
+            if body is None:
+                raise _gone(resource)
+            for kind in (wanted, ConditionType.STALLED):
+                condition = _true(body, resource, kind)
+                if condition is not None:
+                    return Awaited(resource, condition, met=kind is wanted)
         if end is not None and time.monotonic() >= end:
             return Awaited(resource, None, met=False)
         await asyncio.sleep(LOOK)
@@ -181,7 +193,7 @@ def _true(body: Object, resource: Named, kind: ConditionType) -> Condition | Non
     if condition is None or condition.status != "True":
         return None
     meta = body["metadata"]
-    requested = (meta.get("annotations") or {}).get(REQUESTED_AT)
+    requested = (meta.get("annotations") or {}).get(REQUESTED_AT, "")[:MOST_TOKEN] or None
     handled = getattr(status, "last_handled_requested_at", requested)
     is_new = condition.observed_generation >= meta.get("generation", 0)
     return condition if is_new and requested in {None, handled} else None
@@ -189,7 +201,7 @@ def _true(body: Object, resource: Named, kind: ConditionType) -> Condition | Non
 
 def _gone(resource: Named) -> InvalidSpec:
     return InvalidSpec(
-        f"there is no {resource.spec.name} {resource.name!r} any more",
+        f"{resource} was deleted, or changed at this moment, in namespace {resource.namespace!r}",
         field="NAME",
-        remedy="Look for it with sluice status.",
+        remedy="Look for it with sluice status, and try again.",
     )

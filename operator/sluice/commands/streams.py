@@ -7,7 +7,7 @@ import itertools
 import json
 import random
 import sys
-from functools import wraps
+from functools import partial, wraps
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
@@ -21,17 +21,20 @@ from sluice.core.copy.planner import Position, Range
 from sluice.core.values.model import Scaling, StreamConfig, StreamName
 from sluice.engine.streams.overview import overview, overviews
 from sluice.engine.streams.reading import events_of
-from sluice.engine.streams.writing import EventWriter, Routed
-from sluice.errors import InvalidSpec
+from sluice.engine.streams.writing import BATCH, MOST_EVENT, EventWriter, Routed
+from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sluice.engine.streams.overview import Overview
     from sluice.engine.streams.reading import Event
     from sluice.stores.base import Store
+
+_MOST_LINE: Final = MOST_EVENT + (1 << 16)
+"""Bytes of a line that are read at once: an event with its routing key."""
 
 MOST_SEGMENTS: Final = 1000
 """Most segments of a stream that `write` makes."""
@@ -56,7 +59,7 @@ STORES_FILE = click.option(
 
 @click.group()
 def streams() -> None:
-    """List, show, read and write streams; find those that nobody needs any more.
+    """List, show, read and write streams; find those whose resource is gone.
 
     STREAM is SCOPE/STREAM.
     """
@@ -75,7 +78,10 @@ def in_store(command: Callable[..., None]) -> Callable[..., None]:
     def opened(
         store: str | None, file: str | None, credentials_dir: Path | None, **arguments: Any
     ) -> None:
-        address = store_of(store, None if file is None else read_file(file))
+        if file == "-" and getattr(arguments.get("events"), "name", "") == "<stdin>":
+            raise click.UsageError("both --filename and EVENTS are standard input: name a file")
+        resources = None if file is None else read_file(file, copies=False)
+        address = store_of(store, resources)
         with Stores(settings_of(credentials_dir)) as stores:
             command(stores[address], **arguments)
 
@@ -237,12 +243,31 @@ def write(
     """
     if key is not None and key_delimiter is not None:
         raise click.UsageError("give --key or --key-delimiter, not both")
+    if key is not None and not key.isprintable():  # bytes that are no UTF-8 are in it
+        raise click.UsageError("--key is no text")
+    if key_delimiter is not None and not key_delimiter:
+        raise click.UsageError("--key-delimiter is empty")
     name = _name(stream) if create else _there(stream, place)
     if create is not None:
-        place.create_scope(name.scope)
+        # Look first: a user who may not make scopes can still write to one that exists.
+        if not place.scope_exists(name.scope):
+            place.create_scope(name.scope)
         place.create_stream(name, StreamConfig(scaling=Scaling(min_segments=create)))
     writer = EventWriter(place, name)
-    writer.write(_routed(events, place.place_of, key, key_delimiter))
+    try:
+        writer.write(_routed(events, place.place_of, key, key_delimiter))
+    except InvalidSpec as error:
+        error.remedy = (
+            f"The first {writer.whole:,} lines are stored. Correct this one, and write it and the "
+            "lines after it."
+        )
+        raise
+    except SluiceError as error:
+        error.remedy = _rest(writer)
+        raise
+    except KeyboardInterrupt:
+        console.err.print(f"Interrupted. {_rest(writer)}")
+        sys.exit(130)
     count = sum(writer.stored.values())
     if output == "json":
         by_segment = [{"segmentID": one, "events": n} for one, n in writer.stored.items()]
@@ -251,17 +276,28 @@ def write(
         console.err.print(f"{count:,} events were written to {name}.", markup=False)
 
 
+def _rest(writer: EventWriter) -> str:
+    """Say what is stored of a file that could not be written as a whole."""
+    return (
+        f"The first {writer.whole:,} lines are stored, and perhaps some of the {BATCH:,} after "
+        "them. A new run writes its lines anew: give it only the rest."
+    )
+
+
 def _routed(
-    lines: Iterable[bytes], place_of: Callable[[str], float], key: str | None, delimiter: str | None
+    file: IO[bytes], place_of: Callable[[str], float], key: str | None, delimiter: str | None
 ) -> Iterator[Routed]:
     """Read events, and find the place of each one's routing key.
 
     Raises:
-        InvalidSpec: a line has no routing key, or its key is no UTF-8.
+        InvalidSpec: a line is too long, has no routing key, or its key is no UTF-8.
     """
     fixed = None if key is None else place_of(key)
+    lines = iter(partial(file.readline, _MOST_LINE), b"")
     for number, line in enumerate(lines, 1):
         data = line.removesuffix(b"\n")
+        if len(data) > MOST_EVENT:
+            raise InvalidSpec(f"line {number} has more than {MOST_EVENT:,} bytes", field="EVENTS")
         if delimiter is None:
             yield Routed(random.random() if fixed is None else fixed, data)  # noqa: S311 - no secret
             continue
@@ -274,7 +310,6 @@ def _routed(
             raise InvalidSpec(
                 f"line {number} does not begin with a routing key in UTF-8 and {delimiter!r}",
                 field="EVENTS",
-                remedy="Correct the line, and write it and those after it: the others are stored.",
             )
         yield Routed(place_of(text), data)
 

@@ -40,16 +40,15 @@ def duration(seconds: float | None) -> str:
 def show_error(error: SluiceError) -> None:
     """Print an error with its reason, notes and remedy."""
     err.print(f"[bold red]{error.reason}[/]: ", end="")
-    err.print(str(error), markup=False)
+    err.print(printable(str(error)), markup=False)
     for note in getattr(error, "__notes__", ()):
-        err.print(f"  {note}", markup=False)
-    err.print(f"  {error.remedy}", markup=False)
+        err.print(f"  {printable(note)}", markup=False)
+    err.print(f"  {printable(error.remedy)}", markup=False)
 
 
 def show_trouble(failure: Trouble) -> None:
     """Print a failure with its reason, field and remedy."""
     err.print(f"[bold red]{failure.reason}[/]: ", end="")
-    err.print(
-        f"{failure.field}: {failure.message}" if failure.field else failure.message, markup=False
-    )
-    err.print(f"  {failure.remedy}", markup=False)
+    said = f"{failure.field}: {failure.message}" if failure.field else failure.message
+    err.print(printable(said), markup=False)
+    err.print(f"  {printable(failure.remedy)}", markup=False)

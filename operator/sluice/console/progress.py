@@ -35,6 +35,8 @@ _log = structlog.get_logger()
 
 _POLL_SECONDS = 0.5
 _WAITS = "waiting for the store"
+_MOVING = frozenset({"copying", "archiving"})
+"""Phases in which bytes come."""
 
 
 def _bar() -> Progress:
@@ -197,6 +199,11 @@ class LiveProgress:
                 self._stop.set()
                 thread.join(timeout=_POLL_SECONDS * 4)
 
+    def _description(self, progress: Reading, pace: Pace) -> str:
+        """Return the phase; while bytes are to come and none do, that a store is waited for."""
+        waits = pace.waits and progress.bytes < progress.total and self._phase in _MOVING
+        return _WAITS if waits else self._phase
+
     def _watch(self) -> None:
         total = self._plan.bytes
         count = self._plan.events
@@ -218,7 +225,7 @@ class LiveProgress:
                         task,
                         completed=done,
                         total=whole,
-                        description=waiting or (_WAITS if pace.waits else self._phase),
+                        description=waiting or self._description(progress, pace),
                         text=_progress(
                             progress.bytes, total, pace, events=count, streams=progress.streams
                         ),

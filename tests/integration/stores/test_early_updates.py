@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
 
 from sluice.config import StoreTimeouts
@@ -27,13 +28,18 @@ class LateAnswers(CallProxy):
 
     Attributes:
         due: set once the answers may go to the caller.
+        unlisted: whether streams are listed for nobody.
     """
+
+    unlisted = False
 
     def __init__(self, controller: tuple[str, int]) -> None:
         super().__init__(controller)
         self.due = Event()
 
     def _pass_on(self, path: str, request: bytes, context: Any) -> bytes:
+        if self.unlisted and path.endswith("/listStreamsInScopeForTag"):
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "not this user")
         answer = super()._pass_on(path, request, context)
         if path.endswith("/updateStream"):
             self.due.wait(timeout=20)
@@ -73,6 +79,18 @@ def test_an_update_without_a_tag_to_look_for_waits_for_its_answer(
     """It is not told that the update is done, if the answer takes longer than a call may."""
     with pytest.raises(StoreTimeout, match="update the stream"):
         behind.update_stream(stream, NEW)
+
+
+def test_a_user_who_may_not_list_streams_waits_for_the_answer(
+    late: LateAnswers, behind: PravegaStore, store: PravegaStore, stream: StreamName
+) -> None:
+    """The refusal is about the look, and not about the update."""
+    late.unlisted = True
+    late.due.set()
+    behind.update_stream(stream, NEW, until_listed=TAG)
+    found = store.describe(stream)
+    assert found is not None
+    assert set(found.config.tags) == set(NEW.tags)
 
 
 def test_a_refused_update_is_an_error_although_the_tag_is_looked_for(

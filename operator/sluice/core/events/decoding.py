@@ -39,8 +39,13 @@ def decoded(blocks: Iterable[memoryview], start: int) -> Iterator[tuple[int, byt
         at = 0
         while len(pending) - at >= HEADER:
             (length,) = FRAME.unpack_from(pending, at)
-            if not 0 <= length <= MOST_EVENT:
-                raise EventsDamaged(f"no event of at most {MOST_EVENT} bytes begins at {start}")
+            if length >> 31:
+                raise EventsDamaged(f"no event begins at {start}")
+            if length > MOST_EVENT:
+                raise EventsDamaged(
+                    f"the event that begins at {start} has {length:,} bytes, "
+                    f"and events of at most {MOST_EVENT:,} are read"
+                )
             end = at + HEADER + length
             if len(pending) < end:
                 break

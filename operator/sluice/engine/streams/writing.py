@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
 from sluice.core.events.decoding import encoded
-from sluice.errors import SegmentSealed, StoreUnavailable, StreamNotFound, TargetSealed
+from sluice.errors import (
+    BackendError,
+    SegmentSealed,
+    SluiceError,
+    StoreBusy,
+    StreamNotFound,
+    TargetSealed,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sluice.core.values.model import Segment, StreamName
     from sluice.stores.base import Store
 
 BATCH: Final = 1000
-"""Events that are appended together, segment by segment."""
+"""Most events that are appended together, segment by segment."""
+
+BATCH_BYTES: Final = 4 << 20
+"""Bytes from which on events are appended, however few they are. This bounds memory."""
+
+MOST_EVENT: Final = 8 << 20
+"""Bytes of the longest event that Pravega's clients write (`Serializer.MAX_EVENT_SIZE`)."""
 
 _WINDOW: Final = 1 << 20
 """Bytes in flight."""
 
-_PAUSES: Final = (0.2, 1.0, 3.0, 10.0)
-"""Seconds before each new try after a connection was lost."""
+_PAUSES: Final = (0.2, 1.0, 3.0, 10.0, 20.0, 30.0)
+"""Seconds before each new try: a store that starts anew is away for about half a minute."""
+
+
+_T = TypeVar("_T")
 
 
 class Routed(NamedTuple):
@@ -50,6 +67,9 @@ class EventWriter:
         stream: the stream.
         sleep: waits for some seconds.
 
+    Attributes:
+        whole: the number of events that are surely stored, from the first one on.
+
     Raises:
         StreamNotFound: there is no such stream.
         TargetSealed: the stream is sealed.
@@ -63,7 +83,8 @@ class EventWriter:
         self._sleep = sleep
         self._writer = uuid4()
         self._stored: defaultdict[int, int] = defaultdict(int)
-        self._tail = self._look()
+        self._tail = self._patiently(self._look)
+        self.whole = 0
 
     @property
     def stored(self) -> dict[int, int]:
@@ -73,23 +94,29 @@ class EventWriter:
     def write(self, events: Iterable[Routed]) -> None:
         """Append events in order. Return when the store has all of them.
 
-        If `events` raises an error, those before it are stored first.
+        If `events` raises an error of Sluice, those before it are stored first.
 
         Raises:
             TargetSealed: the stream was sealed before the last event.
-            StoreUnavailable: the store was away for too long. Some events may be stored.
+            StoreUnavailable: the store was away for too long. Some events of the last batch may be
+                stored.
         """
         batch: list[Routed] = []
+        size = 0
         try:
             for event in events:
                 batch.append(event)
-                if len(batch) == BATCH:
-                    full, batch = batch, []
+                size += len(event.data)
+                if len(batch) == BATCH or size >= BATCH_BYTES:
+                    full, batch, size = batch, [], 0
                     self._append(full)
-        finally:
+        except SluiceError:
             self._append(batch)
+            raise
+        self._append(batch)
 
-    def _append(self, events: Sequence[Routed]) -> None:
+    def _append(self, batch: Sequence[Routed]) -> None:
+        events, pauses = batch, iter(_PAUSES)
         while events:
             routed: defaultdict[int, list[Routed]] = defaultdict(list)
             for event in events:
@@ -97,23 +124,40 @@ class EventWriter:
             events = [
                 event for segment, own in routed.items() for event in self._append_to(segment, own)
             ]
-            if events:  # a segment was sealed: its keys are in other segments now
-                self._tail = self._look()
+            if events:  # a segment was sealed: its keys are in other segments now, or will be soon
+                before, self._tail = self._tail, self._patiently(self._look)
+                if self._tail == before:
+                    self._wait(pauses)
+        self.whole += len(batch)
 
     def _append_to(self, segment: int, events: Sequence[Routed]) -> Sequence[Routed]:
         """Append events to a segment. Return those that it does not take, since it is sealed."""
         before = self._stored[segment]
-        for pause in (*_PAUSES, None):
+        done = self._patiently(partial(self._try, segment, events, before))
+        self._stored[segment] = before + done
+        return events[done:]
+
+    def _patiently(self, call: Callable[[], _T]) -> _T:
+        """Repeat a call while it fails in a way that may pass."""
+        for pause in _PAUSES:
             try:
-                done = self._try(segment, events, before)
-            except StoreUnavailable:
-                if pause is None:
+                return call()
+            except BackendError as error:
+                if not error.retryable:
                     raise
-                self._sleep(pause)
-            else:
-                self._stored[segment] = before + done
-                return events[done:]
-        raise AssertionError  # pragma: no cover - the last try raises
+            self._sleep(pause)
+        return call()
+
+    def _wait(self, pauses: Iterator[float]) -> None:
+        """Wait until the store may have ended a scale event.
+
+        Raises:
+            StoreBusy: that takes too long.
+        """
+        pause = next(pauses, None)
+        if pause is None:
+            raise StoreBusy(f"{self._stream} has sealed segments, and no others in their place")
+        self._sleep(pause)
 
     def _try(self, segment: int, events: Sequence[Routed], before: int) -> int:
         """Append the events that a segment lacks. Return how many of them it has."""

@@ -29,6 +29,7 @@ class CopyMemory:
         plan: the plan in the ConfigMap, which never changes, and its count in the allowance.
         watch: the plan's hash, the target's store, and the measure of progress there.
         meter: the speed.
+        metered: the hash of the plan, and the name of the attempt's Job, that the meter is about.
         controls: the controls that were last written for the driver.
         survey: the question of a look that ran out of time, and its findings so far.
     """
@@ -36,6 +37,7 @@ class CopyMemory:
     plan: tuple[PlanSeen, Kept] | None = None
     watch: tuple[str, Place, Measures] | None = None
     meter: Meter = field(default_factory=Meter)
+    metered: tuple[str, str] = ("", "")
     controls: dict[str, str] | None = None
     survey: tuple[object, Survey] | None = None
 

@@ -244,7 +244,9 @@ class CopyObserver:
         plan = world.plan.plan
         if memory.watch is None or memory.watch[:2] != (plan.hash, target):
             memory.watch = (plan.hash, target, situation.workload.watch(plan, target))
-            memory.meter = Meter()
+        attempt = world.job.name if world.job else ""
+        if memory.metered != (plan.hash, attempt):
+            memory.metered, memory.meter = (plan.hash, attempt), Meter()
         watch = memory.watch[2]
         progress = await self.blocking(watch.measure)
         if not self._allowance.has_room:  # a new watch holds nothing, but reads all of it again

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sluice.core.events.decoding import encoded
 from sluice.core.values.model import Scaling, StreamConfig, StreamName
 from sluice.engine.streams.reading import events_of
-from sluice.engine.streams.writing import BATCH, EventWriter, Routed
-from sluice.errors import InvalidSpec, StoreUnavailable, StreamNotFound, TargetSealed
+from sluice.engine.streams.writing import BATCH, BATCH_BYTES, EventWriter, Routed
+from sluice.errors import InvalidSpec, StoreBusy, StoreUnavailable, StreamNotFound, TargetSealed
 from support.model import ModelStore, World
-from support.model.world import Fate
+from support.model.world import Fate, segment_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STREAM = StreamName(scope="in", stream="s")
 KEYS = 7
-IN_A_ROW = 4
+IN_A_ROW = 6
 """Losses that a writer bears."""
 
 
@@ -104,6 +105,56 @@ def test_a_store_that_stays_away_is_an_error_after_a_few_tries(world: World) -> 
     assert waits == sorted(waits)
     assert len(waits) == IN_A_ROW
     assert by_key(world) == {}
+
+
+def test_a_late_append_of_a_broken_connection_is_no_failure(world: World) -> None:
+    """It lands after the next set-up: the store refuses the new append, and the writer looks."""
+    store, waits = ModelStore(world), []
+    name = segment_name(STREAM, 0)
+    late: list[str] = []
+
+    def gate(call: str) -> Fate:
+        if call.startswith(f"append {name} ") and len(late) < 2:
+            late.append(call)
+            if len(late) == 1:
+                return Fate.REQUEST_LOST
+            with store.appender(name, writer=writer._writer, window=1) as old:
+                old.append(encoded(event.data), event_number=1)
+        return Fate.DONE
+
+    writer = EventWriter(ModelStore(world, gate), STREAM, sleep=waits.append)
+    event = Routed(0.0, b"k0 0")
+    writer.write([event])
+    assert by_key(world) == {"k0": [0]}
+    assert len(late) == 2
+
+
+def test_a_stream_whose_scale_event_hangs_is_an_error_after_a_while(world: World) -> None:
+    """The writer waits between two looks, and gives up."""
+    waits: list[float] = []
+    store = ModelStore(world)
+    writer = EventWriter(store, STREAM, sleep=waits.append)
+    for segment in world.streams[STREAM].segments:
+        store.seal(segment_name(STREAM, segment.id))
+    with pytest.raises(StoreBusy, match="no others in their place"):
+        writer.write([written(0)])
+    assert len(waits) == IN_A_ROW
+
+
+def test_a_batch_is_bounded_by_bytes_and_whole_batches_are_counted(world: World) -> None:
+    """So many large events are never in memory together, and it is known what is stored."""
+    read = 0
+
+    def events() -> Iterator[Routed]:
+        nonlocal read
+        for _ in range(6):
+            read += 1
+            yield Routed(0.5, b"x" * (BATCH_BYTES // 2))
+            assert read - writer.whole <= 2
+
+    writer = EventWriter(ModelStore(world), STREAM)
+    writer.write(events())
+    assert writer.whole == 6
 
 
 def test_events_before_a_wrong_line_are_stored(world: World) -> None:

@@ -137,7 +137,8 @@ class StreamStatus(CopyStatus):
         return f"{done} of {total} are staged."
 
     def _pause(self, reading: Reading | None) -> str:
-        if reading is None or not reading.pace.waits:
+        limited = self._spec.limits.bytes_per_second is not None  # so that bytes come in jumps
+        if reading is None or limited or not reading.pace.waits:
             return ""
         return (
             f" None came for {PAUSE:g} s: a store does not answer, or delays writers, as it does"

@@ -6,7 +6,14 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.errors import InvalidSpec, ProtocolError, ScopeNotEmpty, StreamNotFound, StreamNotSealed
+from sluice.errors import (
+    InvalidSpec,
+    ProtocolError,
+    ScopeNotEmpty,
+    SluiceError,
+    StreamNotFound,
+    StreamNotSealed,
+)
 from sluice.stores.pravega.bounds import MOST_HOST, MOST_TOKEN, Listing
 from sluice.stores.pravega.controller import policies
 from sluice.stores.pravega.controller.calls import (
@@ -31,7 +38,8 @@ if TYPE_CHECKING:
 
 
 _GLANCE: Final = 0.02
-"""Seconds between two looks whether an update of a stream is done."""
+"""Seconds before the first look whether an update of a stream is done; twice as many before each
+next one."""
 
 _FEW: Final = 16
 """Streams with a tag, at most, for which they are listed again and again."""
@@ -197,12 +205,17 @@ class ControllerClient(TransactionCalls):
         copies have one digest: then wait for the answer. A configuration that shows is certain:
         the controller notes the event that carries it out before (`addIndexAndSubmitTask`).
         """
-        while not (await asyncio.wait([update], timeout=_GLANCE))[0]:
-            found = await self.list_streams(name.scope, tag, most=_FEW)
-            if name.stream in found:  # perhaps by what the index still has of an older stream
-                return tag in (await self._configuration(name)).tags.tag
+        pause = _GLANCE
+        while not (await asyncio.wait([update], timeout=pause))[0]:
+            try:
+                found = await self.list_streams(name.scope, tag, most=_FEW)
+                if name.stream in found:  # perhaps by what the index still has of an older stream
+                    return tag in (await self._configuration(name)).tags.tag
+            except SluiceError:
+                return False  # the answer to the update counts, and not that to a look
             if len(found) >= _FEW:
                 return False
+            pause *= 2
         return False
 
     async def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
