@@ -89,7 +89,7 @@ def test_store_that_is_away_is_told_while_a_stream_is_deleted(
     assert "sluice.dev/force-orphan" in said["message"]
     outage.gate.shut()
     said = until_reason(tenant, "kept", "StoreUnavailable")
-    assert "it is tried again" in said["message"]
+    assert "next try goes on" in said["message"]
     assert "sluice.dev/force-orphan" in said["message"]
     tenant.until(
         "the StreamStore says so, too",

@@ -143,7 +143,7 @@ def deletion_failed(
         why = f"{trouble} ({deleted:.0f} s after the deletion)"
         return EphemeralDecision(status=status.unchanged(), actions=(LeaveBehind(why), Unprotect()))
     hint = "To leave them behind, annotate the resource with sluice.dev/force-orphan=true."
-    said = Saying(trouble.reason, f"The streams cannot be let go yet. {trouble} {hint}")
+    said = Saying(trouble.reason, f"The streams cannot be let go yet: {trouble} {hint}")
     first, most = RETRY_SECONDS
     again = min(max(first, tried / 4), most)
     if limit is not None:
