@@ -82,7 +82,7 @@ class ArchiveSource(InArchives):
         return until
 
 
-class Source(OrArchive):
+class SourceSpec(OrArchive):
     """The stream to copy, or an archive to restore it from; scope and stream are empty then.
 
     Without ranges, a stream is copied from its oldest byte to its end when the copy begins.
@@ -213,21 +213,21 @@ class StreamCopySpec(ApiModel):
         )
     )
 
-    source: Source | None = Field(
+    source: SourceSpec | None = Field(
         default=None,
         description="The stream to copy. Cannot be changed.",
         json_schema_extra=immutable("the source", _ANOTHER),
     )
-    sources: Annotated[tuple[Source, ...], Field(min_length=1, max_length=MOST_SOURCES)] | None = (
-        Field(
-            default=None,
-            description="Streams to copy into one target, one after the other in this order. "
-            "Cannot be changed.",
-            json_schema_extra={
-                "x-kubernetes-list-type": "atomic",
-                **immutable("the sources", _ANOTHER),
-            },
-        )
+    sources: (
+        Annotated[tuple[SourceSpec, ...], Field(min_length=1, max_length=MOST_SOURCES)] | None
+    ) = Field(
+        default=None,
+        description="Streams to copy into one target, one after the other in this order. "
+        "Cannot be changed.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "atomic",
+            **immutable("the sources", _ANOTHER),
+        },
     )
     target: Target = Field(
         description="The stream to make, or to append to. Cannot be changed.",
@@ -295,7 +295,7 @@ class StreamCopySpec(ApiModel):
         return self
 
     @property
-    def origins(self) -> tuple[tuple[str, Source], ...]:
+    def origins(self) -> tuple[tuple[str, SourceSpec], ...]:
         """The sources in order, each behind the path of its field."""
         if self.source is not None:
             return (("spec.source", self.source),)

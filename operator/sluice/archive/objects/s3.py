@@ -21,7 +21,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
 from sluice.archive.objects.objects import ObjectInfo
-from sluice.archive.objects.s3_answers import Answer, only_missing
+from sluice.archive.objects.s3_answers import S3Failure, only_missing
 from sluice.errors import (
     AuthenticationFailed,
     StoreRejected,
@@ -222,7 +222,7 @@ class S3Objects:
                 only_missing(error)
                 return None
             except BaseError as error:
-                if Answer.of(error).status == _NO_RANGE:
+                if S3Failure.of(error).status == _NO_RANGE:
                     return b""
                 raise
 
@@ -302,7 +302,7 @@ class S3Objects:
             yield
         except (BaseError, OSError) as error:
             what = name or "its list of objects"
-            raise Answer.of(error).told(f"{self._place}: {what}") from None
+            raise S3Failure.of(error).told(f"{self._place}: {what}") from None
 
     @staticmethod
     def _side_by_side(act: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:

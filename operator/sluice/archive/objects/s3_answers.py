@@ -39,7 +39,7 @@ _SERVER: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class S3Failure:
     """The server's answer, parsed from the text of the library's error, which has nothing else.
 
     Attributes:
@@ -55,7 +55,7 @@ class Answer:
     late: bool
 
     @classmethod
-    def of(cls, error: Exception) -> Answer:
+    def of(cls, error: Exception) -> S3Failure:
         """Parse an error. Its whole text is never shown, since it is a page long."""
         text = str(error)
         status = re.search(r"status code: (\d{3})", text)
@@ -87,5 +87,5 @@ class Answer:
 
 def only_missing(error: FileNotFoundError) -> None:
     """Raise the error again if the bucket or the user is missing, and not just the object."""
-    if Answer.of(error).code not in {"", "NoSuchKey"}:
+    if S3Failure.of(error).code not in {"", "NoSuchKey"}:
         raise error

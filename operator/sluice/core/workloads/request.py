@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive
-from sluice.api.kinds.streamcopy import Source
+from sluice.api.kinds.streamcopy import SourceSpec
 from sluice.api.kinds.streamstore import PravegaSpec, S3Spec, VolumeSpec
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
@@ -226,13 +226,13 @@ def _places(
     spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec,
 ) -> list[tuple[str, ArchiveChoice | None]]:
     """List the places that a plan numbers: StreamStores, and runs of archives in them."""
-    origins: Sequence[tuple[str, Source | ScopeSource | ArchivedStream]] = spec.origins
+    origins: Sequence[tuple[str, SourceSpec | ScopeSource | ArchivedStream]] = spec.origins
     return list(dict.fromkeys((source.store, _choice(source)) for _, source in origins))
 
 
-def _choice(source: Source | ScopeSource | ArchivedStream) -> ArchiveChoice | None:
+def _choice(source: SourceSpec | ScopeSource | ArchivedStream) -> ArchiveChoice | None:
     """Return which run of which archive is read; None for a live stream."""
-    archive = source.archive if isinstance(source, Source) else None
+    archive = source.archive if isinstance(source, SourceSpec) else None
     if archive is None:
         return None
     until = _milliseconds(archive.until)
@@ -244,7 +244,7 @@ def _milliseconds(moment: datetime | None) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1000)
 
 
-def _source(source: Source, field: str, place: int) -> SourceRequest:
+def _source(source: SourceSpec, field: str, place: int) -> SourceRequest:
     """Return the request for one source, whose store has the number `place` in the plan."""
     choice = _choice(source)
     if choice is not None:

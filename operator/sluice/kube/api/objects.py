@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
     from sluice.api.kinds.ephemeralstream import EphemeralStream
     from sluice.api.kinds.streamarchive import ArchivedStream, Destination
-    from sluice.api.kinds.streamcopy import Source, Target
+    from sluice.api.kinds.streamcopy import SourceSpec, Target
     from sluice.kube.api.kinds import Object
 
-    Origin = Source | ScopeSource | ArchivedStream
+    Origin = SourceSpec | ScopeSource | ArchivedStream
     Goal = Target | ScopeTarget | Destination
 
 R = TypeVar("R", bound=Resource)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sluice.api.fields.common import InStore
     from sluice.api.fields.scopeplaces import ScopeSource
     from sluice.api.kinds.streamarchive import ArchivedStream
-    from sluice.api.kinds.streamcopy import Source, StreamCopySpec
+    from sluice.api.kinds.streamcopy import SourceSpec, StreamCopySpec
     from sluice.api.kinds.streamstore import StreamStore
     from sluice.api.load import Resources
     from sluice.api.registry import Copy
@@ -110,7 +110,7 @@ def _job(
 ) -> Job[Any]:
     """Resolve a resource. Arguments and errors are those of `all_jobs`."""
     spec = resource.spec
-    origins: Sequence[tuple[str, Source | ScopeSource | ArchivedStream]] = spec.origins
+    origins: Sequence[tuple[str, SourceSpec | ScopeSource | ArchivedStream]] = spec.origins
     named = {
         source.store: store_of(resource, resources, place, source) for place, source in origins
     }

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
-    from sluice.stores.pravega.segments.transport import Answer, Transport
+    from sluice.stores.pravega.segments.transport import Response, Transport
 
 _M = TypeVar("_M", bound=Message)
 
@@ -158,7 +158,7 @@ class Attributes:
 
     @staticmethod
     def _values(
-        kind: type[m.Attribute | m.AppendSetup], answers: Sequence[Answer]
+        kind: type[m.Attribute | m.AppendSetup], answers: Sequence[Response]
     ) -> list[int | None]:
         found = (unless(NoSuchSegment, answer, kind) for answer in answers)
         return [
@@ -167,7 +167,7 @@ class Attributes:
         ]
 
 
-def _contested(answers: Mapping[tuple[str, UUID], Answer]) -> list[tuple[str, UUID]]:
+def _contested(answers: Mapping[tuple[str, UUID], Response]) -> list[tuple[str, UUID]]:
     """Return the requests to repeat after another client had the store load a value just then.
 
     These are the requests that were refused for that reason, and those lost with the connection.
@@ -198,7 +198,7 @@ def _keep(name: str, attribute: UUID, value: int, request: int, token: str) -> M
     return m.UpdateAttribute(request, name, attribute, value, value, token)
 
 
-def expect(answer: Answer, kind: type[_M]) -> _M:
+def expect(answer: Response, kind: type[_M]) -> _M:
     """Return the reply, which must be of this kind; raise it if it is a refusal."""
     if isinstance(answer.reply, BackendError):
         raise answer.reply
@@ -207,6 +207,6 @@ def expect(answer: Answer, kind: type[_M]) -> _M:
     return answer.reply
 
 
-def unless(refusal: type[BackendError], answer: Answer, kind: type[_M]) -> _M | None:
+def unless(refusal: type[BackendError], answer: Response, kind: type[_M]) -> _M | None:
     """Return the reply if it is of this kind, None for this refusal; raise any other."""
     return None if isinstance(answer.reply, refusal) else expect(answer, kind)

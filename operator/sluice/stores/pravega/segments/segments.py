@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
-    from sluice.stores.pravega.segments.transport import Answer, Transport
+    from sluice.stores.pravega.segments.transport import Response, Transport
     from sluice.stores.reading import Block, Flow
     from sluice.stores.writing import CompareAndSet
 
@@ -103,7 +103,7 @@ class PravegaSegments:
         attribute, expected, new = condition
         before = NOT_SET if expected is None else expected
 
-        def change() -> tuple[Answer, bool]:
+        def change() -> tuple[Response, bool]:
             answer = self._change(
                 name,
                 lambda request, token: m.UpdateAttribute(
@@ -191,7 +191,7 @@ class PravegaSegments:
             m.attribute_update(note, m.UpdateKind.REPLACE, value, NOT_SET) for note, value in notes
         ]
 
-        def change() -> tuple[Answer, bool]:
+        def change() -> tuple[Response, bool]:
             answer = self._change(
                 target,
                 lambda request, token: m.MergeSegments(
@@ -287,7 +287,7 @@ class PravegaSegments:
         return append_at(self._transport, name, offset, data)
 
     def _conditionally(
-        self, name: str, condition: CompareAndSet, change: Callable[[], tuple[Answer, bool]]
+        self, name: str, condition: CompareAndSet, change: Callable[[], tuple[Response, bool]]
     ) -> bool:
         """Compare and set an attribute; False if it had another value.
 
@@ -314,5 +314,5 @@ class PravegaSegments:
                 return repeated and value == condition.new
         raise StoreBusy(f"{name} refuses what it should take: too many look at it at once")
 
-    def _change(self, name: str, message: Callable[[int, str], Message]) -> Answer:
+    def _change(self, name: str, message: Callable[[int, str], Message]) -> Response:
         return self._transport.ask_one(Ask(name, TokenAccess.READ_WRITE, message))

@@ -54,7 +54,7 @@ class Ask(NamedTuple):
     message: Callable[[int, str], Message]
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """The answer to a request.
 
     Attributes:
@@ -80,7 +80,7 @@ class Transport:
         self._directory = directory
         self._pool = pool
 
-    def ask(self, asks: Sequence[Ask]) -> list[Answer]:
+    def ask(self, asks: Sequence[Ask]) -> list[Response]:
         """Send all requests and wait for all answers. Refusals are answers too.
 
         A request is repeated if its connection broke, its segment has moved or its token was
@@ -95,12 +95,12 @@ class Transport:
             StoreUnavailable, AuthenticationFailed, PermissionDenied: a call to the controller
                 failed so.
         """
-        answers: list[Answer | None] = [None] * len(asks)
+        answers: list[Response | None] = [None] * len(asks)
         pending, repeated, renewed = list(range(len(asks))), set[int](), set[int]()
         for pause in (*PAUSES, None):
             failed = []
             for place, reply in self._round(asks, pending):
-                answers[place] = Answer(reply, place in repeated)
+                answers[place] = Response(reply, place in repeated)
                 if not isinstance(reply, StoreUnavailable | WrongHost | TokenExpired):
                     continue
                 segment, access, _ = asks[place]
@@ -109,7 +109,7 @@ class Transport:
                     renewed.add(place)
                 elif isinstance(reply, StoreUnavailable):
                     repeated.add(place)
-                answers[place] = Answer(again, place in repeated)
+                answers[place] = Response(again, place in repeated)
                 if not isinstance(again, StoreTimeout) and again.retryable:
                     failed.append(place)
             pending = failed
@@ -118,7 +118,7 @@ class Transport:
             time.sleep(pause)
         return [answer for answer in answers if answer is not None]
 
-    def ask_one(self, ask: Ask) -> Answer:
+    def ask_one(self, ask: Ask) -> Response:
         """Send one request and wait for its answer; see `ask`."""
         return self.ask([ask])[0]
 
