@@ -44,11 +44,13 @@ class NewTarget:
     Args:
         stream: the stream.
         keep: whether to keep the source of a move.
+        alone: whether no other stream is copied meanwhile, so that each wait counts.
     """
 
-    def __init__(self, stream: StagedStream, *, keep: bool) -> None:
+    def __init__(self, stream: StagedStream, *, keep: bool, alone: bool) -> None:
         self._stream = stream
         self._keep = keep
+        self._alone = alone
         self._made = False
 
     def salt(self, index: int) -> str:
@@ -109,7 +111,7 @@ class NewTarget:
                 targets.settle(plan, target)
                 targets.mend(plan, copy_journal, stream.digest(), target)
             case ConfigureTarget():
-                targets.configure(plan, stream.digest(), target)
+                targets.configure(plan, stream.digest(), target, hurry=self._alone)
                 return True
             case Seal():
                 target.seal_stream(plan.target)

@@ -56,6 +56,7 @@ class StreamCopyWork:
         sources: the stores to read from. In a store of archives, the plan's run is read.
         target: the store to write to.
         keep: whether to keep the source of a move.
+        alone: whether no other stream is copied meanwhile.
     """
 
     def __init__(
@@ -66,13 +67,15 @@ class StreamCopyWork:
         target: Store,
         *,
         keep: bool = False,
+        alone: bool = True,
     ) -> None:
         self.number = number
         self.journal = CopyJournal(target, plan.copy_id, plan.target)
         self._places = sources
         self.target = target
         # Both endings are made: another driver's plan may be recorded, and it says which to use.
-        self._new, self._existing = NewTarget(self, keep=keep), ExistingTarget(self)
+        self._new = NewTarget(self, keep=keep, alone=alone)
+        self._existing = ExistingTarget(self)
         self._checked: defaultdict[tuple[str, str], Checking] = defaultdict(Checking)
         self._reading(plan)
         self._segments: tuple[SegmentReport, ...] | None = None

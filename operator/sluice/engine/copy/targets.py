@@ -136,11 +136,17 @@ def mend(plan: StreamPlan, copy_journal: CopyJournal, digest: str, store: Store)
         configure(plan, digest, store)
 
 
-def configure(plan: StreamPlan, digest: str, store: Store) -> None:
+def configure(plan: StreamPlan, digest: str, store: Store, *, hurry: bool = False) -> None:
     """Mark the target as complete, and give it the source's configuration.
 
     A fixed number of segments is set to the number that the target has: the store would scale to
     it. The source's policy may have another number, since streams can be scaled by hand.
+
+    Args:
+        plan: the plan.
+        digest: the copy's digest.
+        store: the target store.
+        hurry: whether the store is asked more often, to know earlier that this is done.
     """
     # Plans recorded by older versions hold the source's marks, which their hash covers.
     config = marks.plain(plan.config)
@@ -151,7 +157,7 @@ def configure(plan: StreamPlan, digest: str, store: Store) -> None:
     least = count if fixed else min(scaling.min_segments, count)
     changed = {"scaling": scaling.model_copy(update={"min_segments": least}), "tags": tags}
     # A target that is sealed next must not be busy with this update any more.
-    early = None if plan.seal else complete
+    early = complete if hurry and not plan.seal else None
     _update(plan, config.model_copy(update=changed), store, until_listed=early)
 
 

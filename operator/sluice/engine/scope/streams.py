@@ -67,7 +67,9 @@ class ScopeStreams:
         """Return the work for the stream at a place of the plan."""
         item = self._plan.items[place]
         if isinstance(item, StreamPlan):
-            return StreamCopyWork(item, place, self._sources, live(self._target))
+            alone = len(self._plan.items) == 1
+            target = live(self._target)
+            return StreamCopyWork(item, place, self._sources, target, alone=alone)
         archive = root(self._target).archive(item.path)
         run = ArchiveCopy(item, [live(one) for one in self._sources], archive, place)
         return ArchiveMove(run) if self._plan.scope.move else run
