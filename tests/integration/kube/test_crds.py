@@ -175,7 +175,8 @@ def _squeezed(words: str) -> str:
 def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
     """A resource is stored as it was written, but for what later defaults must not change."""
     stored = applier.apply(changed(COPY, "metadata.name", "defaults"))
-    filled = COPY["spec"]["target"] | {"onExists": "Fail", "sealWhenDone": False}
+    kept = {"scopePolicy": "MustExist", "onExists": "Fail", "sealWhenDone": False}
+    filled = COPY["spec"]["target"] | kept
     ends = {"onTruncation": "Fail", "sourceOnComplete": "Retain"}
     assert stored["spec"] == COPY["spec"] | ends | {"target": filled}
     assert stored["status"] == {"observedGeneration": -1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
@@ -119,7 +120,7 @@ class CopyRequest(Frozen):
     move: bool = False
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
     append: bool = False
-    make_scope: bool = False
+    make_scope: bool = Field(default=False, exclude_if=operator.not_)  # as in StreamPlan
     tasks: int = Field(default=1, ge=1)
 
     @property
