@@ -29,14 +29,14 @@ COMMANDS: Final = {
     "operator": "pods",
     "plan": "copying",
     "position": "positions",
-    "resume": "acting",
-    "retry": "acting",
+    "resume": "verbs",
+    "retry": "verbs",
     "run": "copying",
     "status": "status",
     "streams": "streams",
-    "suspend": "acting",
+    "suspend": "verbs",
     "verify": "verify",
-    "wait": "acting",
+    "wait": "verbs",
 }
 """The module of `sluice.commands` in which each command stands, as a function of its name."""
 

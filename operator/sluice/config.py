@@ -77,13 +77,21 @@ class Settings:
             cluster_id=os.environ.get("SLUICE_CLUSTER_ID") or "local",
             credentials_dir=Path(folder) if folder else None,
             volumes_dir=Path(volumes) if volumes else None,
-            part_bytes=int(os.environ.get("SLUICE_PART_BYTES") or 256 << 20),
-            spark_bytes=int(os.environ.get("SLUICE_SPARK_BYTES") or 64 << 20),
+            part_bytes=_bytes("SLUICE_PART_BYTES", 256 << 20),
+            spark_bytes=_bytes("SLUICE_SPARK_BYTES", 64 << 20),
             executor_timeout=_seconds(
                 "SLUICE_EXECUTOR_TIMEOUT", os.environ.get("SLUICE_EXECUTOR_TIMEOUT") or "300"
             ),
             timeouts=timeouts,
         )
+
+
+def _bytes(name: str, default: int) -> int:
+    """Return the bytes in an environment variable. ValueError if they are no number from 0 on."""
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(f"{name} is {text!r}, and not a number of bytes")
+    return int(text)
 
 
 def _seconds(name: str, text: str) -> float:

@@ -161,6 +161,21 @@ def test_wrong_input_is_named_with_a_remedy(
     assert says in done.stderr
 
 
+def test_a_reader_of_the_output_may_leave(
+    standalone: Standalone, streams: Command, scope: str, foreign: ForeignClient
+) -> None:
+    """As `head` does: the command ends at once, and without a word."""
+    foreign.create(scope, "much")
+    foreign.write(scope, "much", events=20_000)
+    command = f"{SLUICE} streams read {scope}/much --store {standalone.controller_uri}"
+    piped = f"set -o pipefail; {command} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", piped], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == streams("read", f"{scope}/much", "--limit", "1").stdout
+
+
 def test_a_store_with_a_login_is_named_in_a_file(
     standalone_auth: Standalone, tmp_path: Path
 ) -> None:

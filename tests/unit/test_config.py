@@ -4,7 +4,13 @@ import pytest
 
 from sluice.config import Settings, StoreTimeouts
 
-VARIABLES = ("SLUICE_CLUSTER_ID", "SLUICE_CREDENTIALS_DIR", "SLUICE_STORE_TIMEOUT")
+VARIABLES = (
+    "SLUICE_CLUSTER_ID",
+    "SLUICE_CREDENTIALS_DIR",
+    "SLUICE_STORE_TIMEOUT",
+    "SLUICE_PART_BYTES",
+    "SLUICE_SPARK_BYTES",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +55,17 @@ def test_a_timeout_that_is_no_time_is_refused(monkeypatch: pytest.MonkeyPatch, v
     """A wrong value is refused by the variable's name."""
     monkeypatch.setenv("SLUICE_STORE_TIMEOUT", value)
     with pytest.raises(ValueError, match="SLUICE_STORE_TIMEOUT"):
+        Settings.from_environment()
+
+
+@pytest.mark.parametrize("name", ["SLUICE_PART_BYTES", "SLUICE_SPARK_BYTES"])
+@pytest.mark.parametrize("value", ["many", "-1", "8Mi", "1.5", "\N{SUPERSCRIPT TWO}"])
+def test_a_size_that_is_no_number_of_bytes_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """A wrong value is refused by the variable's name."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=name):
         Settings.from_environment()
 
 

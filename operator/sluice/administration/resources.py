@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
 
-_FORBIDDEN, _SERVERS_FAULT = 403, 500
-"""Statuses of HTTP; from the second one on they are not about the call."""
+_FORBIDDEN, _TOO_MANY, _SERVERS_FAULT = 403, 429, 500
+"""Statuses of HTTP; from the last one on they are not about the call."""
 
 LOOK: Final = 1.0
 """Seconds between two looks at a resource that is waited for."""
@@ -169,7 +169,7 @@ async def until(
         try:
             body = await api.get(resource.kind, resource.namespace, resource.name)
         except ApiUnavailable as error:  # an API server that starts anew does not end a long wait
-            if isinstance(error, Refused) and error.status < _SERVERS_FAULT:
+            if isinstance(error, Refused) and not _may_pass(error):
                 raise
         else:
             if body is None:
@@ -181,6 +181,11 @@ async def until(
         if end is not None and time.monotonic() >= end:
             return Awaited(resource, None, met=False)
         await asyncio.sleep(LOOK)
+
+
+def _may_pass(error: Refused) -> bool:
+    """Tell whether a refusal is about the API server's state, and not about the call."""
+    return error.status == _TOO_MANY or error.status >= _SERVERS_FAULT
 
 
 def _true(body: Object, resource: Named, kind: ConditionType) -> Condition | None:

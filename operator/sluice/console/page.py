@@ -17,12 +17,16 @@ _MINUTE = 60
 _HOUR = 3600
 
 
-def printable(text: str) -> str:
+def printable(text: str, *, lines: bool = False) -> str:
     """Return a text with a blank for each control character.
 
     Tenants and stores may have written it, and must not control the terminal.
+
+    Args:
+        text: the text.
+        lines: whether it may have several lines.
     """
-    return "".join(one if one.isprintable() else " " for one in text)
+    return "".join(one if one.isprintable() or (lines and one == "\n") else " " for one in text)
 
 
 def duration(seconds: float | None) -> str:
@@ -40,15 +44,15 @@ def duration(seconds: float | None) -> str:
 def show_error(error: SluiceError) -> None:
     """Print an error with its reason, notes and remedy."""
     err.print(f"[bold red]{error.reason}[/]: ", end="")
-    err.print(printable(str(error)), markup=False)
+    err.print(printable(str(error), lines=True), markup=False)
     for note in getattr(error, "__notes__", ()):
-        err.print(f"  {printable(note)}", markup=False)
-    err.print(f"  {printable(error.remedy)}", markup=False)
+        err.print(f"  {printable(note, lines=True)}", markup=False)
+    err.print(f"  {printable(error.remedy, lines=True)}", markup=False)
 
 
 def show_trouble(failure: Trouble) -> None:
     """Print a failure with its reason, field and remedy."""
     err.print(f"[bold red]{failure.reason}[/]: ", end="")
     said = f"{failure.field}: {failure.message}" if failure.field else failure.message
-    err.print(printable(said), markup=False)
-    err.print(f"  {printable(failure.remedy)}", markup=False)
+    err.print(printable(said, lines=True), markup=False)
+    err.print(f"  {printable(failure.remedy, lines=True)}", markup=False)

@@ -15,7 +15,8 @@ from localcluster.store import ClusterStore
 from localstore.accounts import ADMIN
 from support.cluster.gate import Gate
 from support.cluster.outside import EXCLUDED
-from support.cluster.tenant import POLL, SMALL_EVENTS, SOURCE_EVENTS, Tenant, given_back, rented
+from support.cluster.renting import given_back, rented
+from support.cluster.tenant import POLL, SMALL_EVENTS, SOURCE_EVENTS, Tenant
 from support.cluster.turns import one_at_a_time
 from support.kube.kstatus import program
 

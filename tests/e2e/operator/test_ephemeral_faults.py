@@ -18,7 +18,7 @@ import pytest
 from localstore.accounts import ADMIN
 from support.cluster.gate import Gate
 from support.cluster.owned import Watch, ephemeral, ready_of, until_reason, workload
-from support.cluster.tenant import rented
+from support.cluster.renting import rented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from support.cluster.kubelet import PROFILES
 from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import OUTSIDE, nobody_else
-from support.cluster.tenant import Tenant, rented
+from support.cluster.renting import rented
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from localcluster import Cluster
+    from support.cluster.tenant import Tenant
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
 import segment_hash
 from localcluster import LocalClusterError
-from localcluster.release import restrict
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.engine.journal.record_log import GENERATIONS
@@ -23,7 +20,7 @@ from sluice.stores.pravega import names
 from support.kube.objects import objects_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from localcluster import Cluster
     from localcluster.store import ClusterStore
@@ -45,8 +42,8 @@ SLOW = {"bytesPerSecond": "2Mi"}
 
 _DRIVEN = "scopecopies,streamarchives,streamcopies"
 _KINDS = f"{_DRIVEN},streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
-_OURS = f"ephemeralstreams,{_DRIVEN},streamstores"
-_RENTED = "sluice.dev/rented-by-tests"
+OURS = f"ephemeralstreams,{_DRIVEN},streamstores"
+"""Kinds of Sluice\'s own resources, as kubectl takes them."""
 _PARTS = 4
 _SEGMENTS = 64
 
@@ -318,87 +315,6 @@ class Tenant:
         wanted = [names.staging_name(*one) for one in keys]
         with segment_hash.Connection(*self.store.segment_store) as connection:
             return [name for name in wanted if connection.info(name) is not None]
-
-
-@contextmanager
-def rented(
-    cluster: Cluster, store: ClusterStore, say: Callable[[str], None], name: str
-) -> Iterator[Tenant]:
-    """Yield a namespace that admits only restricted pods, and delete Sluice's resources afterwards.
-
-    The deletion of the rest is not awaited, see `given_back`: Kubernetes looks at a deleted
-    namespace only after five seconds.
-    """
-    _end_lease(cluster, name)
-    restrict(cluster, name)
-    cluster.kubectl("label", "namespace", name, f"{_RENTED}={os.getpid()}")
-    found = Tenant(cluster, name, store, say)
-    yield found
-    try:
-        found.run("delete", _OURS, "--all", "--timeout=100s", timeout=110)
-    except LocalClusterError as error:
-        raise NeverHappenedError(f"not deleted: {_left_in(cluster, name)}") from error
-    cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
-
-
-def _end_lease(cluster: Cluster, name: str) -> None:
-    """Delete a namespace that a killed run of the tests had rented.
-
-    No operator serves it any more, so the finalizers of its resources are taken off here.
-    """
-    space = json.loads(
-        cluster.kubectl("get", "namespace", name, "--ignore-not-found", "--output=json") or "{}"
-    )
-    pid = space.get("metadata", {}).get("labels", {}).get(_RENTED)
-    if pid is None or not _is_over(pid):
-        return
-    none = json.dumps({"metadata": {"finalizers": None}})
-    for one in objects_in(cluster).list(name, f"{_OURS},secrets"):
-        named = f"{one['kind']}/{one['metadata']['name']}"
-        words = (f"--namespace={name}", "patch", named, "--type=merge", f"--patch={none}")
-        cluster.kubectl(*words)
-    cluster.kubectl("delete", "namespace", name, "--timeout=100s", timeout=110)
-
-
-def given_back(cluster: Cluster) -> None:
-    """Wait until all namespaces are gone that this process, or an interrupted one, rented."""
-    found = json.loads(
-        cluster.kubectl("get", "namespaces", f"--selector={_RENTED}", "--output=json")
-    )
-    names = [
-        one["metadata"]["name"]
-        for one in found["items"]
-        if _is_over(one["metadata"]["labels"][_RENTED])
-    ]
-    if names:
-        words = ("--ignore-not-found", "--timeout=100s")
-        try:
-            cluster.kubectl("delete", "namespaces", *names, *words, timeout=110)
-        except LocalClusterError as error:
-            left = "; ".join(_left_in(cluster, name) for name in names)
-            raise NeverHappenedError(f"not gone: {left}") from error
-
-
-def _left_in(cluster: Cluster, name: str) -> str:
-    """Return a namespace's remains and their causes, in one line: the error may show no more."""
-    found = objects_in(cluster).list(name, f"{_OURS},jobs,pods")
-    said = []
-    for one in found:
-        status, meta = one.get("status", {}), one["metadata"]
-        conditions: list[Object] = status.get("conditions", [])
-        ready = next((c for c in conditions if c["type"] == "Ready"), {})
-        why = [status.get("phase"), ready.get("reason"), ready.get("message")]
-        held = meta.get("finalizers", [])
-        said.append(f"{one['kind']}/{meta['name']} {[*filter(None, why), *held]}")
-    spaces = json.loads(cluster.kubectl("get", "namespace", name, "--output=json"))
-    found = spaces.get("status", {}).get("conditions", [])
-    reasons = [one["message"] for one in found if one["status"] == "True"]
-    return f"{name}: {said} {reasons}"
-
-
-def _is_over(pid: str) -> bool:
-    """Tell whether the namespaces of a process can go: it is this process, or it is gone."""
-    return not pid or pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists()
 
 
 def _resource(kind: str, name: str, spec: Object) -> Object:

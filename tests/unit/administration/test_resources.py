@@ -77,7 +77,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wait_outlives_an_api_server_that_starts_anew() -> None:
     """It goes on asking; a refusal of the user is another matter."""
-    away = [ApiUnavailable("away"), Refused("overloaded", status=503, why="")]
+    away = [ApiUnavailable("away"), *(Refused("later", status=code, why="") for code in (429, 503))]
     assert wait(Script(StreamCopy=[*away, body("Ready")])).met
     with pytest.raises(Refused, match="not you"):
         wait(Script(StreamCopy=[FORBIDDEN]))

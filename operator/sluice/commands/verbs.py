@@ -49,13 +49,7 @@ def suspend(names: Sequence[str], namespace: str | None, *, quiet: bool) -> None
 
     A copy keeps its staged bytes. resume goes on with it.
     """
-    from sluice.administration import resources  # noqa: PLC0415 - takes a second
-
-    async def act(api: Api, resource: Named) -> None:
-        await resources.suspend(api, resource, suspended=True)
-        _say(f"{resource} is suspended", quiet=quiet)
-
-    asyncio.run(_each(names, namespace, act, _SUSPENDED))
+    _set_suspended(names, namespace, suspended=True, quiet=quiet)
 
 
 @click.command()
@@ -64,11 +58,17 @@ def suspend(names: Sequence[str], namespace: str | None, *, quiet: bool) -> None
 @QUIET
 def resume(names: Sequence[str], namespace: str | None, *, quiet: bool) -> None:
     """Go on with the work for resources that are suspended."""
+    _set_suspended(names, namespace, suspended=False, quiet=quiet)
+
+
+def _set_suspended(
+    names: Sequence[str], namespace: str | None, *, suspended: bool, quiet: bool
+) -> None:
     from sluice.administration import resources  # noqa: PLC0415 - takes a second
 
     async def act(api: Api, resource: Named) -> None:
-        await resources.suspend(api, resource, suspended=False)
-        _say(f"{resource} is resumed", quiet=quiet)
+        await resources.suspend(api, resource, suspended=suspended)
+        _say(f"{resource} is {'suspended' if suspended else 'resumed'}", quiet=quiet)
 
     asyncio.run(_each(names, namespace, act, _SUSPENDED))
 

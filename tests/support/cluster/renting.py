@@ -1,0 +1,105 @@
+"""Namespaces that tests rent: made for one test or module, and given back afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localcluster import LocalClusterError
+from localcluster.release import restrict
+from support.cluster.tenant import OURS, NeverHappenedError, Tenant
+from support.kube.objects import objects_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from localcluster import Cluster
+    from localcluster.store import ClusterStore
+    from support.cluster.tenant import Object
+
+_RENTED = "sluice.dev/rented-by-tests"
+"""Label of a rented namespace; its value is the id of the process that has rented it."""
+
+
+@contextmanager
+def rented(
+    cluster: Cluster, store: ClusterStore, say: Callable[[str], None], name: str
+) -> Iterator[Tenant]:
+    """Yield a namespace that admits only restricted pods, and delete Sluice's resources afterwards.
+
+    The deletion of the rest is not awaited, see `given_back`: Kubernetes looks at a deleted
+    namespace only after five seconds.
+    """
+    _end_lease(cluster, name)
+    restrict(cluster, name)
+    cluster.kubectl("label", "namespace", name, f"{_RENTED}={os.getpid()}")
+    found = Tenant(cluster, name, store, say)
+    yield found
+    try:
+        found.run("delete", OURS, "--all", "--timeout=100s", timeout=110)
+    except LocalClusterError as error:
+        raise NeverHappenedError(f"not deleted: {_left_in(cluster, name)}") from error
+    cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+
+
+def _end_lease(cluster: Cluster, name: str) -> None:
+    """Delete a namespace that a killed run of the tests had rented.
+
+    No operator serves it any more, so the finalizers of its resources are taken off here.
+    """
+    space = json.loads(
+        cluster.kubectl("get", "namespace", name, "--ignore-not-found", "--output=json") or "{}"
+    )
+    pid = space.get("metadata", {}).get("labels", {}).get(_RENTED)
+    if pid is None or not _is_over(pid):
+        return
+    none = json.dumps({"metadata": {"finalizers": None}})
+    for one in objects_in(cluster).list(name, f"{OURS},secrets"):
+        named = f"{one['kind']}/{one['metadata']['name']}"
+        words = (f"--namespace={name}", "patch", named, "--type=merge", f"--patch={none}")
+        cluster.kubectl(*words)
+    cluster.kubectl("delete", "namespace", name, "--timeout=100s", timeout=110)
+
+
+def given_back(cluster: Cluster) -> None:
+    """Wait until all namespaces are gone that this process, or an interrupted one, rented."""
+    found = json.loads(
+        cluster.kubectl("get", "namespaces", f"--selector={_RENTED}", "--output=json")
+    )
+    names = [
+        one["metadata"]["name"]
+        for one in found["items"]
+        if _is_over(one["metadata"]["labels"][_RENTED])
+    ]
+    if names:
+        words = ("--ignore-not-found", "--timeout=100s")
+        try:
+            cluster.kubectl("delete", "namespaces", *names, *words, timeout=110)
+        except LocalClusterError as error:
+            left = "; ".join(_left_in(cluster, name) for name in names)
+            raise NeverHappenedError(f"not gone: {left}") from error
+
+
+def _left_in(cluster: Cluster, name: str) -> str:
+    """Return a namespace's remains and their causes, in one line: the error may show no more."""
+    found = objects_in(cluster).list(name, f"{OURS},jobs,pods")
+    said = []
+    for one in found:
+        status, meta = one.get("status", {}), one["metadata"]
+        conditions: list[Object] = status.get("conditions", [])
+        ready = next((c for c in conditions if c["type"] == "Ready"), {})
+        why = [status.get("phase"), ready.get("reason"), ready.get("message")]
+        held = meta.get("finalizers", [])
+        said.append(f"{one['kind']}/{meta['name']} {[*filter(None, why), *held]}")
+    spaces = json.loads(cluster.kubectl("get", "namespace", name, "--output=json"))
+    found = spaces.get("status", {}).get("conditions", [])
+    reasons = [one["message"] for one in found if one["status"] == "True"]
+    return f"{name}: {said} {reasons}"
+
+
+def _is_over(pid: str) -> bool:
+    """Tell whether the namespaces of a process can go: it is this process, or it is gone."""
+    return not pid or pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists()
