@@ -21,7 +21,7 @@ from sluice.core.values.model import StoreAddress, StreamName
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.stores.connect import connect
-from support.command.sluice_command import workers_of
+from support.command.sluice_command import is_alive, workers_of
 from support.witness import foreign_witness as witness
 
 if TYPE_CHECKING:
@@ -122,6 +122,14 @@ def until_logged(process: subprocess.Popen[str], event: str) -> None:
     raise AssertionError(f"the driver ended without {event}")
 
 
+def until_ended(pids: list[int]) -> None:
+    """Wait until processes have ended that the kernel tells of the end of their parent."""
+    deadline = time.monotonic() + 10
+    while left := [pid for pid in pids if is_alive(pid)]:
+        assert time.monotonic() < deadline, f"they still run: {left}"
+        time.sleep(0.05)
+
+
 def test_a_driver_copies_and_says_whose_copy_it_is(
     driver: Driver, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -152,7 +160,7 @@ def test_sigterm_stops_a_driver_in_its_tracks(
     process.communicate(timeout=60)
     assert process.returncode == 143
     assert driver.message["reason"] == "Interrupted"
-    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    until_ended(workers)
     driver.limit(None)
     code, log = driver.run()
     assert code == 0

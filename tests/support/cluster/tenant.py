@@ -183,7 +183,8 @@ class Tenant:
             if time.monotonic() > deadline:
                 described = ""
                 with suppress(LocalClusterError):
-                    described = self.run("describe", self.copies, *filter(None, [about]))
+                    kinds = self.copies if about else f"{self.copies},eps"
+                    described = self.run("describe", kinds, *filter(None, [about]))
                     described += self.run("get", "pods,jobs", "--output=wide")
                 raise NeverHappenedError(f"not within {seconds:g} s: {what}\n{described}")
             time.sleep(POLL)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from sluice.core.claims.claim import Ownership
 from sluice.core.reconcile.ephemeral import deletion
 from sluice.core.reconcile.ephemeral.failure import (
     NOT_ASKED,
@@ -24,6 +25,8 @@ from sluice.core.reconcile.ephemeral.owners import judge
 from sluice.core.reconcile.ephemeral.status import EphemeralStatus
 from sluice.core.reconcile.ephemeral.world import (
     EphemeralDecision,
+    Make,
+    Protect,
     Refer,
     Release,
     Unprotect,
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
 REFER_SECONDS: Final = 0.5
 """Seconds between setting a reference to an owner and checking that it is there."""
 
+CLAIM_SECONDS: Final = 1.0
+"""Seconds between claiming a prefix before an owner is there and checking that it is claimed."""
+
 
 def asks_store(seen: EphemeralSeen, world: EphemeralWorld) -> bool:
     """Tell whether `reconcile_ephemeral` needs the store's answer."""
@@ -53,7 +59,7 @@ def asks_store(seen: EphemeralSeen, world: EphemeralWorld) -> bool:
         return seen.finalizer
     if world.refused is not None or world.store is None or not world.store.ready:
         return False
-    return not seen.spec.owners or judge(seen, world, in_grace=True).bound
+    return _claims_early(seen) or judge(seen, world, in_grace=True).bound
 
 
 def reconcile_ephemeral(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralDecision:
@@ -105,7 +111,7 @@ def _alive(
     if spec.max_age_seconds is not None and age >= spec.max_age_seconds:
         return _release(status, "MaxAgeReached")
     if spec.owners and not owners.bound:
-        return _unowned(status, owners)
+        return _unowned(seen, world, status, owners)
     finished = spec.release_when == "OwnersFinished" and owners.alive > 0 and not owners.working
     if not spec.owners or (owners.alive and not finished):
         status.owners_gone(None)
@@ -115,16 +121,40 @@ def _alive(
     return _unneeded(seen, status, now, "OwnersFinished" if finished else "OwnersDeleted")
 
 
-def _unowned(status: EphemeralStatus, owners: OwnersVerdict) -> EphemeralDecision:
-    """Wait for the first owner."""
+def _unowned(
+    seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus, owners: OwnersVerdict
+) -> EphemeralDecision:
+    """Wait for the first owner, with a prefix claimed meanwhile."""
+    found = world.holding if _claims_early(seen) else None
+    claimed = found is not None and found.ownership is Ownership.OURS
+    if found is not None and claimed:
+        status.holds(found)
+    free = found is not None and found.scope and found.ownership is Ownership.ABSENT
+    # Trouble with the claim is reported once there is an owner.
+    claim = (Protect(), Make()) if free and world.rival is None else ()
     if owners.refer:
         said = Saying("Making", "The owners are there; the stream is made when they own this.")
-        return EphemeralDecision(status=status.working(said))
+        return EphemeralDecision(status=status.working(said), actions=claim)
     if owners.trouble is not None:
-        return failed(status, owners.trouble)
+        return replace(failed(status, owners.trouble), actions=claim)
     names = ", ".join(f"{owner.kind} {owner.name}" for owner in owners.statuses)
-    said = Saying("WaitingForOwner", f"No stream is made before an owner is there: {names}.")
-    return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
+    text = f"No stream is made before an owner is there: {names}."
+    if claimed:
+        text = f"New streams under {seen.spec.stream_prefix!r} are claimed for {names}."
+    said = Saying("WaitingForOwner", text)
+    return EphemeralDecision(
+        status=status.working(said), actions=claim, again=CLAIM_SECONDS if claim else WAIT_SECONDS
+    )
+
+
+def _claims_early(seen: EphemeralSeen) -> bool:
+    """Tell whether the resource makes its claim without waiting for an owner.
+
+    A resource without owners does. So does one that claims the new streams under a prefix: streams
+    are new if they come after the claim, and an application may make them as soon as it starts.
+    """
+    by_age = seen.spec.stream_prefix is not None and seen.spec.claim != "ExistingAndNew"
+    return by_age or not seen.spec.owners
 
 
 def _left(status: EphemeralStatus, owners: OwnersVerdict) -> EphemeralDecision:

@@ -67,6 +67,8 @@ def may_come(seen: EphemeralSeen, world: EphemeralWorld, waited: float) -> float
     if seen.spec.stream_prefix is None or seen.spec.on_release == "Retain":
         return 0.0
     bound = {owner.uid for owner in seen.status.owners}
+    if seen.spec.owners and not bound - {None}:
+        return 0.0  # no owner was ever there, nor its pods
     if any(owner.uid is not None and owner.uid not in bound for owner in world.owners):
         return 0.0
     return max(0.0, STOPPING_SECONDS - waited)

@@ -3,15 +3,28 @@ from dataclasses import replace
 import pytest
 
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
-from sluice.core.reconcile.ephemeral.decide import REFER_SECONDS, asks_store, reconcile_ephemeral
+from sluice.core.reconcile.ephemeral.decide import (
+    CLAIM_SECONDS,
+    REFER_SECONDS,
+    asks_store,
+    reconcile_ephemeral,
+)
 from sluice.core.reconcile.ephemeral.failure import RETRY_SECONDS, STALLED_SECONDS, WAIT_SECONDS
-from sluice.core.reconcile.ephemeral.world import Make, OwnerSeen, Protect, Refer
+from sluice.core.reconcile.ephemeral.world import (
+    Make,
+    OwnerSeen,
+    Protect,
+    Refer,
+    Rival,
+)
 from sluice.core.values.trouble import Trouble
 from sluice.errors import ApiUnavailable, Category
 from support.reconcile.copies import later
 from support.reconcile.ephemerals import (
+    ABSENT,
     ABSENT_OWNER,
     ANOTHER,
+    MARKED,
     OURS,
     OWNER,
     PRESENT,
@@ -20,6 +33,7 @@ from support.reconcile.ephemerals import (
     claimed,
     ephemeral,
     message,
+    prefixed,
     said,
     stands,
     states,
@@ -51,6 +65,45 @@ def test_an_owner_that_does_not_exist_yet_is_waited_for() -> None:
     assert states(decision) == ["Absent"]
     assert decision.status.owners_summary == "0/1"
     assert not asks_store(ONE, world(ABSENT_OWNER))
+
+
+def test_a_prefix_is_claimed_before_an_owner_is_there() -> None:
+    """An application may make its streams as soon as it starts, and they are to be new then."""
+    seen = prefixed(owners=[OWNER])
+    assert asks_store(seen, world(ABSENT_OWNER))
+    decision = reconcile_ephemeral(seen, world(ABSENT_OWNER))
+    assert (decision.actions, decision.again) == ((Protect(), Make()), CLAIM_SECONDS)
+    assert said(decision) == ("Unknown", "WaitingForOwner")
+    comes = reconcile_ephemeral(seen, world(PRESENT))
+    assert comes.actions == (Refer(((0, "owner-1"),)), Protect(), Make())
+    kept = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=MARKED))
+    assert (kept.actions, kept.again) == ((), WAIT_SECONDS)
+    assert message(kept) == "New streams under 'app-' are claimed for Deployment app."
+    assert kept.status.streams == MARKED.streams
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        {"holding": None},
+        {"holding": replace(ABSENT, scope=False)},
+        {"rival": Rival(name="EphemeralStream older", uid="uid-older")},
+    ],
+    ids=["store away", "no scope", "claimed by another"],
+)
+def test_a_prefix_that_cannot_be_claimed_early_waits_for_its_owner(
+    around: dict[str, object],
+) -> None:
+    """Nothing is made for a resource that may never have an owner, nor taken from another."""
+    decision = reconcile_ephemeral(prefixed(owners=[OWNER]), world(ABSENT_OWNER, **around))
+    assert (decision.actions, said(decision)) == ((), ("Unknown", "WaitingForOwner"))
+
+
+def test_a_claim_to_existing_streams_waits_for_its_owner() -> None:
+    """It gets those that came before, too: there is no haste."""
+    seen = prefixed(owners=[OWNER], claim="ExistingAndNew")
+    assert not asks_store(seen, world(ABSENT_OWNER))
+    assert reconcile_ephemeral(seen, world(ABSENT_OWNER)).actions == ()
 
 
 def test_an_owner_is_bound_once_its_reference_stands() -> None:

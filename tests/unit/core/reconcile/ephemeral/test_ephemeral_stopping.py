@@ -69,6 +69,15 @@ def test_a_prefix_stays_claimed_while_pods_stop() -> None:
     assert deleting(STOPPING_SECONDS).actions == LET_GO
 
 
+def test_a_claim_that_never_had_an_owner_goes_at_once() -> None:
+    """There are no pods that could make streams."""
+    seen = prefixed(owners=[OWNER])
+    waiting = after(seen, reconcile_ephemeral(seen, world(ABSENT_OWNER)))
+    assert waiting.finalizer
+    gone = reconcile_ephemeral(replace(waiting, deleted=0.0), world(ABSENT_OWNER, holding=None))
+    assert gone.actions == LET_GO
+
+
 def test_a_grace_period_is_time_to_stop() -> None:
     """Pods that stopped in it are not waited for once more; a short one is made up for."""
     assert deleting(44.0, gracePeriodSeconds=45).actions == ()
