@@ -163,11 +163,15 @@ class ProgressStatus(StatusModel):
     )
     summary: ShortText = Field(default="", description="The progress in a few words, for a table.")
     bytes_per_second: Count | None = Field(
-        default=None, description="Speed, averaged over the last seconds."
+        default=None,
+        description="Speed, averaged over the last 20 s, or over several lumps where bytes come in "
+        "lumps; 0 once none come.",
     )
     rate: ShortText | None = Field(default=None, description="The speed, for a table.")
     eta_seconds: Count | None = Field(
-        default=None, description="Seconds left at this speed; absent while they are unknown."
+        default=None,
+        description="Seconds until the last byte comes at this speed; absent while that is "
+        "unknown.",
     )
     time: Time | None = Field(default=None, description="When this was read.")
 

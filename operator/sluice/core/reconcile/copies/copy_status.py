@@ -386,7 +386,7 @@ def _progress(reading: Reading, before: ProgressStatus | None, now: datetime) ->
     done, total = reading.progress.bytes, reading.progress.total
     # Below 100 until the target is complete: staged bytes cannot be read yet.
     percent = min(99, 100 * done // total) if total else 0
-    rate, eta, _ = reading.pace
+    rate, eta = reading.pace.rate, reading.pace.eta
     return ProgressStatus(
         bytes=done,
         total_bytes=total,

@@ -10,7 +10,6 @@ from sluice.core.reconcile.copies.actions import WritePositions
 from sluice.core.reconcile.copies.copy_status import CopyStatus, positions_name
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
-from sluice.core.scope.progress import PAUSE
 from sluice.core.values import text
 from sluice.core.workloads.answers import Complete
 
@@ -137,13 +136,16 @@ class StreamStatus(CopyStatus):
         return f"{done} of {total} are staged."
 
     def _pause(self, reading: Reading | None) -> str:
-        limited = self._spec.limits.bytes_per_second is not None  # so that bytes come in jumps
-        if reading is None or limited or not reading.pace.waits:
+        if reading is None or not reading.pace.waits:
             return ""
-        return (
-            f" None came for {PAUSE:g} s: a store does not answer, or delays writers, as it does"
-            " while its cache is full."
-        )
+        pace, since = reading.pace, f" None came for {reading.pace.patience:.0f} s"
+        if self._spec.limits.bytes_per_second is None:
+            return (
+                f"{since}: a store does not answer, or delays writers, as it does while its cache"
+                " is full."
+            )
+        # A limit makes bytes come in lumps, and a low one takes its time to the first of them.
+        return "" if pace.rhythm is None else f"{since}."
 
     def _copied(self) -> str:
         return ""

@@ -40,6 +40,7 @@ from support.reconcile.copies import (
     reading,
     reason,
     said,
+    spec,
     trouble,
     world,
 )
@@ -175,6 +176,20 @@ def test_a_copy_that_gets_no_bytes_says_so() -> None:
     assert "None came" not in told[0]
     assert told[1] == told[2]
     assert told[1].startswith(f"{told[0]} None came for 10 s: a store does not answer")
+
+
+@pytest.mark.parametrize(
+    ("rhythm", "still", "text"),
+    [(None, 60.0, ""), (12.0, 23.9, ""), (12.0, 24.0, " None came for 24 s.")],
+)
+def test_a_limited_copy_says_that_its_lumps_do_not_come(
+    rhythm: float | None, still: float, text: str
+) -> None:
+    """It says so after twice their longest pause, and never before a pause is known."""
+    seen = replace(reading(400), pace=Pace(0.0, None, still=still, rhythm=rhythm))
+    limited = replace(begun(), spec=spec(limits={"bytesPerSecond": "1k"}))
+    around = world(jobs=(job(),), plan=plan_seen(), reading=seen)
+    assert message(reconcile(limited, around)) == f"400 B of 1.0 kB are staged.{text}"
 
 
 def test_an_empty_stream_has_no_percent() -> None:
