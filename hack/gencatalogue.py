@@ -61,7 +61,8 @@ not looked at the latest spec yet.
 ## Reasons
 
 Each state has one reason. All conditions of a resource have the same reason, except `Verified` and
-`Drifted`.
+`Drifted`. The message of `Ready` tells the state in full, and what to do. The others have short
+messages.
 
 {table(("reason", "kind", "appears in", "meaning", "what to do"), map(reason_row, NORMAL))}
 An attempt in `status.history` has an outcome:

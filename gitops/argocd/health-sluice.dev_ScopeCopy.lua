@@ -34,13 +34,13 @@ if comparable and asked ~= status.lastHandledRequestedAt then
 end
 
 if condition("Reconciling").status == "True" then
-  return health("Progressing", condition("Reconciling").message)
+  return health("Progressing", ready.message)
 end
 if stalled.status == "True" then
-  return health("Degraded", stalled.reason .. ": " .. stalled.message)
+  return health("Degraded", stalled.reason .. ": " .. (ready.message or ""))
 end
 if condition("Suspended").status == "True" then
-  return health("Suspended", condition("Suspended").message)
+  return health("Suspended", ready.message)
 end
 if ready.status == "True" then
   return health("Healthy", ready.message)

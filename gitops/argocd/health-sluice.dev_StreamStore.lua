@@ -25,10 +25,10 @@ if status.observedGeneration ~= meta.generation then
   return health("Progressing", "The operator has not looked at " .. what .. " yet.")
 end
 if condition("Reconciling").status == "True" then
-  return health("Progressing", condition("Reconciling").message)
+  return health("Progressing", ready.message)
 end
 if stalled.status == "True" then
-  return health("Degraded", stalled.reason .. ": " .. stalled.message)
+  return health("Degraded", stalled.reason .. ": " .. (ready.message or ""))
 end
 if ready.status == "True" then
   return health("Healthy", ready.message)

@@ -61,11 +61,13 @@ class Awaited(NamedTuple):
         resource: the resource.
         condition: the condition that was waited for, or Stalled; None if the time was over first.
         met: whether the condition that was waited for is True.
+        message: the sentence about the state. Mostly the condition Ready has it.
     """
 
     resource: Named
     condition: Condition | None
     met: bool
+    message: str | None = None
 
 
 async def find(api: Api, namespace: str, text: str, *, kinds: Sequence[KindSpec] = KINDS) -> Named:
@@ -177,7 +179,8 @@ async def until(
             for kind in (wanted, ConditionType.STALLED):
                 condition = _true(body, resource, kind)
                 if condition is not None:
-                    return Awaited(resource, condition, met=kind is wanted)
+                    message = _message(body, resource, condition)
+                    return Awaited(resource, condition, met=kind is wanted, message=message)
         if end is not None and time.monotonic() >= end:
             return Awaited(resource, None, met=False)
         await asyncio.sleep(LOOK)
@@ -202,6 +205,13 @@ def _true(body: Object, resource: Named, kind: ConditionType) -> Condition | Non
     handled = getattr(status, "last_handled_requested_at", requested)
     is_new = condition.observed_generation >= meta.get("generation", 0)
     return condition if is_new and requested in {None, handled} else None
+
+
+def _message(body: Object, resource: Named, condition: Condition) -> str:
+    """Return the sentence about a resource's state."""
+    ready = resource.spec.status.read(body.get("status")).condition(ConditionType.READY)
+    own = condition.type in {ConditionType.VERIFIED, ConditionType.DRIFTED}
+    return condition.message if own or ready is None else ready.message
 
 
 def _gone(resource: Named) -> InvalidSpec:

@@ -166,11 +166,11 @@ def _tell(one: Awaited, wanted: str, *, quiet: bool) -> None:
     if one.condition is None:
         console.err.print(f"{one.resource} is not {wanted} yet: the time is over", markup=False)
     elif one.met:
-        message = console.printable(one.condition.message)
+        message = console.printable(one.message or "")
         _say(f"{one.resource} is {wanted}: {message}", quiet=quiet)
     else:
         console.err.print(f"{one.resource}: [bold red]{one.condition.reason}[/]: ", end="")
-        console.err.print(console.printable(one.condition.message), markup=False)
+        console.err.print(console.printable(one.message or ""), markup=False)
 
 
 def _json(one: Awaited) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _json(one: Awaited) -> dict[str, Any]:
         "met": one.met,
         "condition": None if condition is None else condition.type,
         "reason": None if condition is None else condition.reason,
-        "message": None if condition is None else condition.message,
+        "message": one.message,
     }
 
 

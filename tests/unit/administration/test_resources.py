@@ -108,3 +108,15 @@ def test_a_name_is_found_by_users_with_rights_on_its_kind_only() -> None:
     assert named == ORDERS
     with pytest.raises(Refused, match="not you"):
         asyncio.run(find(Script(**others).api, "team", "orders"))
+
+
+def test_a_stalled_resource_is_told_with_the_sentence_of_ready() -> None:
+    """Stalled itself has a short message: the sentence is in one place."""
+    found = body("Stalled")
+    (stalled,) = found["status"]["conditions"]
+    ready = {**stalled, "type": "Ready", "status": "False", "message": "No such stream. Make it."}
+    found["status"]["conditions"] = [ready, {**stalled, "message": "It cannot go on."}]
+    end = wait(Script(StreamCopy=[found]))
+    assert (end.met, end.message) == (False, "No such stream. Make it.")
+    assert end.condition is not None
+    assert end.condition.type == "Stalled"

@@ -4,6 +4,9 @@ kstatus, which Flux and others use, has three rules: `Reconciling` means in prog
 means failed, and otherwise `Ready` tells whether the resource is as wanted. So the status lists the
 first two only while they are true. A final failure always sets `Stalled`. A resource that is being
 worked on has `Ready=Unknown`, since `False` would read as an error.
+
+`Ready` has the sentence that tells the state, how it came about and what to do. The conditions
+beside it have the same reason, and a short message of their own that names `Ready`.
 """
 
 from __future__ import annotations
@@ -26,41 +29,47 @@ class Saying(NamedTuple):
     message: str
 
 
+_WORKS: Final = "The operator works on it, or waits. The condition Ready says more."
+_STALLS: Final = "It cannot go on until something is changed. The condition Ready says what."
+_SUSPENDS: Final = "spec.suspend is true."
+_ENDED: Final[dict[Tri, str]] = {
+    "True": "The work is done.",
+    "False": "The work has failed. The condition Ready says why.",
+    "Unknown": "The work has not ended.",
+}
+
+
 def working(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tuple[Tri, Saying]]:
     """Give the conditions of a resource that is being worked on, or waits for something.
 
     Args:
-        saying: the reason and the message of each condition.
+        saying: the reason of each condition, and the message of Ready.
         bounded: whether resources of the kind end some day, and so have `Succeeded`.
     """
-    found: dict[ConditionType, tuple[Tri, Saying]] = {
-        ConditionType.READY: ("Unknown", saying),
-        ConditionType.RECONCILING: ("True", saying),
-    }
-    if bounded:
-        found[ConditionType.SUCCEEDED] = ("Unknown", saying)
-    return found
+    beside = {ConditionType.RECONCILING: _WORKS}
+    return _conditions("Unknown", saying, beside, bounded=bounded)
 
 
 def stalled(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tuple[Tri, Saying]]:
     """Give the conditions of a resource that failed; arguments as those of `working`."""
-    found: dict[ConditionType, tuple[Tri, Saying]] = {
-        ConditionType.READY: ("False", saying),
-        ConditionType.STALLED: ("True", saying),
-    }
-    if bounded:
-        found[ConditionType.SUCCEEDED] = ("False", saying)
-    return found
+    return _conditions("False", saying, {ConditionType.STALLED: _STALLS}, bounded=bounded)
 
 
 def suspended(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tuple[Tri, Saying]]:
     """Give the conditions of a suspended resource; arguments as those of `working`."""
-    found: dict[ConditionType, tuple[Tri, Saying]] = {
-        ConditionType.READY: ("Unknown", saying),
-        ConditionType.SUSPENDED: ("True", saying),
-    }
+    beside = {ConditionType.SUSPENDED: _SUSPENDS}
+    return _conditions("Unknown", saying, beside, bounded=bounded)
+
+
+def _conditions(
+    status: Tri, saying: Saying, beside: Mapping[ConditionType, str], *, bounded: bool
+) -> dict[ConditionType, tuple[Tri, Saying]]:
+    """Give Ready with its sentence, and the conditions beside it with their own messages."""
+    found: dict[ConditionType, tuple[Tri, Saying]] = {ConditionType.READY: (status, saying)}
+    for kind, message in beside.items():
+        found[kind] = ("True", Saying(saying.reason, message))
     if bounded:
-        found[ConditionType.SUCCEEDED] = ("Unknown", saying)
+        found[ConditionType.SUCCEEDED] = (status, Saying(saying.reason, _ENDED[status]))
     return found
 
 
@@ -73,10 +82,7 @@ def succeeded(
     saying: Saying, *, verified: Saying | None
 ) -> dict[ConditionType, tuple[Tri, Saying]]:
     """Give the conditions of a resource that has ended well; `verified` if its data were."""
-    found: dict[ConditionType, tuple[Tri, Saying]] = {
-        ConditionType.READY: ("True", saying),
-        ConditionType.SUCCEEDED: ("True", saying),
-    }
+    found = _conditions("True", saying, {}, bounded=True)
     if verified is not None:
         found[ConditionType.VERIFIED] = ("True", verified)
     return found

@@ -187,7 +187,7 @@ def test_a_limited_copy_says_that_its_lumps_do_not_come(
 ) -> None:
     """It says so after twice their longest pause, and never before a pause is known."""
     seen = replace(reading(400), pace=Pace(0.0, None, still=still, rhythm=rhythm))
-    limited = replace(begun(), spec=spec(limits={"bytesPerSecond": "1k"}))
+    limited = replace(begun(), spec=spec(limits={"bytesPerSecond": "1Ki"}))
     around = world(jobs=(job(),), plan=plan_seen(), reading=seen)
     assert message(reconcile(limited, around)) == f"400 B of 1.0 kB are staged.{text}"
 

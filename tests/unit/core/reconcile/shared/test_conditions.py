@@ -91,3 +91,16 @@ def test_tools_read_what_is_meant(
         found = "Current" if said[ConditionType.READY] == "True" else "InProgress"
     assert found == verdict
     assert (said[ConditionType.READY] == "False") == (verdict == "Failed")
+
+
+@pytest.mark.parametrize("status", ["working", "stalled", "suspended", "succeeded"])
+def test_one_condition_has_the_sentence(status: str) -> None:
+    """Ready has it. The others have the reason, and short messages that differ."""
+    given = {"succeeded": lambda: conditions.succeeded(SAYING, verified=None)}
+    found = given.get(status, lambda: getattr(conditions, status)(SAYING))()
+    assert all(saying.reason == SAYING.reason for _, saying in found.values())
+    messages = {kind: saying.message for kind, (_, saying) in found.items()}
+    assert messages.pop(ConditionType.READY) == SAYING.message
+    assert SAYING.message not in messages.values()
+    assert len(set(messages.values())) == len(messages)
+    assert all(0 < len(message) < 80 for message in messages.values())
