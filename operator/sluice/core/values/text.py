@@ -23,6 +23,11 @@ def rate(bytes_per_second: float) -> str:
     return f"{size(bytes_per_second)}/s"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, such as `1 event` or `1,500 events`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def short_hash(text: str) -> str:
     """Return ten hexadecimal digits that stand for a text in names."""
     return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -44,6 +44,8 @@ class Complete:
         positions: the map from positions in the source to positions in the target; None if the
             target has none of the copied segments any more.
         gaps: bytes that the sources had lost before they were read.
+        appended: whether the target is another program's stream, which was appended to.
+        held: bytes that such a stream held at this look; None if unknown.
     """
 
     digest: str
@@ -52,6 +54,8 @@ class Complete:
     segments: int | None = None
     positions: PositionMap | None = None
     gaps: tuple[CopyGap, ...] = ()
+    appended: bool = False
+    held: int | None = None
 
     @property
     def verified(self) -> bool:

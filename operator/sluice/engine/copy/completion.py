@@ -60,7 +60,11 @@ def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
     """Return what was appended, from the receipt: the stream itself goes on changing."""
     segments = None if known is None else len(known.segments)
     return Complete(
-        digest=receipt.digest, bytes=receipt.bytes, events=receipt.events, segments=segments
+        digest=receipt.digest,
+        bytes=receipt.bytes,
+        events=receipt.events,
+        segments=segments,
+        appended=True,
     )
 
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+import structlog
+
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.copy.plan import pinned
 from sluice.core.values import identity
@@ -27,19 +29,27 @@ from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
 from sluice.engine.tasks.runner import Runner
-from sluice.errors import AbortRefused, InfrastructureError, InvalidSpec, StreamNotFound
+from sluice.errors import (
+    AbortRefused,
+    InfrastructureError,
+    InvalidSpec,
+    SluiceError,
+    StreamNotFound,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.planner import CopyRequest
-    from sluice.core.values.model import StoreAddress
+    from sluice.core.values.model import StoreAddress, StreamName
     from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
     from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
+
+_log = structlog.get_logger()
 
 PUBLISH_PATIENCE = 20.0
 """Seconds for which store errors are retried while publishing is finished."""
@@ -72,8 +82,24 @@ def ask(
     digest = found.digest or UNVERIFIED
     complete = whole(request, target[1], digest, known=known, receipt=found.receipt)
     if found.receipt is not None:
-        return complete
+        return replace(complete, held=held(request.target, target[1]))
     return replace(complete, positions=positions(named(request, known), target[1]))
+
+
+def held(name: StreamName, store: Store) -> int | None:
+    """Return the bytes that a stream holds now, between its head and its tail; None if unknown.
+
+    Other programs write, truncate and delete the stream meanwhile. It may have a history that is
+    too long to look at. A copy that is complete does not fail for that.
+    """
+    try:
+        made = store.generations(name)
+        names = [store.segment_name(name, segment.id) for one in made for segment in one]
+        infos = store.infos(names)
+    except SluiceError as error:
+        _log.warning("a stream's size is unknown", stream=str(name), error=str(error))
+        return None
+    return sum(info.length - info.start for info in infos if info is not None)
 
 
 def positions(request: CopyRequest, store: Store) -> PositionMap | None:

@@ -21,12 +21,13 @@ from sluice.core.copy.steps import (
     WriteReceipt,
 )
 from sluice.core.values.model import TransactionState
+from sluice.core.workloads.answers import Complete
 from sluice.engine.copy.abort import abort
-from sluice.engine.copy.query import abandon
+from sluice.engine.copy.query import abandon, ask, held
 from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused
 from support.engine.appends import APPEND, appended, driven, put_target
-from support.engine.plans import TARGET
+from support.engine.plans import ADDRESS, TARGET
 from support.engine.sources import copy_all, planned, put_scaled_source
 from support.model import ModelStore, World
 from unit.engine.append.test_machine import kept
@@ -200,3 +201,21 @@ def test_what_nobody_knows_any_more_is_said_until_the_copy_is_deleted() -> None:
         assert report.error.reason == "OutcomeUnknown"
     abandon(APPEND, sources=[store], target=store)
     assert not set(world.staging()) - kept()
+
+
+def test_an_append_that_is_done_tells_what_the_stream_holds() -> None:
+    """As far as it is known: a stream that is gone later does not make the copy fail."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    store = ModelStore(world)
+    before = held(TARGET, store)
+    assert before is not None
+    copy_all(store, planned(store, APPEND))
+    place = (ADDRESS, store)
+    found = ask(APPEND, sources=[place], target=place, known=None)
+    assert isinstance(found, Complete)
+    added = sum(len(content) for content in contents)
+    assert (found.appended, found.bytes, found.held) == (True, added, before + added)
+    del world.streams[TARGET]
+    assert held(TARGET, store) is None

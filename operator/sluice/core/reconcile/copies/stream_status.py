@@ -87,7 +87,7 @@ class StreamStatus(CopyStatus):
                 time=self._now,
             ),
         )
-        whole = self._result(world, complete.events, size)
+        whole = self._result(complete, size)
         said = Saying("Copied", whole)
         if complete.gaps:
             said = Saying("CopiedWithGaps", f"{whole} {_without(complete.gaps)}")
@@ -99,15 +99,16 @@ class StreamStatus(CopyStatus):
             conditions.succeeded(said, verified=verified if complete.verified else None)
         )
 
-    def _result(self, world: World, events: int | None, size: int) -> str:
+    def _result(self, complete: Complete, size: int) -> str:
         """Describe what the copy has made, in sentences."""
-        spec = self._spec
+        spec, events = self._spec, complete.events
         name = f"{spec.target.scope}/{spec.target.stream}"
-        amount = f"{'' if events is None else f'{events:,} events, '}{text.size(size)}"
         sealed = spec.target.seal_when_done
-        plans = world.plan.plan.streams if world.plan else ()
-        if plans and plans[0].append:
-            result = f"Appended to {name}{', which is sealed' if sealed else ''}: {amount}."
+        counted = "" if events is None else f"{text.counted(events, 'event')}, "
+        amount = f"{counted}{text.size(size)}"
+        if complete.appended:
+            held = "" if complete.held is None else f", which then held {text.size(complete.held)}"
+            result = f"{amount} were appended to {name}{held}.{' It is sealed.' if sealed else ''}"
         else:
             result = f"{name} is whole{' and sealed' if sealed else ''}: {amount}."
         if spec.source_on_complete == "Delete":

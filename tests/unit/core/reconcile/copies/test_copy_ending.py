@@ -6,7 +6,6 @@ from sluice.core.reconcile.copies.actions import WritePositions
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
 from sluice.core.reconcile.copies.world import JobPhase, Question
 from sluice.core.workloads.answers import Complete
-from sluice.core.workloads.plan import Plan
 from sluice.errors import (
     AuthenticationFailed,
     QuotaExceeded,
@@ -14,13 +13,11 @@ from sluice.errors import (
     StoreUnavailable,
     TargetReplaced,
 )
-from support.engine.plans import whole_plan
 from support.reconcile.copies import (
     DONE,
     DROP,
     MAPPED,
     NOW,
-    PLAN,
     RECORDED,
     STALLED,
     STORE,
@@ -66,15 +63,17 @@ def test_a_copy_is_done_when_the_store_says_so() -> None:
 def test_a_copy_that_is_done_says_what_became_of_target_and_source() -> None:
     """A new target is whole; to another one so much was appended; a moved source was deleted."""
 
-    def told(plan: Plan = PLAN, **spec: str) -> str:
-        around = world(jobs=(SUCCEEDED,), plan=plan_seen(plan), answer=WHOLE)
-        return message(reconcile(begun(**spec), around))
+    def told(whole: Complete = WHOLE, **spec: str) -> str:
+        return message(reconcile(begun(**spec), world(jobs=(SUCCEEDED,), answer=whole)))
 
-    appends = whole_plan(PLAN.streams[0].model_copy(update={"append": True}))
-    assert told() == "out/orders is whole: 1 events, 1.0 kB."
-    assert told(appends) == "Appended to out/orders: 1 events, 1.0 kB."
+    appended = replace(WHOLE, appended=True, events=500)
+    assert told() == "out/orders is whole: 1 event, 1.0 kB."
+    assert told(appended) == "500 events, 1.0 kB were appended to out/orders."
+    assert told(replace(appended, held=3000)) == (
+        "500 events, 1.0 kB were appended to out/orders, which then held 3.0 kB."
+    )
     assert told(sourceOnComplete="Delete") == (
-        "out/orders is whole: 1 events, 1.0 kB. The source orders was deleted."
+        "out/orders is whole: 1 event, 1.0 kB. The source orders was deleted."
     )
 
 
