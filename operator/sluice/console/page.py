@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from sluice.core.values import text as words
+
 if TYPE_CHECKING:
     from sluice.core.values.trouble import Trouble
     from sluice.errors import SluiceError
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False, soft_wrap=True)
-
-_MINUTE = 60
-_HOUR = 3600
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -31,14 +30,7 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 def duration(seconds: float | None) -> str:
     """Write seconds as a short text: 3700 -> `1h01m`."""
-    if seconds is None:
-        return "-"
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{whole}s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
-    return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
+    return "-" if seconds is None else words.duration(seconds)
 
 
 def show_error(error: SluiceError) -> None:

@@ -42,6 +42,11 @@ class ArchivedStream(InStore):
     scope: NameInStore = Field(description="The stream's scope.")
     stream: NameInStore = Field(description="The stream's name.")
 
+    @property
+    def title(self) -> str:
+        """The stream with its scope, for messages."""
+        return f"{self.scope}/{self.stream}"
+
 
 class Destination(InArchives):
     """Where the archive is."""
@@ -52,6 +57,11 @@ class Destination(InArchives):
     path: ArchivePath = Field(
         description="The archive's path in the store. Each stream needs its own."
     )
+
+    @property
+    def title(self) -> str:
+        """The archive's path, for messages."""
+        return self.path
 
 
 class Schedule(ApiModel):

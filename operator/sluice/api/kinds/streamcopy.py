@@ -131,8 +131,8 @@ class SourceSpec(OrArchive):
 
     @property
     def title(self) -> str:
-        """The stream's name, or the archive's path, for messages."""
-        return self.stream if self.archive is None else self.archive.path
+        """The stream with its scope, or the archive's path, for messages."""
+        return f"{self.scope}/{self.stream}" if self.archive is None else self.archive.path
 
 
 class Target(InStore):
@@ -159,6 +159,11 @@ class Target(InStore):
         "cannot be undone.",
         json_schema_extra=frozen(),
     )
+
+    @property
+    def title(self) -> str:
+        """The stream with its scope, for messages."""
+        return f"{self.scope}/{self.stream}"
 
 
 _NOT_MOVED = (

@@ -52,6 +52,8 @@ class ArchiveSummary(StatusModel):
     )
     runs: Number = Field(default=0, description="Runs that can be restored.")
     bytes: Count = Field(default=0, description="Bytes of the stream that the last run holds.")
+    size: ShortText = Field(default="", description="These bytes, for a table.")
+    events: Count | None = Field(default=None, description="Events in these bytes.")
     last_runs: Annotated[
         tuple[RunStatus, ...],
         Field(max_length=MOST_RUNS),

@@ -153,6 +153,7 @@ class ProgressStatus(StatusModel):
 
     bytes: Count = Field(default=0, description="Bytes in the target store, staged or published.")
     total_bytes: Count = Field(default=0, description="Bytes to copy.")
+    size: ShortText = Field(default="", description="The bytes to copy, for a table.")
     events: Count | None = Field(
         default=None,
         description="Events to copy, as the source's store counts them; that number may be too "
@@ -297,8 +298,13 @@ class CopyingStatus(ResourceStatus):
     )
     source: Text | None = Field(
         default=None,
-        description="The stream or the scope that is copied, for a table. Of several streams, the "
-        "first and how many follow.",
+        description="The store and the stream or the scope that is copied, for a table. Of several "
+        "streams, the first and how many follow.",
+    )
+    target: Text | None = Field(
+        default=None,
+        description="The store and the stream or the scope that is copied to, or the path of the "
+        "archive or the archives, for a table.",
     )
     plan_ref: ObjectRef | None = Field(
         default=None, description="The ConfigMap that holds the plan."
@@ -327,6 +333,11 @@ class CopyingStatus(ResourceStatus):
     start_time: Time | None = Field(default=None, description="When the first attempt began.")
     completion_time: Time | None = Field(
         default=None, description="When the copy was done or had failed."
+    )
+    duration: ShortText | None = Field(
+        default=None,
+        description="How long the copy took, from the first attempt until it was done, for a "
+        "table.",
     )
     history: Annotated[
         tuple[Attempt, ...],

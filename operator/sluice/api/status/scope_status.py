@@ -17,7 +17,6 @@ from sluice.api.status.common import (
     ObjectRef,
     ShortText,
     StatusModel,
-    Text,
     Time,
     head,
 )
@@ -99,17 +98,12 @@ class ScopeCopyStatus(CopyingStatus):
 
     model_config = ConfigDict(
         json_schema_extra=following(
-            source=("target",),
             jobRef=("run", "bounds"),
             progress=("streams", "failedStreams", "leftOut", "keyValueTables"),
             completionTime=("resultRefs",),
         )
     )
 
-    target: Text | None = Field(
-        default=None,
-        description="The scope that is copied to, or the folder of the archives, for a table.",
-    )
     run: Number = Field(
         default=0,
         description="The number of the run, from 1. A new value of the annotation "

@@ -7,6 +7,8 @@ from typing import Final
 
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 _STEP: Final = 1000
+_MINUTE: Final = 60
+_HOUR: Final = 3600
 
 
 def size(count: float) -> str:
@@ -21,6 +23,16 @@ def size(count: float) -> str:
 def rate(bytes_per_second: float) -> str:
     """Return a speed, such as `187 MB/s`."""
     return f"{size(bytes_per_second)}/s"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as a short text: 3700 -> `1h01m`."""
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
+    return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
 
 
 def counted(number: int, noun: str) -> str:

@@ -70,11 +70,17 @@ class ArchiveStatus(CopyStatus):
             retry_time=None,
             last_failure=None,
             completion_time=ended,
+            duration=self._took(ended),
             last_run_time=ended,
             run=recorded.run,
             archive=self._summary(recorded),
             progress=ProgressStatus(
-                bytes=size, total_bytes=size, percent=100, summary="100%", time=self._now
+                bytes=size,
+                total_bytes=size,
+                size=text.size(size),
+                percent=100,
+                summary="100%",
+                time=self._now,
             ),
             gaps=tuple(
                 GapStatus(segment_id=gap.segment, from_=gap.begin, to=gap.end)
@@ -126,6 +132,8 @@ class ArchiveStatus(CopyStatus):
             sha256=recorded.sha256,
             runs=recorded.count,
             bytes=runs[-1].bytes if runs else 0,
+            size=text.size(runs[-1].bytes) if runs else "",
+            events=runs[-1].events if runs else None,
             last_runs=tuple(
                 RunStatus(
                     run=one.run,
@@ -138,10 +146,6 @@ class ArchiveStatus(CopyStatus):
             ),
             time=self._now,
         )
-
-    def _origin(self) -> str:
-        source = self._seen.spec.source
-        return f"{source.scope}/{source.stream}"
 
     def _of_run(self) -> dict[str, Any]:
         return {"run": None, "gaps": None, "start_cut": None, "end_cut": None}

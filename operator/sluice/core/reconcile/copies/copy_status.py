@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from sluice.api.status.common import (
     Attempt,
@@ -13,6 +13,7 @@ from sluice.api.status.common import (
     ObjectRef,
     ProgressStatus,
 )
+from sluice.core.copy.plan import origin
 from sluice.core.reconcile.copies.seen import recorded
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
@@ -36,6 +37,16 @@ if TYPE_CHECKING:
 
 READ_AGAIN: Final = timedelta(seconds=30)
 """Time after which unchanged progress is written again, to show that it was read."""
+
+
+class _Place(Protocol):
+    """A stream, a scope, or an archive: its StreamStore, and its name there."""
+
+    @property
+    def store(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
 
 
 class CopyStatus(ABC):
@@ -67,7 +78,8 @@ class CopyStatus(ABC):
         self.value: CopyingStatus = copy.status.model_copy(
             update={
                 "copy_id": copy.copy_id,
-                "source": self._origin(),
+                "source": origin([_place(one) for _, one in copy.spec.origins]),
+                "target": _place(copy.spec.goal[1]),
                 "last_handled_requested_at": (
                     copy.requested_at or copy.status.last_handled_requested_at
                 ),
@@ -81,10 +93,6 @@ class CopyStatus(ABC):
     @abstractmethod
     def over(self, world: World) -> CopyingStatus:
         """Report the copy's end. Positions and results are published by then."""
-
-    @abstractmethod
-    def _origin(self) -> str:
-        """Name the source, for a table."""
 
     @abstractmethod
     def _of_run(self) -> dict[str, Any]:
@@ -138,7 +146,7 @@ class CopyStatus(ABC):
     def forget_failures(self) -> None:
         """Start from zero failures after a change of the spec or a request for another run."""
         changes: dict[str, Any] = {"failures": 0, "retry_time": None, "last_failure": None}
-        changes |= {"completion_time": None}
+        changes |= {"completion_time": None, "duration": None}
         if self._copy.asked:
             changes |= {"plan_hash": None, "start_time": None, **self._of_run()}
         self._set(**changes)
@@ -154,6 +162,7 @@ class CopyStatus(ABC):
             plan_hash=plan.hash,
             progress=ProgressStatus(
                 total_bytes=plan.bytes,
+                size=_size(plan.bytes),
                 events=plan.events,
                 summary="0%",
                 time=self._now,
@@ -169,6 +178,7 @@ class CopyStatus(ABC):
             job_ref=ObjectRef(name=name),
             start_time=self.value.start_time or self._now,
             completion_time=None,
+            duration=None,
             retry_time=None,
         )
         if not any(entry.attempt == number for entry in self.value.history):
@@ -326,6 +336,11 @@ class CopyStatus(ABC):
         """Report that the copy is being deleted."""
         return self._say(conditions.working(saying))
 
+    def _took(self, end: datetime) -> str | None:
+        """Tell how long a copy took that ended then; None if it needed no attempt."""
+        begin = self.value.start_time
+        return None if begin is None else text.duration(max(0.0, (end - begin).total_seconds()))
+
     def _open(self, world: World) -> JobSeen | None:
         """Return the latest attempt's Job, if the status does not have its end yet."""
         job = world.job
@@ -375,6 +390,16 @@ def job_name(uid: str, attempt: int) -> str:
     return f"sluice-{text.short_hash(uid)}-{attempt}"
 
 
+def _place(one: _Place) -> str:
+    """Name a stream, a scope or an archive with its store, for a table."""
+    return f"{one.store}/{one.title}"
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes for a table; empty while it is unknown."""
+    return text.size(count) if count else ""
+
+
 def _says_the_same(progress: ProgressStatus, before: ProgressStatus) -> bool:
     """Tell whether progress differs from that of a moment ago in its time only."""
     if before.time is None or progress.time is None or progress.time - before.time >= READ_AGAIN:
@@ -390,6 +415,7 @@ def _progress(reading: Reading, before: ProgressStatus | None, now: datetime) ->
     return ProgressStatus(
         bytes=done,
         total_bytes=total,
+        size=_size(total),
         events=before.events if before else None,
         percent=percent,
         summary=f"{percent}%",

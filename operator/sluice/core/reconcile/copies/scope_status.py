@@ -67,7 +67,6 @@ class ScopeStatus(CopyStatus):
     def __init__(self, copy: CopySeen, spec: ScopeCopySpec, now: datetime) -> None:
         self._spec = spec
         super().__init__(copy, now)
-        self._set(target=spec.target.title)
 
     def unpublished(self, world: World) -> Action | None:
         """Publish the results, unless the ConfigMaps already have them."""
@@ -86,6 +85,7 @@ class ScopeStatus(CopyStatus):
         elif attempt is not None:
             self.end(attempt, outcome="Succeeded")
         job, written = world.job, world.plan
+        end = job.ended if job and job.ended else self._now
         self._set(
             **self._of_scope(ended.plan.scope, results),
             plan_ref=None if written is None else ObjectRef(name=written.name),
@@ -93,7 +93,8 @@ class ScopeStatus(CopyStatus):
             failures=0,
             retry_time=None,
             last_failure=None if trouble is None else self._failure(trouble, world),
-            completion_time=(job.ended if job and job.ended else self._now),
+            completion_time=end,
+            duration=self._took(end),
             progress=self._end(results),
         )
         if trouble is not None:
@@ -124,6 +125,7 @@ class ScopeStatus(CopyStatus):
         return ProgressStatus(
             bytes=done,
             total_bytes=total,
+            size=text.size(total),
             events=_events(copied),
             percent=percent,
             summary=f"{percent}%",
@@ -206,9 +208,6 @@ class ScopeStatus(CopyStatus):
             "key_value_tables": scope.tables,
             "result_refs": tuple(ObjectRef(name=name) for name in names),
         }
-
-    def _origin(self) -> str:
-        return self._spec.source.title
 
     def _of_run(self) -> dict[str, Any]:
         return {"failed_streams": ()}

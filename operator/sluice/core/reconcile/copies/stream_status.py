@@ -53,6 +53,7 @@ class StreamStatus(CopyStatus):
         job, attempt, before = world.job, self._open(world), self.value.progress
         if attempt is not None:
             self.end(attempt, outcome="Succeeded")
+        ended = job.ended if job and job.ended else self._now
         size = (
             complete.bytes if complete.bytes is not None else (before.total_bytes if before else 0)
         )
@@ -65,10 +66,12 @@ class StreamStatus(CopyStatus):
                 if world.positions is None
                 else ObjectRef(name=positions_name(self._copy.name, self._copy.uid))
             ),
-            completion_time=(job.ended if job and job.ended else self._now),
+            completion_time=ended,
+            duration=self._took(ended),
             progress=ProgressStatus(
                 bytes=size,
                 total_bytes=size,
+                size=text.size(size),
                 events=complete.events,
                 percent=100,
                 summary="100%",
@@ -112,11 +115,10 @@ class StreamStatus(CopyStatus):
         else:
             result = f"{name} is whole{' and sealed' if sealed else ''}: {amount}."
         if spec.source_on_complete == "Delete":
-            return f"{result} The source {self._origin()} was deleted."
+            return (
+                f"{result} The source {origin([one.title for _, one in spec.origins])} was deleted."
+            )
         return result
-
-    def _origin(self) -> str:
-        return origin([source.title for _, source in self._spec.origins])
 
     def _of_run(self) -> dict[str, Any]:
         return {"verification": None, "position_map_ref": None}

@@ -82,7 +82,7 @@ def test_without_a_schedule_one_run_is_made() -> None:
     assert (said(decision), reason(decision)) == (WORKING, "Starting")
     assert message(decision) == "The driver starts; 1.0 kB to archive."
     found = status(decision)
-    assert (found.run_key, found.run, found.source) == (FIRST, 1, "in/orders")
+    assert (found.run_key, found.run, found.source) == (FIRST, 1, "local/in/orders")
     assert (found.start_cut, found.end_cut) == ("0=0", "0=1000")
 
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -18,6 +19,7 @@ from support.reconcile.copies import (
     DROP,
     MAPPED,
     NOW,
+    PLANNED,
     RECORDED,
     STALLED,
     STORE,
@@ -73,8 +75,32 @@ def test_a_copy_that_is_done_says_what_became_of_target_and_source() -> None:
         "500 events, 1.0 kB were appended to out/orders, which then held 3.0 kB."
     )
     assert told(sourceOnComplete="Delete") == (
-        "out/orders is whole: 1 event, 1.0 kB. The source orders was deleted."
+        "out/orders is whole: 1 event, 1.0 kB. The source in/orders was deleted."
     )
+
+
+def test_a_table_has_both_sides_and_how_much_was_copied_in_which_time() -> None:
+    """Store, scope and stream of each side; of several sources the first, and how many follow."""
+    seen = begun()
+    begin = seen.status.start_time
+    assert begin is not None
+    ended = job(phase=JobPhase.SUCCEEDED, ended=begin + timedelta(seconds=83))
+    status = reconcile(seen, world(jobs=(ended,), plan=plan_seen(), answer=WHOLE)).status
+    assert (status.source, status.target) == ("local/in/orders", "local/out/orders")
+    assert status.duration == "1m23s"
+    assert status.progress is not None
+    assert (status.progress.size, status.progress.events) == ("1.0 kB", 1)
+    several = [{"storeRef": {"name": "a"}, "scope": "in", "stream": name} for name in "xyz"]
+    merging = copy(source=None, sources=several)
+    store = replace(STORE, name="a")
+    status = reconcile(merging, world(sources=(store,) * 3, answer=PLANNED)).status
+    assert status.source == "a/in/x and 2 more"
+    assert status.duration is None
+
+
+def test_a_copy_that_needed_no_attempt_took_no_time() -> None:
+    """A table shows nothing, rather than no seconds."""
+    assert reconcile(copy(), world(answer=WHOLE)).status.duration is None
 
 
 def test_a_success_that_the_target_does_not_show_is_a_failure() -> None:
