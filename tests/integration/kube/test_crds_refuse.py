@@ -85,6 +85,7 @@ COPIES: list[Row] = [
     ("spec.backoffLimit", -1, "greater than or equal to 0"),
     ("spec.backoffLimit", 101, "less than or equal to 100"),
     ("spec.backoffLimit", "6", "must be of type integer"),
+    ("spec.ttlSecondsAfterFinished", -1, "greater than or equal to 0"),
     ("spec.activeDeadlineSeconds", 59, "greater than or equal to 60"),
     ("spec.activeDeadlineSeconds", 31_536_001, "less than or equal to 31536000"),
     ("spec.runtime.profile", "Large", LABEL),

@@ -209,12 +209,20 @@ class ApiServer:
         return self._write(key, after)
 
     async def delete(
-        self, kind: Kind, namespace: str, name: str, *, uid: str | None = None
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        version: str | None = None,
     ) -> bool:
         """See Api.delete."""
         key = (kind.name, namespace, name)
         found = self.objects.get(key)
         if found is None or uid not in {None, found["metadata"]["uid"]}:
+            return False
+        if version not in {None, found["metadata"]["resourceVersion"]}:
             return False
         self.changes.append(("delete", kind.name, name))
         return self._delete(key)

@@ -86,6 +86,7 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("spec.backoffLimit", -1),
         ("spec.backoffLimit", "6"),
         ("spec.activeDeadlineSeconds", 59),
+        ("spec.ttlSecondsAfterFinished", -1),
         ("spec.runtime.profile", "Large"),
         ("spec.runtime.executors", 257),
         ("spec.runtime.image", "mine"),

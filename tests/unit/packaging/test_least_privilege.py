@@ -22,6 +22,8 @@ SOURCES = [
 ]
 OURS = [STREAM_COPY, SCOPE_COPY, STREAM_ARCHIVE, STREAM_STORE, EPHEMERAL_STREAM]
 CALLS = {"get", "list", "create", "patch", "apply", "delete"}
+EXPIRING = {"situation.kind": [STREAM_COPY, SCOPE_COPY]}
+"""Variables that stand for fewer kinds: only resources with `ttlSecondsAfterFinished` expire."""
 CHILDREN = {known.CONFIG_MAP, known.JOB}
 
 Right = tuple[str, str, str]
@@ -48,7 +50,7 @@ def calls() -> Iterator[tuple[str, list[Kind], bool]]:
 
 def _kinds(word: str) -> list[Kind]:
     """The kinds that an argument names; a variable stands for our own."""
-    return [getattr(known, word)] if word.isupper() else OURS
+    return [getattr(known, word)] if word.isupper() else EXPIRING.get(word, OURS)
 
 
 def needed() -> set[Right]:

@@ -152,4 +152,14 @@ DeadlineSeconds = Annotated[
     ),
 ]
 
+TtlSeconds = Annotated[
+    Annotated[int, Field(ge=0, le=31_536_000, strict=True)] | None,
+    Field(
+        description="Seconds after which the operator deletes this resource once the copy has "
+        "succeeded, with its Jobs and ConfigMaps. The target stays as it is. A copy that failed is "
+        "not deleted. When left out, the resource stays until you delete it. Leave it out where "
+        "Git holds the resource, which would be applied again.",
+    ),
+]
+
 Runtime = Annotated[RuntimeSpec, Field(description="The pods that the copy runs in.")]

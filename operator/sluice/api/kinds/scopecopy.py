@@ -18,6 +18,7 @@ from sluice.api.fields.running import (
     Runtime,
     RuntimeSpec,
     Suspend,
+    TtlSeconds,
 )
 from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
 
@@ -233,6 +234,7 @@ class ScopeCopySpec(ApiModel):
     limits: Limits = LimitsSpec()
     backoff_limit: BackoffLimit = DEFAULT_BACKOFF_LIMIT
     active_deadline_seconds: DeadlineSeconds = None
+    ttl_seconds_after_finished: TtlSeconds = None
     runtime: Runtime = RuntimeSpec()
 
     @field_validator("target", mode="after")

@@ -34,6 +34,7 @@ from sluice.api.fields.running import (
     Runtime,
     RuntimeSpec,
     Suspend,
+    TtlSeconds,
 )
 
 if TYPE_CHECKING:
@@ -254,6 +255,7 @@ class StreamCopySpec(ApiModel):
     limits: Limits = LimitsSpec()
     backoff_limit: BackoffLimit = DEFAULT_BACKOFF_LIMIT
     active_deadline_seconds: DeadlineSeconds = None
+    ttl_seconds_after_finished: TtlSeconds = None
     runtime: Runtime = RuntimeSpec()
 
     @field_validator("target", mode="after")

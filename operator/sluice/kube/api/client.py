@@ -287,7 +287,13 @@ class Api:
             raise
 
     async def delete(
-        self, kind: Kind, namespace: str, name: str, *, uid: str | None = None
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        version: str | None = None,
     ) -> bool:
         """Delete an object. Kubernetes deletes the objects that it owns in the background.
 
@@ -296,13 +302,16 @@ class Api:
             namespace: the namespace.
             name: the name.
             uid: delete the object only if it has this UID.
+            version: delete the object only if it has this resource version.
 
         Returns:
             False if there is no such object.
         """
         body: Object = {"propagationPolicy": "Background"}
-        if uid is not None:
-            body["preconditions"] = {"uid": uid}
+        wanted = {"uid": uid, "resourceVersion": version}
+        preconditions = {field: value for field, value in wanted.items() if value is not None}
+        if preconditions:
+            body["preconditions"] = preconditions
         try:
             await self._call("DELETE", kind.object(namespace, name), body=body)
         except Refused as error:

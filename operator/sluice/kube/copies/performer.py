@@ -18,6 +18,7 @@ from sluice.core.reconcile.copies.actions import (
     DeleteJob,
     DropPlan,
     Erase,
+    Expire,
     HoldStores,
     Orphan,
     RemoveFinalizer,
@@ -122,6 +123,8 @@ class Performer:
                 _log.info("abandoned", done=done)
             case Erase():
                 await self._erase(situation)
+            case Expire():
+                await self._expire(situation)
             case Orphan(why):
                 await self._orphan(situation, why)
             case _:
@@ -252,6 +255,15 @@ class Performer:
         store = f"StreamStore {goal_of(situation.resource)[1].store!r}"
         message = f"The archive in {store} {said}."
         await self._recorder.say(situation.body, Saying("ArchiveKept", message), action="Delete")
+
+    async def _expire(self, situation: Situation) -> None:
+        """Delete the resource, unless it was changed, or asked to run again, since this look."""
+        meta = situation.body["metadata"]
+        name, version = meta["name"], meta["resourceVersion"]
+        gone = await self._api.delete(
+            situation.kind, situation.namespace, name, uid=meta["uid"], version=version
+        )
+        _log.info("expired" if gone else "changed, and not expired", completed=True)
 
     async def _orphan(self, situation: Situation, why: str) -> None:
         """Report by log, metric and event what the copy leaves behind."""

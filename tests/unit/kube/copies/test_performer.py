@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.core.reconcile.copies.actions import DeleteJob, WritePositions
+from sluice.core.reconcile.copies.actions import DeleteJob, Expire, WritePositions
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_COPY
 from sluice.kube.api.names import Child, child_labels, run_name
 from sluice.kube.copies.performer import Performer
@@ -65,3 +65,27 @@ def test_the_map_of_positions_takes_the_place_of_an_older_one() -> None:
         perform(server, WritePositions(positions))
         (body,) = server.objects.values()
         assert manifests.positions_of(body) == positions
+
+
+def test_a_resource_expires_as_it_was_seen() -> None:
+    """With another version, or as another resource of that name, it stays."""
+    server = ApiServer()
+    body = server.put(STREAM_COPY, {"metadata": {"name": "orders", "uid": UID}})
+    changed = body | {"metadata": body["metadata"] | {"annotations": {"a": "b"}}}
+    server.put(STREAM_COPY, changed)
+    situation = SimpleNamespace(namespace="default", seen=copy(), kind=STREAM_COPY, body=body)
+    performer = Performer(server.api, UNUSED, UNUSED, UNUSED, UNUSED)
+
+    def expire(seen: dict[str, Any]) -> None:
+        situation.body = seen
+        asyncio.run(performer.perform(cast("Situation", situation), Expire()))
+
+    old = {"metadata": {**changed["metadata"], "resourceVersion": "1"}}
+    another = {"metadata": {**changed["metadata"], "uid": "another"}}
+    for stale in (old, another):
+        expire(stale)
+        assert server.body(STREAM_COPY, "orders") is not None
+    now = server.body(STREAM_COPY, "orders")
+    assert now is not None
+    expire(now)
+    assert server.body(STREAM_COPY, "orders") is None

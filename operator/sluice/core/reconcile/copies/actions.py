@@ -84,6 +84,11 @@ class Erase:
 
 
 @dataclass(frozen=True, slots=True)
+class Expire:
+    """Delete the resource of a copy that succeeded, if nobody has changed it since this look."""
+
+
+@dataclass(frozen=True, slots=True)
 class Orphan:
     """Report by log, metric and event what the copy leaves behind in a store."""
 
@@ -103,6 +108,7 @@ Action = (
     | DeleteJob
     | Abandon
     | Erase
+    | Expire
     | Orphan
 )
 

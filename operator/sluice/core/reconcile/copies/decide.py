@@ -20,6 +20,7 @@ from sluice.core.reconcile.copies.actions import (
     AddFinalizer,
     Decision,
     DeleteJob,
+    Expire,
     HoldStores,
     RemoveFinalizer,
     StartJob,
@@ -205,10 +206,27 @@ def _tidied(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
     stores' finalizers are removed when the StreamStores are reconciled.
     """
     if not copy.finalizer or copy.keeps:
-        return Decision(status=status)
+        return _expiring(copy, world, status)
     if any(job.active for job in world.jobs):
         return Decision(status=status, again=POLL_SECONDS)
     return Decision(status=status, actions=(Abandon(), RemoveFinalizer()))
+
+
+def _expiring(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
+    """Delete the resource of a complete and tidied copy once its time is over.
+
+    The finalizer's removal has been seen, so nothing of the copy is left in the stores but its
+    target, which stays.
+    """
+    end, seconds = status.completion_time, copy.time_to_live
+    if end is None or seconds is None:
+        return Decision(status=status)
+    left = (end + timedelta(seconds=seconds) - world.now).total_seconds()
+    if left > 0:
+        return Decision(status=status, again=left)
+    # The status is written first: who watches the copy sees that it succeeded.
+    actions = (Expire(),) if status == copy.status else ()
+    return Decision(status=status, actions=actions, again=POLL_SECONDS)
 
 
 def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.api.status.common import ConditionType
 from sluice.core.reconcile.copies.world import JobPhase
 
 if TYPE_CHECKING:
     from sluice.api.kinds.scopecopy import ScopeCopySpec
-    from sluice.api.kinds.streamarchive import StreamArchiveSpec
     from sluice.api.kinds.streamcopy import StreamCopySpec
     from sluice.api.status.common import CopyingStatus
     from sluice.core.reconcile.copies.world import JobSeen, World
@@ -60,6 +60,13 @@ class CopySeen:
     def keeps(self) -> bool:
         """Whether the finished result is deleted with the resource. A copy's target never is."""
         return False
+
+    @property
+    def time_to_live(self) -> int | None:
+        """Seconds after which the resource is deleted once it has succeeded; None for ever."""
+        if isinstance(self.spec, StreamArchiveSpec):
+            return None
+        return self.spec.ttl_seconds_after_finished
 
     @property
     def changed(self) -> bool:

@@ -85,7 +85,7 @@ def test_a_scope_is_planned_to_archives_stream_by_stream() -> None:
         (name, name, StreamState.PLANNED) for name in "abc"
     ]
     found = status(decision)
-    assert (found.source, found.target) == ("in", "backup/in")
+    assert (found.source, found.target) == ("local/in", "archives/backup/in")
     assert found.streams is not None
     assert found.streams.summary == "0/3"
 
@@ -203,7 +203,7 @@ def test_a_restored_scope_says_up_to_when(source: dict[str, Any], how_far: str) 
     decision = over(BACK, RESTORING, source=source)
     assert (said(decision), reason(decision)) == (DONE, "Succeeded")
     assert message(decision) == f"2 streams are copied to scope out: 2.0 kB, 2 events. {how_far}"
-    assert (status(decision).source, status(decision).target) == ("backup/in", "out")
+    assert (status(decision).source, status(decision).target) == ("archives/backup/in", "local/out")
 
 
 def test_archives_without_a_run_in_time_are_counted() -> None:

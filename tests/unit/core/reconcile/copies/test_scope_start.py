@@ -82,7 +82,7 @@ def test_the_status_tells_of_the_streams_before_any_is_copied() -> None:
         settled=(failed("bad"), copied("old")),
     )
     found = status(reconcile(scope(), world(answer=Planned(plan=plan))))
-    assert (found.source, found.run, found.plan_hash) == ("in", 1, plan.hash)
+    assert (found.source, found.run, found.plan_hash) == ("local/in", 1, plan.hash)
     assert found.bounds is not None
     assert found.bounds.spread_milliseconds == 1250
     assert round(found.bounds.begin_time.timestamp() * 1000) == TAKEN

@@ -1,0 +1,120 @@
+"""Copies whose resources are deleted some time after they have succeeded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.api.kinds.streamarchive import StreamArchiveSpec
+from sluice.core.reconcile.copies.actions import Expire
+from sluice.core.reconcile.copies.decide import POLL_SECONDS, questions, reconcile
+from sluice.core.reconcile.copies.world import JobPhase
+from sluice.errors import DigestMismatch, DriverLost
+from support.reconcile import archives_seen, scope_copies
+from support.reconcile.copies import (
+    DROP,
+    STALLED,
+    WHOLE,
+    after,
+    begun,
+    copy,
+    job,
+    later,
+    plan_seen,
+    said,
+    trouble,
+    world,
+)
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.copies.seen import CopySeen
+
+HOUR = 3600
+SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
+
+
+def done(**changes: Any) -> CopySeen:
+    """A copy that has succeeded at NOW, and was tidied."""
+    seen = begun(**changes)
+    around = world(jobs=(SUCCEEDED,), plan=plan_seen(), answer=WHOLE)
+    decision = reconcile(seen, around)
+    assert decision.actions == DROP
+    return after(seen, decision)
+
+
+def test_a_copy_that_succeeded_is_deleted_once_its_time_is_over() -> None:
+    """It is looked at then, and asks no store."""
+    seen = done(ttlSecondsAfterFinished=HOUR)
+    waiting = reconcile(seen, world(now=later(600)))
+    assert (waiting.actions, waiting.again) == ((), HOUR - 600)
+    assert waiting.status == seen.status
+    over = world(now=later(HOUR))
+    assert questions(seen, over) == frozenset()
+    expired = reconcile(seen, over)
+    assert expired.actions == (Expire(),)
+    assert expired.again == POLL_SECONDS
+
+
+def test_a_copy_without_that_field_stays() -> None:
+    """However long it was done."""
+    decision = reconcile(done(), world(now=later(10**7)))
+    assert (decision.actions, decision.again) == ((), None)
+
+
+def test_a_copy_is_tidied_before_it_expires() -> None:
+    """With the finalizer on it, it is not deleted: what it left in the stores goes first."""
+    seen = replace(done(ttlSecondsAfterFinished=0), finalizer=True)
+    assert reconcile(seen, world(now=later(HOUR))).actions == DROP
+    running = reconcile(seen, world(now=later(HOUR), jobs=(job(),)))
+    assert (running.actions, running.again) == ((), POLL_SECONDS)
+
+
+def test_success_is_told_before_the_resource_goes() -> None:
+    """Also with no time at all, the status is written at one look and obeyed at a later one."""
+    seen = copy(ttlSecondsAfterFinished=0)
+    decision = reconcile(seen, world(answer=WHOLE))
+    assert decision.actions == ()
+    assert decision.again == POLL_SECONDS
+    assert reconcile(after(seen, decision), world(now=later(2))).actions == (Expire(),)
+
+
+def test_only_a_copy_that_succeeded_expires() -> None:
+    """A copy that failed for good, one that is retried, one that runs and one suspended stay."""
+    seen = begun(ttlSecondsAfterFinished=0)
+    late = later(10**6)
+    for error, final in ((DigestMismatch("no"), True), (DriverLost("gone"), False)):
+        ended = job(phase=JobPhase.FAILED, trouble=trouble(error))
+        failed = reconcile(seen, world(jobs=(ended,), plan=plan_seen()))
+        assert (said(failed) == STALLED) == final
+        again = reconcile(after(seen, failed), world(now=late, plan=plan_seen()))
+        assert Expire() not in (*failed.actions, *again.actions)
+    running = reconcile(seen, world(now=late, jobs=(job(),), plan=plan_seen()))
+    assert Expire() not in running.actions
+    suspended = begun(ttlSecondsAfterFinished=0, suspend=True)
+    assert Expire() not in reconcile(suspended, world(now=late, plan=plan_seen())).actions
+
+
+def test_a_copy_that_was_asked_to_run_again_does_not_expire() -> None:
+    """Its target may be gone: it is done only once that was looked at."""
+    seen = replace(done(ttlSecondsAfterFinished=0), requested_at="now")
+    assert Expire() not in reconcile(seen, world(now=later(HOUR), answer=WHOLE)).actions
+
+
+@pytest.mark.parametrize(
+    ("answer", "expires"), [(scope_copies.WHOLE, True), (scope_copies.PARTLY, False)]
+)
+def test_a_scope_expires_only_with_all_its_streams_copied(answer: Any, *, expires: bool) -> None:
+    """A stream that failed needs a person, who reads its result."""
+    seen = scope_copies.begun(ttlSecondsAfterFinished=0)
+    decision = reconcile(seen, scope_copies.ended(answer))
+    seen = replace(after(seen, decision), finalizer=False)
+    later_on = reconcile(seen, world(now=later(HOUR), plan=None))
+    assert (Expire() in later_on.actions) == expires
+
+
+def test_an_archive_does_not_expire() -> None:
+    """It has no such field: its runs are deleted with it, if the spec says so."""
+    assert "ttl_seconds_after_finished" not in StreamArchiveSpec.model_fields
+    assert archives_seen.archive().time_to_live is None
