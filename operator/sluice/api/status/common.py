@@ -316,7 +316,9 @@ class CopyingStatus(ResourceStatus):
         "not trust a ConfigMap with another plan.",
     )
     job_ref: ObjectRef | None = Field(
-        default=None, description="The Job of the attempt that runs, or ran last."
+        default=None,
+        description="The Job of the attempt that runs, or ran last. Absent once the copy has "
+        "succeeded and its Jobs were deleted.",
     )
     progress: ProgressStatus | None = Field(default=None, description="How far the copy is.")
     attempts: Number = Field(default=0, description="How many attempts have begun.")

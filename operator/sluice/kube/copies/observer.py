@@ -170,6 +170,8 @@ class CopyObserver:
             ),
             target=await look_at_store(self._stores, body, *goal_of(resource), writes, eager=eager),
             profile=profile_trouble(resource, profile, self._settings),
+            job_seconds=None if profile is None else profile.ttl_seconds_after_finished,
+            job_history=1 if profile is None else profile.history_limit,
             plan=plan,
             damaged=damaged,
             jobs=jobs,

@@ -179,7 +179,10 @@ def job(request: JobRequest) -> Object:
         "spec": {
             "backoffLimit": 0,
             "podReplacementPolicy": "Failed",
-            "ttlSecondsAfterFinished": profile.ttl_seconds_after_finished,
+            # The operator deletes the Jobs of a copy that has succeeded earlier; see `decide`.
+            "ttlSecondsAfterFinished": max(
+                profile.ttl_seconds_after_finished, profile.failed_ttl_seconds_after_finished
+            ),
             "template": {
                 "metadata": {
                     "labels": profile.labels | child_labels(child.uid, "driver") | attempt,

@@ -56,7 +56,13 @@ class MostResources(Setting):
 
 
 class Profile(Setting):
-    """Runtime of copies that the administrator offers. See docs/operations.md."""
+    """Runtime of copies that the administrator offers. See docs/operations.md.
+
+    Attributes:
+        ttl_seconds_after_finished: how long the Jobs of a copy stay once it has succeeded.
+        failed_ttl_seconds_after_finished: how long a Job stays after any other end.
+        history_limit: how many ended attempts keep their Jobs while a copy is not done.
+    """
 
     image: str = ""
     service_account_name: str = "sluice-driver"
@@ -72,7 +78,9 @@ class Profile(Setting):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     spark_conf: dict[str, str] = {}
-    ttl_seconds_after_finished: int = Field(default=86_400, ge=60)
+    ttl_seconds_after_finished: int = Field(default=600, ge=60)
+    failed_ttl_seconds_after_finished: int = Field(default=86_400, ge=60)
+    history_limit: int = Field(default=1, ge=1, le=10)
 
 
 NamePattern = Annotated[str, Field(pattern=r"^[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?$")]

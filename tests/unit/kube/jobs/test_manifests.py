@@ -37,7 +37,7 @@ LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 def test_a_job_is_one_attempt() -> None:
     """The operator counts attempts; Kubernetes starts none of its own."""
-    body = manifests.job(request(attempt=4, profile={"ttlSecondsAfterFinished": 3600}))
+    body = manifests.job(request(attempt=4, profile={"failedTtlSecondsAfterFinished": 3600}))
     assert body["metadata"]["name"] == job_name(UID, 4)
     assert body["spec"]["backoffLimit"] == 0
     assert body["spec"]["podReplacementPolicy"] == "Failed"

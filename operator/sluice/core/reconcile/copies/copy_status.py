@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sluice.api.status.common import (
     Attempt,
@@ -14,6 +14,7 @@ from sluice.api.status.common import (
     ProgressStatus,
 )
 from sluice.core.copy.plan import origin
+from sluice.core.reconcile.copies import table
 from sluice.core.reconcile.copies.seen import recorded
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
@@ -33,20 +34,6 @@ if TYPE_CHECKING:
     from sluice.core.values.trouble import Trouble
     from sluice.core.workloads.answers import Planned
     from sluice.core.workloads.plan import Plan
-
-
-READ_AGAIN: Final = timedelta(seconds=30)
-"""Time after which unchanged progress is written again, to show that it was read."""
-
-
-class _Place(Protocol):
-    """A stream, a scope, or an archive: its StreamStore, and its name there."""
-
-    @property
-    def store(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
 
 
 class CopyStatus(ABC):
@@ -78,8 +65,8 @@ class CopyStatus(ABC):
         self.value: CopyingStatus = copy.status.model_copy(
             update={
                 "copy_id": copy.copy_id,
-                "source": origin([_place(one) for _, one in copy.spec.origins]),
-                "target": _place(copy.spec.goal[1]),
+                "source": origin([table.place(one) for _, one in copy.spec.origins]),
+                "target": table.place(copy.spec.goal[1]),
                 "last_handled_requested_at": (
                     copy.requested_at or copy.status.last_handled_requested_at
                 ),
@@ -162,7 +149,7 @@ class CopyStatus(ABC):
             plan_hash=plan.hash,
             progress=ProgressStatus(
                 total_bytes=plan.bytes,
-                size=_size(plan.bytes),
+                size=table.size(plan.bytes),
                 events=plan.events,
                 summary="0%",
                 time=self._now,
@@ -237,9 +224,9 @@ class CopyStatus(ABC):
         if world.reading is None:
             return
         before = self.value.progress
-        progress = _progress(world.reading, before, self._now)
+        progress = table.progress(world.reading, before, self._now)
         more = self._take(world.reading)
-        if before is not None and not more and _says_the_same(progress, before):
+        if before is not None and not more and table.says_the_same(progress, before):
             return  # a new time alone is not worth a write
         if before is not None and (more or progress.bytes > before.bytes):
             self._set(failures=0)
@@ -388,39 +375,3 @@ def positions_name(name: str, uid: str) -> str:
 def job_name(uid: str, attempt: int) -> str:
     """Return the name of an attempt's Job. Two operators give the same name."""
     return f"sluice-{text.short_hash(uid)}-{attempt}"
-
-
-def _place(one: _Place) -> str:
-    """Name a stream, a scope or an archive with its store, for a table."""
-    return f"{one.store}/{one.title}"
-
-
-def _size(count: int) -> str:
-    """Return a number of bytes for a table; empty while it is unknown."""
-    return text.size(count) if count else ""
-
-
-def _says_the_same(progress: ProgressStatus, before: ProgressStatus) -> bool:
-    """Tell whether progress differs from that of a moment ago in its time only."""
-    if before.time is None or progress.time is None or progress.time - before.time >= READ_AGAIN:
-        return False
-    return progress.model_copy(update={"time": before.time}) == before
-
-
-def _progress(reading: Reading, before: ProgressStatus | None, now: datetime) -> ProgressStatus:
-    done, total = reading.progress.bytes, reading.progress.total
-    # Below 100 until the target is complete: staged bytes cannot be read yet.
-    percent = min(99, 100 * done // total) if total else 0
-    rate, eta = reading.pace.rate, reading.pace.eta
-    return ProgressStatus(
-        bytes=done,
-        total_bytes=total,
-        size=_size(total),
-        events=before.events if before else None,
-        percent=percent,
-        summary=f"{percent}%",
-        bytes_per_second=round(rate),
-        rate=text.rate(rate),
-        eta_seconds=None if eta is None else round(eta),
-        time=now,
-    )

@@ -12,15 +12,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.status.common import ConditionType, CopyingStatus
+from sluice.api.status.common import ConditionType
 from sluice.core.archive.recorded import Recorded
-from sluice.core.reconcile.copies import deletion
+from sluice.core.reconcile.copies import deletion, finished
 from sluice.core.reconcile.copies.actions import (
     Abandon,
     AddFinalizer,
     Decision,
     DeleteJob,
-    Expire,
     HoldStores,
     RemoveFinalizer,
     StartJob,
@@ -110,7 +109,7 @@ def reconcile(copy: CopySeen, world: World) -> Decision:
         return deletion.reconcile_deletion(copy, world)
     status = status_of(copy, world.now)
     if copy.done:
-        return _tidied(copy, world, status.unchanged())
+        return finished.tidied(copy, world, status.unchanged())
     decision = _decide(copy, world, status)
     planned = {action for action in decision.actions if isinstance(action, DeleteJob)}
     # Delete first the Jobs that only a delayed or killed operator can have left.
@@ -149,7 +148,7 @@ def _over(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         return Decision(status=copy.status, actions=(missing,), again=AT_ONCE)
     said = status.over(world)
     whole = said.condition(ConditionType.STALLED) is None
-    return _tidied(copy, world, said) if whole else Decision(status=said)
+    return finished.tidied(copy, world, said) if whole else Decision(status=said)
 
 
 def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:
@@ -197,36 +196,6 @@ def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
     if copy.spec.suspend or (world.job is not None and world.job.active):
         return Decision(status=status.waiting(trouble), again=WAIT_SECONDS)
     return _failed(copy, status, trouble, attempt=None)
-
-
-def _tidied(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
-    """Delete what a complete copy left in the stores, and remove its finalizer.
-
-    A driver that has not ended yet may still leave something there, so its end is waited for. The
-    stores' finalizers are removed when the StreamStores are reconciled.
-    """
-    if not copy.finalizer or copy.keeps:
-        return _expiring(copy, world, status)
-    if any(job.active for job in world.jobs):
-        return Decision(status=status, again=POLL_SECONDS)
-    return Decision(status=status, actions=(Abandon(), RemoveFinalizer()))
-
-
-def _expiring(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
-    """Delete the resource of a complete and tidied copy once its time is over.
-
-    The finalizer's removal has been seen, so nothing of the copy is left in the stores but its
-    target, which stays.
-    """
-    end, seconds = status.completion_time, copy.time_to_live
-    if end is None or seconds is None:
-        return Decision(status=status)
-    left = (end + timedelta(seconds=seconds) - world.now).total_seconds()
-    if left > 0:
-        return Decision(status=status, again=left)
-    # The status is written first: who watches the copy sees that it succeeded.
-    actions = (Expire(),) if status == copy.status else ()
-    return Decision(status=status, actions=actions, again=POLL_SECONDS)
 
 
 def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
@@ -331,9 +300,10 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         return _failed(copy, status, trouble, attempt=None)
     number = status.next_attempt()
     status.planned(plan)
-    old = {job.name: job.attempt for job in world.jobs if job.attempt < number - 1}
-    if number > 2:  # noqa: PLR2004 - the last but one may have gone by its age, but not all of it
-        old[job_name(copy.uid, number - 2)] = number - 2
+    least = number - world.job_history
+    old = {job.name: job.attempt for job in world.jobs if job.attempt < least}
+    if least > 1:  # the latest of them may have gone by its age, but not all of it
+        old[job_name(copy.uid, least - 1)] = least - 1
     return Decision(
         status=status.starting_attempt(number, plan),
         actions=(

@@ -31,7 +31,9 @@ def reconcile_archive(archive: ArchiveSeen, world: World) -> Decision:
         return decide.reconcile(archive, world)
     decided = decide.reconcile(archive, world)
     if archive.done:
-        decided = replace(decided, status=ArchiveStatus(archive, world.now).at_rest())
+        status = ArchiveStatus(archive, world.now).at_rest()
+        status = status.model_copy(update={"job_ref": decided.status.job_ref})
+        decided = replace(decided, status=status)
     return _in_time(archive, world, _held(archive, world, decided))
 
 

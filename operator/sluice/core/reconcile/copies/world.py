@@ -102,6 +102,8 @@ class World:
             cannot use it: an unreadable spec, the wrong kind of store, or `access` forbids it.
         profile: why the runtime profile cannot be used; None if it can.
         plan: the plan ConfigMap; None if there is none, or it holds no plan.
+        job_seconds: how long the Jobs of a copy stay once it has succeeded; None if unknown.
+        job_history: how many ended attempts keep their Jobs while the copy is not done.
         damaged: whether there is a plan ConfigMap that holds no plan.
         jobs: the attempts whose Jobs still exist, the latest last.
         pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted.
@@ -121,6 +123,8 @@ class World:
     sources: tuple[StoreSeen | Trouble | None, ...]
     target: StoreSeen | Trouble | None
     profile: Trouble | None = None
+    job_seconds: int | None = None
+    job_history: int = 1
     plan: PlanSeen | None = None
     damaged: bool = False
     jobs: tuple[JobSeen, ...] = ()

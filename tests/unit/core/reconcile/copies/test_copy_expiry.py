@@ -1,4 +1,4 @@
-"""Copies whose resources are deleted some time after they have succeeded."""
+"""What goes some time after a copy has succeeded: its Jobs, and its resource if that asks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.api.kinds.streamarchive import StreamArchiveSpec
-from sluice.core.reconcile.copies.actions import Expire
-from sluice.core.reconcile.copies.decide import POLL_SECONDS, questions, reconcile
+from sluice.core.reconcile.copies.actions import DeleteJob, Expire
+from sluice.core.reconcile.copies.copy_status import job_name
+from sluice.core.reconcile.copies.decide import questions, reconcile
+from sluice.core.reconcile.copies.decide_archive import reconcile_archive
+from sluice.core.reconcile.copies.finished import LOOK_SECONDS
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.errors import DigestMismatch, DriverLost
 from support.reconcile import archives_seen, scope_copies
 from support.reconcile.copies import (
     DROP,
     STALLED,
+    UID,
     WHOLE,
     after,
+    attempts,
     begun,
     copy,
     job,
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.seen import CopySeen
 
 HOUR = 3600
+NAME = job_name(UID, 1)
 SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
 
 
@@ -54,7 +60,7 @@ def test_a_copy_that_succeeded_is_deleted_once_its_time_is_over() -> None:
     assert questions(seen, over) == frozenset()
     expired = reconcile(seen, over)
     assert expired.actions == (Expire(),)
-    assert expired.again == POLL_SECONDS
+    assert expired.again == LOOK_SECONDS
 
 
 def test_a_copy_without_that_field_stays() -> None:
@@ -68,7 +74,7 @@ def test_a_copy_is_tidied_before_it_expires() -> None:
     seen = replace(done(ttlSecondsAfterFinished=0), finalizer=True)
     assert reconcile(seen, world(now=later(HOUR))).actions == DROP
     running = reconcile(seen, world(now=later(HOUR), jobs=(job(),)))
-    assert (running.actions, running.again) == ((), POLL_SECONDS)
+    assert (running.actions, running.again) == ((), LOOK_SECONDS)
 
 
 def test_success_is_told_before_the_resource_goes() -> None:
@@ -76,7 +82,7 @@ def test_success_is_told_before_the_resource_goes() -> None:
     seen = copy(ttlSecondsAfterFinished=0)
     decision = reconcile(seen, world(answer=WHOLE))
     assert decision.actions == ()
-    assert decision.again == POLL_SECONDS
+    assert decision.again == LOOK_SECONDS
     assert reconcile(after(seen, decision), world(now=later(2))).actions == (Expire(),)
 
 
@@ -112,6 +118,49 @@ def test_a_scope_expires_only_with_all_its_streams_copied(answer: Any, *, expire
     seen = replace(after(seen, decision), finalizer=False)
     later_on = reconcile(seen, world(now=later(HOUR), plan=None))
     assert (Expire() in later_on.actions) == expires
+
+
+def test_the_jobs_of_a_copy_that_succeeded_go_after_their_time() -> None:
+    """The status names the Job until then. Afterwards nothing more is done."""
+    seen = replace(done(), status=done().status.model_copy(update={"job_ref": {"name": NAME}}))
+    soon = reconcile(seen, world(now=later(599), job_seconds=600))
+    assert (soon.actions, soon.again, soon.status) == ((), 1, seen.status)
+    decision = reconcile(seen, world(now=later(600), job_seconds=600))
+    assert decision.actions == (DeleteJob(NAME),)
+    assert (decision.status.job_ref, decision.again) == (None, None)
+    seen = after(seen, decision)
+    rest = reconcile(seen, world(now=later(HOUR), job_seconds=600))
+    assert (rest.actions, rest.again, rest.status) == ((), None, seen.status)
+
+
+def test_jobs_of_attempts_that_failed_before_go_as_well() -> None:
+    """Those that were kept while the copy was not done."""
+    history = attempts("Failed", "Failed", "Failed", "Succeeded")
+    status = done().status.model_copy(
+        update={"history": history, "job_ref": {"name": job_name(UID, 4)}}
+    )
+    seen = replace(done(), status=status)
+    decision = reconcile(seen, world(now=later(HOUR), job_seconds=600, job_history=2))
+    assert decision.actions == tuple(DeleteJob(job_name(UID, number)) for number in (2, 3, 4))
+
+
+def test_the_job_of_an_archives_last_run_goes_between_two_runs() -> None:
+    """The next run has a Job of its own."""
+    seen = archives_seen.done()
+    status = seen.status.model_copy(update={"job_ref": {"name": NAME}})
+    seen = replace(seen, status=status)
+    decision = reconcile_archive(seen, world(now=later(HOUR), job_seconds=600))
+    assert DeleteJob(NAME) in decision.actions
+    assert decision.status.job_ref is None
+
+
+def test_a_job_stays_while_its_copy_is_not_done() -> None:
+    """A failure that is final keeps the last Job, whose log tells more."""
+    ended = job(phase=JobPhase.FAILED, trouble=trouble(DigestMismatch("no")))
+    failed = reconcile(begun(), world(jobs=(ended,), plan=plan_seen(), job_seconds=600))
+    seen = after(begun(), failed)
+    around = world(now=later(10**6), jobs=(ended,), plan=plan_seen(), job_seconds=600)
+    assert not any(isinstance(one, DeleteJob) for one in reconcile(seen, around).actions)
 
 
 def test_an_archive_does_not_expire() -> None:

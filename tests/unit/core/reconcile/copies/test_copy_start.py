@@ -323,6 +323,21 @@ def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
     assert decision.actions[-1] == StartJob(4, PLAN)
 
 
+@pytest.mark.parametrize(("kept", "gone"), [(1, [1, 2]), (2, [1]), (3, [])])
+def test_as_many_ended_attempts_keep_their_jobs_as_the_profile_says(
+    kept: int, gone: list[int]
+) -> None:
+    """The latest of them. The rest goes before the next attempt begins."""
+    history = attempts("Failed", "Failed", "Failed")
+    seen = copy(
+        status=StreamCopyStatus(observed_generation=1, attempts=3, history=history), finalizer=True
+    )
+    jobs = tuple(job(number, JobPhase.FAILED) for number in (1, 2, 3))
+    decision = reconcile(seen, world(answer=RECORDED, jobs=jobs, job_history=kept))
+    deleted = [action for action in decision.actions if isinstance(action, DeleteJob)]
+    assert deleted == [DeleteJob(job_name(UID, number)) for number in gone]
+
+
 def test_what_an_old_job_leaves_that_went_by_its_age_is_deleted() -> None:
     """Kubernetes deletes Jobs a day after their end, but not the ConfigMaps beside them."""
     history = attempts("Failed", "Failed", "Failed")
