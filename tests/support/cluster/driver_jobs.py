@@ -147,7 +147,7 @@ class DriverJobs:
         ]
         objects = [
             manifests.plan_config_map(child, plan),
-            manifests.controls_config_map(child, request.spec),
+            manifests.controls_config_map(child, request.spec, request.attempt),
             manifests.run_config_map(request),
             job,
         ]

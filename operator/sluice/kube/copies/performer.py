@@ -16,6 +16,7 @@ from sluice.core.reconcile.copies.actions import (
     Abandon,
     AddFinalizer,
     DeleteJob,
+    DropControls,
     DropPlan,
     Erase,
     Expire,
@@ -29,6 +30,7 @@ from sluice.core.reconcile.copies.actions import (
     WriteResults,
 )
 from sluice.core.reconcile.copies.copy_status import plan_name
+from sluice.core.reconcile.copies.seen import running_job
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
@@ -37,6 +39,7 @@ from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
 from sluice.kube.api.objects import STAGING_FINALIZER, goal_of, origins_of
 from sluice.kube.api.responses import Refused
 from sluice.kube.jobs import manifests, results
+from sluice.kube.jobs.jobs import attempt_of
 from sluice.kube.jobs.pods import JobRequest
 from sluice.kube.stores.protection import hold
 
@@ -104,6 +107,8 @@ class Performer:
                 await self._api.delete(CONFIG_MAP, namespace, plan_name(name, uid))
             case WriteControls():
                 await self._write_controls(situation)
+            case DropControls():
+                await self._drop_controls(situation)
             case WritePositions(positions):
                 body = manifests.positions_config_map(situation.child, positions)
                 await self._api.apply(CONFIG_MAP, namespace, body)
@@ -167,7 +172,9 @@ class Performer:
     async def _write_controls(self, situation: Situation) -> None:
         """Write the limits, and have the kubelet update a running driver's volume at once."""
         spec, namespace = situation.resource.spec, situation.namespace
-        request = manifests.controls_config_map(situation.child, spec)
+        running = running_job(situation.seen, situation.world)
+        attempt = situation.seen.status.attempts + 1 if running is None else running.attempt
+        request = manifests.controls_config_map(situation.child, spec, attempt)
         await self._api.apply(CONFIG_MAP, namespace, request)
         situation.memory.controls = manifests.controls_data(spec)
         label = f"{names.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
@@ -177,6 +184,21 @@ class Performer:
             version = str(situation.seen.generation)
             note = {"metadata": {"annotations": {names.CONTROLS_ANNOTATION: version}}}
             await self._api.patch(POD, namespace, pod["metadata"]["name"], note)
+
+    async def _drop_controls(self, situation: Situation) -> None:
+        """Delete the limits. Another operator may have written them anew for a later attempt."""
+        namespace, seen = situation.namespace, situation.seen
+        name = names.controls_name(seen.name, seen.uid)
+        found = await self._api.get(CONFIG_MAP, namespace, name)
+        if found is None or not names.is_child(found, seen.uid):
+            return
+        if attempt_of(found) > seen.status.attempts:
+            return
+        situation.memory.controls = None
+        meta = found["metadata"]
+        await self._api.delete(
+            CONFIG_MAP, namespace, name, uid=meta["uid"], version=meta["resourceVersion"]
+        )
 
     async def _start_job(self, situation: Situation, attempt: int, plan: Plan) -> None:
         """Make the Job and its ConfigMap, or adopt the copy's Job of that name.

@@ -140,12 +140,17 @@ def controls_data(spec: CopySpec) -> dict[str, str]:
     return {"controls.json": json.dumps(found)}
 
 
-def controls_config_map(child: Child, spec: CopySpec) -> Object:
-    """Build the ConfigMap with the controls, which may change while the driver runs."""
+def controls_config_map(child: Child, spec: CopySpec, attempt: int) -> Object:
+    """Build the ConfigMap with the controls, which may change while the driver runs.
+
+    Its label has the number of the latest attempt that it was written for.
+    """
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": child.metadata(controls_name(child.name, child.uid), "controls"),
+        "metadata": child.metadata(
+            controls_name(child.name, child.uid), "controls", **{ATTEMPT_LABEL: str(attempt)}
+        ),
         "data": controls_data(spec),
     }
 

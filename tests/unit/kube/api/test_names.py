@@ -28,7 +28,7 @@ def test_names_fit_whatever_a_copy_is_called(name: str, uid: str, attempt: int) 
         manifests.job(made),
         manifests.run_config_map(made),
         manifests.plan_config_map(made.child, made.plan),
-        manifests.controls_config_map(made.child, made.spec),
+        manifests.controls_config_map(made.child, made.spec, 1),
     ]
     for body in bodies:
         assert re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", body["metadata"]["name"])
@@ -54,7 +54,7 @@ def test_children_go_with_their_copy() -> None:
         manifests.job(made),
         manifests.run_config_map(made),
         manifests.plan_config_map(made.child, made.plan),
-        manifests.controls_config_map(made.child, made.spec),
+        manifests.controls_config_map(made.child, made.spec, 1),
     ):
         (owner,) = body["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"], owner["uid"]) == ("StreamCopy", "orders", UID)

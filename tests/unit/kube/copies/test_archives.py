@@ -9,7 +9,7 @@ import pytest
 
 from sluice.archive.runs.archive import Archive
 from sluice.core.archive.recorded import Recorded
-from sluice.core.reconcile.copies.actions import StartJob
+from sluice.core.reconcile.copies.actions import DropControls, StartJob
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.values.model import StoreAddress
@@ -55,6 +55,8 @@ def test_a_run_is_followed_to_its_end(bench: ArchiveBench) -> None:
     head = Archive(bench.objects).head()
     assert head is not None
     assert [one.verified for one in head.runs] == [True]
+    assert bench.step().actions[-1] == DropControls()  # the driver ended long ago
+    assert bench.server.all(JOB) == []
     assert bench.step().actions == ()
 
 
@@ -74,6 +76,8 @@ def test_another_run_adds_what_is_new(bench: ArchiveBench) -> None:
     bench.ask("again")
     decision = bench.run(2)
     assert message(decision) == "Run 2 is recorded: 0 B are new. 2 runs can be restored."
+    assert bench.step().actions[-1] == DropControls()  # the driver ended long ago
+    assert bench.server.all(JOB) == []
     assert bench.step().actions == ()
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.core.reconcile.copies.actions import DeleteJob, Expire, WritePositions
+from sluice.api.status.common import StreamCopyStatus
+from sluice.core.reconcile.copies.actions import DeleteJob, DropControls, Expire, WritePositions
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_COPY
-from sluice.kube.api.names import Child, child_labels, run_name
+from sluice.kube.api.names import ATTEMPT_LABEL, Child, child_labels, controls_name, run_name
 from sluice.kube.copies.performer import Performer
 from sluice.kube.jobs import manifests
 from support.kube.api_server import ApiServer
@@ -89,3 +90,27 @@ def test_a_resource_expires_as_it_was_seen() -> None:
     assert now is not None
     expire(now)
     assert server.body(STREAM_COPY, "orders") is None
+
+
+@pytest.mark.parametrize(
+    ("attempt", "owners", "stays"),
+    [("1", OURS, False), ("", OURS, False), ("2", OURS, True), ("1", OTHERS, True)],
+    ids=["its attempt's", "an older version's", "a later attempt's", "others'"],
+)
+def test_limits_go_unless_a_later_attempt_needs_them(
+    attempt: str, owners: list[dict[str, Any]], *, stays: bool
+) -> None:
+    """Another operator may have begun that attempt while this one was held up."""
+    server = ApiServer()
+    name = controls_name("orders", UID)
+    labels = {ATTEMPT_LABEL: attempt} if attempt else {}
+    meta = {"name": name, "ownerReferences": owners, "labels": labels}
+    server.put(CONFIG_MAP, {"metadata": meta})
+    child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
+    memory = SimpleNamespace(controls={})
+    seen = copy(status=StreamCopyStatus(attempts=1))
+    situation = SimpleNamespace(namespace="default", seen=seen, child=child, memory=memory)
+    situation.kind = STREAM_COPY
+    performer = Performer(server.api, UNUSED, UNUSED, UNUSED, UNUSED)
+    asyncio.run(performer.perform(cast("Situation", situation), DropControls()))
+    assert (server.body(CONFIG_MAP, name) is not None) == stays

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.archive.runs.verify import verify_archive
-from sluice.core.reconcile.copies.actions import Abandon, Orphan, StartJob
+from sluice.core.reconcile.copies.actions import Abandon, DropControls, Orphan, StartJob
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.scope.scope import Counts
 from sluice.core.workloads.answers import ScopeEnded
@@ -102,6 +102,8 @@ def test_a_scope_is_followed_into_its_archives(archiving: ScopeBench) -> None:
     assert message(decision).startswith("3 streams are archived in backup/in: ")
     assert archiving.body["metadata"]["finalizers"] == []
     assert archiving.root.names("backup/in") == ["s000", "s001", "s002"]
+    assert archiving.step().actions[-1] == DropControls()  # the driver ended long ago
+    assert archiving.server.all(JOB) == []
     assert archiving.step().actions == ()
 
 

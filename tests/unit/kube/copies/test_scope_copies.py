@@ -10,7 +10,14 @@ import pytest
 
 from sluice.api.status.common import ConditionType
 from sluice.core.copy.steps import Verify
-from sluice.core.reconcile.copies.actions import Abandon, DropPlan, Orphan, StartJob, WriteResults
+from sluice.core.reconcile.copies.actions import (
+    Abandon,
+    DropControls,
+    DropPlan,
+    Orphan,
+    StartJob,
+    WriteResults,
+)
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.reconcile.copies.scope_results import results_hash
 from sluice.core.scope.scope import Counts
@@ -82,6 +89,8 @@ def test_a_copy_is_followed_to_its_end(bench: ScopeBench) -> None:
     assert Abandon() in decision.actions
     assert bench.body["metadata"]["finalizers"] == []
     assert not [name for name in bench.world.segments if "#" in name]
+    assert bench.step().actions[-1] == DropControls()  # the driver ended long ago
+    assert bench.server.all(JOB) == []
     assert bench.step().actions == ()
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core.reconcile.copies.actions import Abandon, WriteResults
+from sluice.core.reconcile.copies.actions import Abandon, DropControls, WriteResults
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.workloads.answers import ScopeEnded, ScopePlanned
 from sluice.core.workloads.unplanned import Unplanned
@@ -131,6 +131,8 @@ def test_a_scope_is_restored_from_a_volume(bench: ScopeBench) -> None:
     assert bench.store.list_streams("out") == NAMES
     assert bench.body["metadata"]["finalizers"] == []
     assert not [name for name in bench.world.segments if "#" in name]
+    assert bench.step().actions[-1] == DropControls()  # the driver ended long ago
+    assert bench.server.all(JOB) == []
     assert bench.step().actions == ()
 
 

@@ -195,7 +195,7 @@ def test_the_driver_finds_its_files_where_it_is_told() -> None:
     assert volumes["run"]["configMap"]["name"] == run["metadata"]["name"]
     assert run["data"].keys() == {"plan.json", "executor.yaml"}
     assert StreamCopyPlan.model_validate_json(run["data"]["plan.json"]) == made.plan
-    controls = manifests.controls_config_map(made.child, made.spec)
+    controls = manifests.controls_config_map(made.child, made.spec, 1)
     assert volumes["controls"]["configMap"]["name"] == controls["metadata"]["name"]
     assert controls["data"].keys() == {"controls.json"}
 

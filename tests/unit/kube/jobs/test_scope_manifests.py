@@ -31,7 +31,7 @@ def test_children_belong_to_the_scopes_copy() -> None:
         manifests.job(made),
         manifests.run_config_map(made),
         manifests.plan_config_map(made.child, made.plan),
-        manifests.controls_config_map(made.child, made.spec),
+        manifests.controls_config_map(made.child, made.spec, 1),
     ):
         (owner,) = body["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"], owner["uid"]) == ("ScopeCopy", "shop", UID)

@@ -59,6 +59,11 @@ class WriteControls:
 
 
 @dataclass(frozen=True, slots=True)
+class DropControls:
+    """Delete the ConfigMap with the limits, unless it was written for a later attempt."""
+
+
+@dataclass(frozen=True, slots=True)
 class StartJob:
     """Make the Job of an attempt, or adopt it."""
 
@@ -102,6 +107,7 @@ Action = (
     | WritePlan
     | DropPlan
     | WriteControls
+    | DropControls
     | WritePositions
     | WriteResults
     | StartJob

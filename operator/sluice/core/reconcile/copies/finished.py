@@ -11,6 +11,7 @@ from sluice.core.reconcile.copies.actions import (
     Abandon,
     Decision,
     DeleteJob,
+    DropControls,
     Expire,
     RemoveFinalizer,
 )
@@ -40,8 +41,9 @@ def tidied(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
 def _at_rest(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
     """Delete what a complete and tidied copy does not need any more: its Jobs, then its resource.
 
-    The status has the reference to the latest Job until the Jobs are deleted. It is written first;
-    if the operator is killed in between, Kubernetes deletes them by their own time.
+    What drivers read goes with the Jobs. The plan and the result stay with the resource. The status
+    has the reference to the latest Job until the Jobs are deleted. It is written first; if the
+    operator is killed in between, Kubernetes deletes the Jobs by their own time.
 
     The finalizer's removal has been seen. So when the resource is deleted, nothing of the copy is
     left in the stores but its target, which stays.
@@ -63,6 +65,6 @@ def _at_rest(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
     kept = [entry.job for entry in status.history[-1 - world.job_history :]]
     return Decision(
         status=status.model_copy(update={"job_ref": None}),
-        actions=tuple(DeleteJob(name) for name in dict.fromkeys((*kept, job.name))),
+        actions=(*(DeleteJob(name) for name in dict.fromkeys((*kept, job.name))), DropControls()),
         again=min(left, default=None),
     )

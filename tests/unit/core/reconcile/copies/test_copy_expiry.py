@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.api.kinds.streamarchive import StreamArchiveSpec
-from sluice.core.reconcile.copies.actions import DeleteJob, Expire
+from sluice.core.reconcile.copies.actions import DeleteJob, DropControls, Expire
 from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.reconcile.copies.decide import questions, reconcile
 from sluice.core.reconcile.copies.decide_archive import reconcile_archive
@@ -126,7 +126,7 @@ def test_the_jobs_of_a_copy_that_succeeded_go_after_their_time() -> None:
     soon = reconcile(seen, world(now=later(599), job_seconds=600))
     assert (soon.actions, soon.again, soon.status) == ((), 1, seen.status)
     decision = reconcile(seen, world(now=later(600), job_seconds=600))
-    assert decision.actions == (DeleteJob(NAME),)
+    assert decision.actions == (DeleteJob(NAME), DropControls())
     assert (decision.status.job_ref, decision.again) == (None, None)
     seen = after(seen, decision)
     rest = reconcile(seen, world(now=later(HOUR), job_seconds=600))
@@ -141,7 +141,8 @@ def test_jobs_of_attempts_that_failed_before_go_as_well() -> None:
     )
     seen = replace(done(), status=status)
     decision = reconcile(seen, world(now=later(HOUR), job_seconds=600, job_history=2))
-    assert decision.actions == tuple(DeleteJob(job_name(UID, number)) for number in (2, 3, 4))
+    deleted = [DeleteJob(job_name(UID, number)) for number in (2, 3, 4)]
+    assert decision.actions == (*deleted, DropControls())
 
 
 def test_the_job_of_an_archives_last_run_goes_between_two_runs() -> None:
