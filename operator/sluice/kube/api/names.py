@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.fields.common import GROUP
-from sluice.core.reconcile.copies.copy_status import job_name
+from sluice.core.reconcile.copies.copy_status import job_prefix
 from sluice.core.values import text
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def is_pod_of(pod: Object, uid: str) -> bool:
     Pods may outlive their Job, so only the Job's name in the owner reference is compared. A forged
     reference does not help for long: Kubernetes deletes a pod whose owner does not exist.
     """
-    begin = f"{job_name(uid, 0).removesuffix('0')}"
+    begin = job_prefix(uid)
     return any(
         one["kind"] in {"Job", "Pod"} and str(one["name"]).startswith(begin)
         for one in _owners(pod)

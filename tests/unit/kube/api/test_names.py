@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.values.text import short_hash
 from sluice.kube.api import names
 from sluice.kube.jobs import manifests
 from support.reconcile.copies import UID
@@ -77,3 +78,14 @@ def test_a_profile_does_not_hide_the_labels_that_pods_are_found_by() -> None:
         "executor",
     ]
     assert pods[0]["labels"][names.ATTEMPT_LABEL] == "7"
+
+
+def test_jobs_sort_by_attempt_and_their_pods_are_known_in_any_version() -> None:
+    """As `kubectl get jobs` lists them. Older versions wrote no zeros."""
+    found = [job_name(UID, number) for number in (1, 2, 9, 10, 99, 100, 1000)]
+    assert found == sorted(found)
+    older = f"sluice-{short_hash(UID)}-12"
+    for job in (found[3], older):
+        owner = {"kind": "Job", "name": job, "uid": "j", "controller": True}
+        assert names.is_pod_of({"metadata": {"ownerReferences": [owner]}}, UID)
+        assert not names.is_pod_of({"metadata": {"ownerReferences": [owner]}}, "another")

@@ -303,7 +303,8 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     least = number - world.job_history
     old = {job.name: job.attempt for job in world.jobs if job.attempt < least}
     if least > 1:  # the latest of them may have gone by its age, but not all of it
-        old[job_name(copy.uid, least - 1)] = least - 1
+        names = {entry.attempt: entry.job for entry in copy.status.history}
+        old[names.get(least - 1, job_name(copy.uid, least - 1))] = least - 1
     return Decision(
         status=status.starting_attempt(number, plan),
         actions=(

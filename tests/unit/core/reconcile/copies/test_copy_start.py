@@ -16,6 +16,7 @@ from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.reconcile.copies.decide import questions, reconcile
 from sluice.core.reconcile.copies.world import JobPhase, Question, World
 from sluice.core.values.model import ArchivedRun, StoreAddress
+from sluice.core.values.text import short_hash
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.plan import MOST_PLAN_BYTES, Plan
 from sluice.errors import (
@@ -321,6 +322,32 @@ def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
     deleted = [action for action in decision.actions if isinstance(action, DeleteJob)]
     assert deleted == [DeleteJob(job_name(UID, 1)), DeleteJob(job_name(UID, 2))]
     assert decision.actions[-1] == StartJob(4, PLAN)
+
+
+def test_objects_of_an_older_version_are_deleted_by_the_names_that_they_have() -> None:
+    """Its Jobs had numbers without zeros; the history has their names."""
+    older = f"sluice-{short_hash(UID)}-"
+    history = tuple(
+        entry.model_copy(update={"job": f"{older}{entry.attempt}"})
+        for entry in attempts("Failed", "Failed", "Failed")
+    )
+    seen = copy(
+        status=StreamCopyStatus(observed_generation=1, attempts=3, history=history), finalizer=True
+    )
+    jobs = (job(3, JobPhase.FAILED, name=f"{older}3"),)
+    decision = reconcile(seen, world(answer=RECORDED, jobs=jobs))
+    deleted = [action for action in decision.actions if isinstance(action, DeleteJob)]
+    assert deleted == [DeleteJob(f"{older}2")]
+    assert decision.status.job_ref is not None
+    assert decision.status.job_ref.name == job_name(UID, 4)
+
+
+def test_a_driver_that_an_older_version_started_goes_on() -> None:
+    """It is found by its label and owner, and no other attempt begins."""
+    older = job(name=f"sluice-{short_hash(UID)}-1")
+    decision = reconcile(begun(), world(jobs=(older,), plan=plan_seen()))
+    assert said(decision) == WORKING
+    assert not any(isinstance(one, StartJob | DeleteJob) for one in decision.actions)
 
 
 @pytest.mark.parametrize(("kept", "gone"), [(1, [1, 2]), (2, [1]), (3, [])])
