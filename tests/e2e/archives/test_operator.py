@@ -252,7 +252,7 @@ def test_a_scope_goes_to_a_bucket_and_back(
     desk.drive()
     status = desk.until_reason("sccp", "away", "Succeeded", "PartiallySucceeded", "Failed")
     assert status["streams"]["summary"] == "3/3", status
-    assert (status["source"], status["target"]) == (scope, "demo/market")
+    assert (status["source"], status["target"]) == (f"store/{scope}", "market/demo/market")
     assert names_in(foreign, scope) is None
     credentials = S3Keys(access=gateway.access, secret=gateway.secret)
     for folder in ("orders", "events=", "empty"):
