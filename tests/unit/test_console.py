@@ -1,7 +1,12 @@
+import ast
+import re
+from pathlib import Path
+
 import pytest
 from rich.console import Console
 from rich.table import Table
 
+import sluice
 from sluice import console
 from sluice.core.values.model import StreamName
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
@@ -149,3 +154,18 @@ def test_a_plan_shows_which_scale_event_made_a_segment() -> None:
     assert "Made" not in drawn(console.plan_table(whole_plan(plan), recorded=True))
     for shown in ("Made", "first", "scale 1"):
         assert shown in text
+
+
+def test_sizes_are_told_in_one_system_of_units() -> None:
+    """Conditions, events, tables and the command tell decimal sizes: no text of theirs has MiB."""
+    folder = Path(sluice.__file__).parent
+    places = ("console", "commands", "administration", "core/reconcile", "core/catalogue")
+    for path in (one for place in places for one in (folder / place).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docs = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = [
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docs
+        ]
+        assert not [text for text in texts if re.search(r"\b[KMGT]iB\b", text)], path
