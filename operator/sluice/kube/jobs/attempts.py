@@ -41,8 +41,9 @@ class Attempts:
             seen: the copy.
             runtime: hash of the runtime that the spec asks for now; None when it is unknown.
         """
-        # A complete copy is tidied once its last driver has ended; afterwards no Job matters.
-        tidied = not seen.finalizer or seen.keeps
+        # A complete copy is tidied once its last driver has ended; afterwards no Job matters. If
+        # the finalizer stays, a driver may still run until its Job is deleted.
+        tidied = not seen.finalizer or (seen.keeps and seen.status.job_ref is None)
         if seen.done and seen.deleted is None and tidied:
             return ()
         labelled = self._mirror.where(JOB, copy_of, (namespace, seen.uid))

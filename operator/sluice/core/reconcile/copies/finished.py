@@ -60,6 +60,8 @@ def _at_rest(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
     job = status.job_ref
     if job is None or jobs is None:
         return Decision(status=status, again=min(left, default=None))
+    if any(one.active for one in world.jobs):  # of an archive that keeps its finalizer: it sweeps
+        return Decision(status=status, again=min([*left, jobs]))
     if age < jobs:
         return Decision(status=status, again=min([*left, jobs - age]))
     kept = [entry.job for entry in status.history[-1 - world.job_history :]]

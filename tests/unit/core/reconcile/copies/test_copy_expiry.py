@@ -155,6 +155,19 @@ def test_the_job_of_an_archives_last_run_goes_between_two_runs() -> None:
     assert decision.status.job_ref is None
 
 
+def test_a_driver_that_still_sweeps_an_archive_is_not_stopped() -> None:
+    """A recorded run is followed by retention, which may take long. Its Job goes afterwards."""
+    seen = archives_seen.done(onDelete="Delete")
+    status = seen.status.model_copy(update={"job_ref": {"name": NAME}})
+    seen = replace(seen, status=status, finalizer=True)
+    sweeping = world(now=later(HOUR), job_seconds=600, jobs=(job(),))
+    decision = reconcile_archive(seen, sweeping)
+    assert DeleteJob(NAME) not in decision.actions
+    assert decision.again is not None
+    ended = replace(sweeping, jobs=(SUCCEEDED,))
+    assert DeleteJob(NAME) in reconcile_archive(seen, ended).actions
+
+
 def test_a_job_stays_while_its_copy_is_not_done() -> None:
     """A failure that is final keeps the last Job, whose log tells more."""
     ended = job(phase=JobPhase.FAILED, trouble=trouble(DigestMismatch("no")))
