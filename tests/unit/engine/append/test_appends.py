@@ -312,7 +312,11 @@ def test_what_the_operator_is_told_of_an_append() -> None:
     assert watch.measure() == Progress(size, size, published=True)
     (report,) = copy_all(store, planned(store, APPEND))
     assert ask(APPEND, known=None, **stores) == Complete(
-        digest=report.digest or "", bytes=size, events=3, segments=None
+        digest=report.digest or "",
+        bytes=size,
+        events=3,
+        appended=True,
+        held=sum(map(len, world.bytes_of(TARGET))),
     )
     assert watch.measure() == Progress(size, size, published=True)
 
