@@ -1,6 +1,7 @@
 """The definitions on a real API server: what it takes, stores, explains and shows."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -17,11 +18,12 @@ from sluice.api.load import load
 from sluice.api.registry import KINDS, KindSpec
 from sluice.api.schema.schema import structural
 from sluice.api.schema.structural import fields
+from sluice.api.status.archive_status import ArchiveSummary, StreamArchiveStatus
 from sluice.api.status.common import Condition, ProgressStatus, StreamCopyStatus, StreamStoreStatus
-from sluice.core.values.text import rate
+from sluice.core.values.text import rate, size
 from sluice.errors import InvalidSpec, SluiceError
 from support.cases.largest import largest
-from support.cases.resources import COPY, STORE, changed, text
+from support.cases.resources import ARCHIVE, COPY, STORE, changed, text
 from support.kube.apply import Applier
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -241,9 +243,16 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
     unwatched.apply(changed(COPY, "metadata.name", name))
     reason = max((found.__name__ for found in errors(SluiceError)), key=len)
     condition = Condition(type="Ready", status="Unknown", reason=reason, last_transition_time=NOW)
-    progress = ProgressStatus(summary="100%", rate=rate(123e6), eta_seconds=86_000)
+    progress = ProgressStatus(
+        summary="100%", rate=rate(123e6), eta_seconds=86_000, size=size(108e6), events=1_000_000
+    )
     status = StreamCopyStatus(
-        conditions=(condition,), progress=progress, attempts=3, source="monday and 2 more"
+        conditions=(condition,),
+        progress=progress,
+        attempts=3,
+        source="main/shop/monday and 2 more",
+        target="main/backup/orders",
+        duration="1m23s",
     )
     unwatched.write_status("streamcopies", name, status.dump())
     head, row = unwatched.get("streamcopies", name).splitlines()
@@ -252,8 +261,28 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
     for cell in (name, "Unknown", reason, "100%", "123 MB/s"):
         assert cell in row
     head, row = unwatched.get("streamcopies", name, "--output=wide").splitlines()
-    assert head.split("AGE")[1].split() == ["SOURCE", "TARGET", "ETA", "S", "ATTEMPTS"]
-    assert row.split()[-7:] == ["monday", "and", "2", "more", "orders", "86000", "3"]
+    columns = ["SOURCE", "TARGET", "SIZE", "EVENTS", "DURATION", "ETA S", "ATTEMPTS"]
+    assert re.split(r" {2,}", head.split("AGE")[1].strip()) == columns
+    cells = [status.source, status.target, "108 MB", "1000000", "1m23s", "86000", "3"]
+    assert re.split(r" {2,}", row.strip())[-7:] == cells
+
+
+def test_columns_tell_what_an_archive_holds(unwatched: Applier) -> None:
+    """With its stores, the stream's size up to the last run, and how long that run took."""
+    unwatched.apply(changed(ARCHIVE, "metadata.name", "kept"))
+    status = StreamArchiveStatus(
+        source="main/shop/orders",
+        target="archives/shop/orders",
+        archive=ArchiveSummary(runs=3, bytes=108_000_000, size=size(108e6), events=1_000_000),
+        duration="1m23s",
+        next_run_time=NOW,
+    )
+    unwatched.write_status("streamarchives", "kept", status.dump())
+    head, row = unwatched.get("streamarchives", "kept", "--output=wide").splitlines()
+    columns = ["SOURCE", "TARGET", "SIZE", "EVENTS", "DURATION", "NEXT RUN", "RATE"]
+    assert re.split(r" {2,}", head.split("AGE")[1].strip()) == columns
+    cells = [status.source, status.target, "108 MB", "1000000", "1m23s", "2026-05-04T12:00:00Z"]
+    assert re.split(r" {2,}", row.strip())[-6:] == cells
 
 
 def test_stores_and_copies_are_streams(applier: Applier) -> None:

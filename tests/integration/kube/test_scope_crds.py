@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from sluice.api.registry import KINDS
 from sluice.api.schema.schema import structural
 from sluice.api.status.common import Condition, ProgressStatus
 from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
-from sluice.core.values.text import rate
+from sluice.core.values.text import rate, size
 from sluice.errors import InvalidSpec
 from support.cases.largest import largest
 from support.cases.resources import SCOPE, changed, label, text
@@ -127,11 +128,14 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
     )
     status = ScopeCopyStatus(
         conditions=(condition,),
-        progress=ProgressStatus(summary="99%", rate=rate(123e6), eta_seconds=86_000),
+        progress=ProgressStatus(
+            summary="99%", rate=rate(123e6), eta_seconds=86_000, size=size(108e6), events=25_500
+        ),
         streams=StreamCounts(total=5000, copied=4990, failed=10, summary="4990/5000"),
         attempts=3,
-        source="in",
-        target="out",
+        source="main/in",
+        target="main/out",
+        duration="8s",
     )
     unwatched.write_status("scopecopies", name, status.dump())
     head, row = unwatched.get("scopecopies", name).splitlines()
@@ -140,8 +144,10 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
     for cell in (name, "False", "PartiallySucceeded", "4990/5000", "99%", "123 MB/s"):
         assert cell in row
     head, row = unwatched.get("scopecopies", name, "--output=wide").splitlines()
-    assert head.split("AGE")[1].split() == ["SOURCE", "TARGET", "FAILED", "ETA", "S", "ATTEMPTS"]
-    assert row.split()[-5:] == ["in", "out", "10", "86000", "3"]
+    columns = ["SOURCE", "TARGET", "SIZE", "EVENTS", "DURATION", "FAILED", "ETA S", "ATTEMPTS"]
+    assert re.split(r" {2,}", head.split("AGE")[1].strip()) == columns
+    cells = ["main/in", "main/out", "108 MB", "25500", "8s", "10", "86000", "3"]
+    assert re.split(r" {2,}", row.strip())[-8:] == cells
 
 
 def test_what_kubectl_prints_can_be_read(applier: Applier) -> None:
