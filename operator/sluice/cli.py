@@ -1,4 +1,4 @@
-"""The command line: copies without a cluster, an administrator's work, and what runs in pods.
+"""The command line: copies without a cluster, verbs for resources of a cluster, what runs in pods.
 
 Exit codes: 0 done (or done before), 1 an error of Sluice itself, 2 wrong input, 3 the store said
 no or was away too long, 4 what runs the copy broke, 5 no room to run it, 6 the data are not what
@@ -11,12 +11,13 @@ from __future__ import annotations
 import gc
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import click
 
 from sluice import __version__, logs
-from sluice.commands.shared import EXIT_CODES
+from sluice.commands.shared import EXIT_CODES, PROGRAM, VARIABLE
 from sluice.core.events import framing
 from sluice.errors import SluiceError
 from sluice.pipelines.driver.stopping import Terminated
@@ -24,21 +25,30 @@ from sluice.pipelines.driver.stopping import Terminated
 COMMANDS: Final = {
     "abort": "copying",
     "archive": "archives",
+    "completion": "cluster.completion",
+    "describe": "cluster.describe",
     "drain": "uninstall",
     "driver": "pods",
+    "get": "cluster.get",
+    "logs": "cluster.logs",
     "operator": "pods",
     "plan": "copying",
     "position": "positions",
-    "resume": "verbs",
-    "retry": "verbs",
+    "restore": "cluster.restore",
+    "resume": "cluster.verbs",
+    "retry": "cluster.verbs",
     "run": "copying",
-    "status": "status",
+    "status": "cluster.status",
     "streams": "streams",
-    "suspend": "verbs",
+    "suspend": "cluster.verbs",
     "verify": "verify",
-    "wait": "verbs",
+    "wait": "cluster.verbs",
+    "watch": "cluster.watch",
 }
 """The module of `sluice.commands` in which each command stands, as a function of its name."""
+
+PLUGIN: Final = "kubectl-sluice"
+"""The name under which kubectl finds this program as `kubectl sluice`."""
 
 
 class Commands(click.Group):
@@ -77,15 +87,21 @@ class Commands(click.Group):
     help="debug shows every step of the protocol.",
 )
 @click.option("--log-json", is_flag=True, help="One JSON object a line.")
-def cli(*, log_level: str, log_json: bool) -> None:
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no notes: results and errors.")
+def cli(*, log_level: str, log_json: bool, quiet: bool) -> None:
     """Copy streams exactly once, verified and restartable."""
     logs.configure(log_level, as_json=log_json)
+    if quiet:
+        from sluice import console  # noqa: PLC0415 - slow, and drivers need none
+
+        console.hush()
 
 
 def main() -> None:
     """Run the command line; errors of the tree become a message and an exit code."""
+    name = "kubectl sluice" if Path(sys.argv[0]).stem == PLUGIN else PROGRAM
     try:
-        cli(standalone_mode=False)
+        cli(prog_name=name, complete_var=VARIABLE, standalone_mode=False)
     except SluiceError as error:
         from sluice import console  # noqa: PLC0415 - slow, and needed for messages only
 
@@ -101,3 +117,16 @@ def main() -> None:
 
         console.err.print("Interrupted. What is staged is kept: run again to go on.")
         sys.exit(130)
+
+
+def complete_for_kubectl() -> None:
+    """Complete `kubectl sluice`: kubectl runs this program with the words, the last one unfinished.
+
+    The answer has the form of its own library: candidates, then a line that forbids file names.
+    """
+    from click.shell_completion import ShellComplete  # noqa: PLC0415 - for this program only
+
+    *words, unfinished = sys.argv[1:] or [""]
+    for item in ShellComplete(cli, {}, PROGRAM, VARIABLE).get_completions(words, unfinished):
+        click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
+    click.echo(":4")

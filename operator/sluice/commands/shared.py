@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sluice.core.values.trouble import Trouble
+
+PROGRAM: Final = "sluice"
+VARIABLE: Final = "_SLUICE_COMPLETE"
+"""The variable by which a shell asks this program for completions."""
 
 EXIT_CODES = {
     Category.SPEC: 2,
@@ -103,3 +107,11 @@ def settings_of(credentials_dir: Path | None, volumes_dir: Path | None = None) -
 def print_json(value: Any) -> None:
     """Print one JSON value on standard output."""
     click.echo(json.dumps(value, indent=2))
+
+
+def print_yaml(value: Any) -> None:
+    """Print one YAML document on standard output. Characters that are no ASCII are escaped."""
+    import yaml  # noqa: PLC0415 - slow, and few commands need it
+
+    # Tenants wrote parts of the value: escaped, they cannot control the terminal.
+    click.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=False), nl=False)

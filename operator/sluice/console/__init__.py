@@ -11,8 +11,19 @@ from sluice.console.archives import (
 )
 from sluice.console.archiving import archive_plan, show_archive_report, show_retained
 from sluice.console.copies import outcome_word, plan_table, report_table, show_report, summary
+from sluice.console.description import show_description
+from sluice.console.logs import readable
 from sluice.console.overview import by_state, show_overview
-from sluice.console.page import duration, err, out, printable, show_error, show_trouble
+from sluice.console.page import (
+    duration,
+    err,
+    hush,
+    note,
+    out,
+    printable,
+    show_error,
+    show_trouble,
+)
 from sluice.console.progress import LiveProgress, ReadProgress
 from sluice.console.scopes import (
     parts_of,
@@ -21,27 +32,34 @@ from sluice.console.scopes import (
     show_scope_report,
 )
 from sluice.console.streams import show_scopes, show_stream, show_streams
+from sluice.console.tables import show_tables
 from sluice.console.verification import show_verification, verification_table
+from sluice.console.watching import Watching
 
 __all__ = [
     "LiveProgress",
     "ReadProgress",
+    "Watching",
     "archive_plan",
     "by_state",
     "duration",
     "err",
+    "hush",
     "instant",
+    "note",
     "out",
     "outcome_word",
     "parts_of",
     "plan_table",
     "printable",
+    "readable",
     "renames_of",
     "report_table",
     "scope_plan",
     "show_archive_report",
     "show_archive_verification",
     "show_archives",
+    "show_description",
     "show_error",
     "show_inspection",
     "show_overview",
@@ -51,6 +69,7 @@ __all__ = [
     "show_scopes",
     "show_stream",
     "show_streams",
+    "show_tables",
     "show_trouble",
     "show_verification",
     "summary",

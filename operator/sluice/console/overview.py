@@ -31,7 +31,8 @@ _ORDER: Final = (
 )
 """The order of streams: what users look for comes first."""
 
-_COLOURS: Final = {"True": "green", "False": "bold red", "Unknown": "yellow"}
+COLOURS: Final = {"True": "green", "False": "bold red", "Unknown": "yellow"}
+"""The colours of the states of the condition Ready."""
 
 
 def show_overview(found: Sequence[Reported], *, failed: bool, most: int | None) -> None:
@@ -78,9 +79,9 @@ def _said(status: CopyingStatus) -> Iterator[Text]:
         yield Text("the operator has not looked at it yet")
     else:
         yield _conditions(ready, status)
-    numbers = "  ".join(_numbers(status))
-    if numbers:
-        yield Text(numbers)
+    line = "  ".join(numbers(status))
+    if line:
+        yield Text(line)
     if isinstance(status, ScopeCopyStatus):
         left = ", ".join(f"{one.count:,} {one.reason}" for one in status.left_out if one.count)
         if left:
@@ -94,7 +95,7 @@ def _conditions(ready: Condition, status: CopyingStatus) -> Text:
     others = [one.type for one in status.conditions if one is not ready and one.status == "True"]
     return Text.assemble(
         "Ready ",
-        (ready.status, _COLOURS[ready.status]),
+        (ready.status, COLOURS[ready.status]),
         f" ({', '.join(others)})" if others else "",
         ", ",
         (ready.reason, "bold"),
@@ -111,7 +112,7 @@ def _runs(status: StreamArchiveStatus) -> Iterator[str]:
         yield f"next run {status.next_run_time:%Y-%m-%d %H:%M} UTC"
 
 
-def _numbers(status: CopyingStatus) -> Iterator[str]:
+def numbers(status: CopyingStatus) -> Iterator[str]:
     """Yield a copy's progress and speed, and the number of attempts."""
     if isinstance(status, ScopeCopyStatus) and status.streams is not None:
         counts = status.streams

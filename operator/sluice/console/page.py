@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False, soft_wrap=True)
+note = Console(stderr=True, highlight=False, soft_wrap=True)
+"""The console of progress and of notes that are no errors. `hush` silences it."""
+
+
+def hush() -> None:
+    """Print no progress and no notes from now on: results and errors only."""
+    note.quiet = True
 
 
 def printable(text: str, *, lines: bool = False) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 _STEP: Final = 1000
@@ -43,6 +47,12 @@ def counted(number: int, noun: str) -> str:
 def short_hash(text: str) -> str:
     """Return ten hexadecimal digits that stand for a text in names."""
     return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that a mistyped word resembles most; None if none is close."""
+    found = difflib.get_close_matches(word, [*known], n=1)
+    return found[0] if found else None
 
 
 def lost_behind(segment: int, offset: int) -> str:

@@ -6,14 +6,12 @@ import time
 from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.request import getproxies
 
 import aiohttp
 from kubernetes.aio import client as kubernetes_client
-from kubernetes.aio import config as kubernetes_config
 
-from sluice.errors import ApiUnavailable
-from sluice.kube.api.kinds import path_of, root
+from sluice.kube.api.context import configuration
+from sluice.kube.api.kinds import POD, path_of, root
 from sluice.kube.api.responses import (
     Page,
     Refused,
@@ -22,6 +20,7 @@ from sluice.kube.api.responses import (
     events_of,
     is_success,
     items_of,
+    lines_of,
     parsed,
     refusal,
 )
@@ -37,6 +36,9 @@ if TYPE_CHECKING:
 FIELD_MANAGER: Final = "sluice-operator"
 TIMEOUT: Final = 15.0
 """Deadline of a call, in seconds."""
+JSON: Final = "application/json"
+TABLE: Final = f"{JSON};as=Table;v=v1;g=meta.k8s.io"
+"""The form of an answer in which the API server itself makes the table of `kubectl get`."""
 PAGE: Final = 100
 """The most objects in a page of a list. Each takes up to 100 kB while the page is read."""
 
@@ -74,29 +76,9 @@ class Api:
             manager: see the class.
 
         Raises:
-            ApiUnavailable: neither exists.
+            ApiUnavailable: neither exists, or it cannot be read.
         """
-        configuration = kubernetes_client.Configuration()
-        # No limit: each watch keeps a connection, and calls must not wait until a watch ends.
-        configuration.connection_pool_maxsize = 0
-        # If no proxy is set, the library must not look for one: it would read ~/.netrc at each
-        # call, which takes longer than the call itself and is of no use here.
-        configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
-        try:
-            kubernetes_config.load_incluster_config(  # type: ignore[no-untyped-call]
-                client_configuration=configuration
-            )
-        except kubernetes_config.ConfigException:
-            try:
-                await kubernetes_config.load_kube_config(  # type: ignore[no-untyped-call]
-                    client_configuration=configuration
-                )
-            except kubernetes_config.ConfigException as error:
-                raise ApiUnavailable(
-                    f"no way to a Kubernetes API: {error}",
-                    remedy="Run in a pod with a service account, or set KUBECONFIG.",
-                ) from error
-        return cls(kubernetes_client.ApiClient(configuration), told, manager=manager)
+        return cls(kubernetes_client.ApiClient(await configuration()), told, manager=manager)
 
     def time(self) -> float:
         """Return the API server's time in seconds since 1970, by the date of its last answer.
@@ -211,17 +193,85 @@ class Api:
             "timeoutSeconds": str(max(1, round(seconds))),
         }
         timeout = aiohttp.ClientTimeout(total=seconds + TIMEOUT, connect=TIMEOUT, sock_read=silence)
-        with broken(f"watch {path}"):
+        async with self._opened(f"watch {path}", path, query, timeout) as response:
+            yield events_of(f"watch {path}", response)
+
+    @asynccontextmanager
+    async def log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        since: str | None = None,
+        follow: bool = False,
+        silence: float = TIMEOUT,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open the log of a container, and give its lines, each with the time before it.
+
+        Args:
+            namespace: the pod's namespace.
+            pod: the pod's name.
+            container: the container's name.
+            since: a time; lines from its second on are given. None for all lines.
+            follow: go on until the container ends.
+            silence: seconds without a byte after which the connection counts as dead.
+
+        Raises:
+            ApiUnavailable: the log cannot be opened, or the connection broke.
+            Refused: the API server, or the kubelet, has no log of this container.
+        """
+        path = POD.object(namespace, pod, "log")
+        query = {"container": container, "timestamps": "true", "sinceTime": since}
+        query["follow"] = "true" if follow else None
+        timeout = aiohttp.ClientTimeout(total=None, connect=TIMEOUT, sock_read=silence)
+        async with self._opened(f"log {path}", path, query, timeout) as response:
+            yield lines_of(f"log {path}", response)
+
+    @asynccontextmanager
+    async def _opened(
+        self,
+        what: str,
+        path: str,
+        query: Mapping[str, str | None],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - given to aiohttp
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a call whose answer is read bit by bit, and give the response if it is a success."""
+        with broken(what):
             answer = await self._send("GET", path, query=query, timeout=timeout)
-        response = answer.response
+        response: aiohttp.ClientResponse = answer.response
         try:
             if not is_success(answer.status):
-                with broken(f"watch {path}"):
+                with broken(what):
                     data = await response.read()
-                raise refusal(f"watch {path}", answer.status, parsed(data))
-            yield events_of(f"watch {path}", response)
+                raise refusal(what, answer.status, parsed(data))
+            yield response
         finally:
             response.close()
+
+    async def table(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        more: str = "",
+        *,
+        labels: str | None = None,
+        name: str | None = None,
+    ) -> Object:
+        """Read a part of the table that `kubectl get` shows of a kind's objects.
+
+        The API server makes the columns and their texts.
+
+        Args:
+            kind: the kind.
+            namespace: the namespace; None for all.
+            more: see `page`.
+            labels: a label selector.
+            name: the only object of the table; None for all.
+        """
+        path = kind.collection(namespace) if name is None else kind.object(namespace, name)
+        query = {"limit": str(PAGE), "continue": more, "labelSelector": labels}
+        return await self._call("GET", path, query=query if name is None else None, accept=TABLE)
 
     async def list(
         self,
@@ -327,11 +377,14 @@ class Api:
         *,
         query: Mapping[str, str | None] | None = None,
         body: Object | None = None,
-        content: str = "application/json",
+        content: str = JSON,
+        accept: str = JSON,
     ) -> Object:
         """Make a call, and return the parsed answer."""
         with broken(f"{method} {path}"):
-            answer = await self._send(method, path, query=query, body=body, content=content)
+            answer = await self._send(
+                method, path, query=query, body=body, content=content, accept=accept
+            )
             data = await answer.read()
         found = parsed(data)
         if not is_success(answer.status):
@@ -345,7 +398,8 @@ class Api:
         *,
         query: Mapping[str, str | None] | None = None,
         body: Object | None = None,
-        content: str = "application/json",
+        content: str = JSON,
+        accept: str = JSON,
         timeout: aiohttp.ClientTimeout | float = TIMEOUT,  # noqa: ASYNC109 - given to aiohttp
     ) -> Any:
         """Send a call. Return the answer with its status and headers; the body is not read yet."""
@@ -355,7 +409,7 @@ class Api:
             method,
             path,
             query_params=[(key, value) for key, value in (query or {}).items() if value],
-            header_params={"Accept": "application/json", "Content-Type": content},
+            header_params={"Accept": accept, "Content-Type": content},
             body=body,
             auth_settings=["BearerToken"],
         )

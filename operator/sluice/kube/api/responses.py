@@ -50,6 +50,9 @@ class Refused(ApiUnavailable):
         return "ApiUnavailable"
 
 
+MOST_LINE: Final = 1 << 16
+"""The most bytes of a line of a log. A longer line is given in parts."""
+
 _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -124,3 +127,21 @@ async def events_of(what: str, response: aiohttp.ClientResponse) -> AsyncIterato
         if "object" not in event:
             raise ApiUnavailable(f"{what}: what came is no event")
         yield event
+
+
+async def lines_of(what: str, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Read the lines of a log, without their ends, until the server ends it."""
+    left = b""
+    while True:
+        with broken(what):
+            data = await response.content.readany()
+        *lines, left = (left + data).split(b"\n")
+        for line in lines:
+            yield line
+        while len(left) > MOST_LINE:
+            yield left[:MOST_LINE]
+            left = left[MOST_LINE:]
+        if not data:
+            break
+    if left:
+        yield left

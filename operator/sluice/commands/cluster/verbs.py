@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,73 +10,79 @@ import click
 from sluice import console
 from sluice.api.registry import KINDS
 from sluice.api.status.common import ConditionType
-from sluice.commands.shared import EXIT_CODES, OUTPUT, print_json
+from sluice.commands.cluster.shared import (
+    NAMES,
+    NAMESPACE,
+    OVER,
+    QUIET,
+    TIMEOUT,
+    as_list,
+    connected,
+    ends,
+    output_option,
+    print_as,
+    say,
+)
+from sluice.commands.shared import EXIT_CODES
 from sluice.core.catalogue import failures
 from sluice.errors import Category
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from sluice.administration.resources import Awaited, Named
+    from sluice.administration.naming import Named
+    from sluice.administration.resources import Awaited
+    from sluice.api.registry import KindSpec
     from sluice.kube.api.client import Api
-
-MANAGER: Final = "sluice"
-"""The name under which the API server notes what a person has changed."""
-
-OVER: Final = 124
-"""Exit code of a wait whose time was over, as of timeout(1)."""
+    from sluice.kube.api.kinds import Object
 
 _SUSPENDED: Final = tuple(kind for kind in KINDS if kind.suspends)
 _RETRIED: Final = tuple(kind for kind in KINDS if kind.uses_stores)
 
-NAMES = click.argument("names", nargs=-1, required=True, metavar="[KIND/]NAME...")
-NAMESPACE = click.option(
-    "-n",
-    "--namespace",
-    metavar="NAME",
-    help="The namespace.  [default: the namespace of KUBECONFIG's context, or the pod's]",
-)
-QUIET = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+_CHANGED = output_option("json", "yaml", "name")
 
 
 @click.command()
 @NAMES
 @NAMESPACE
+@_CHANGED
 @QUIET
-def suspend(names: Sequence[str], namespace: str | None, *, quiet: bool) -> None:
+def suspend(names: Sequence[str], namespace: str | None, output: str) -> None:
     """Stop the work for resources, which keep their progress.
 
     A copy keeps its staged bytes. resume goes on with it.
     """
-    _set_suspended(names, namespace, suspended=True, quiet=quiet)
+    _set_suspended(names, namespace, output, suspended=True)
 
 
 @click.command()
 @NAMES
 @NAMESPACE
+@_CHANGED
 @QUIET
-def resume(names: Sequence[str], namespace: str | None, *, quiet: bool) -> None:
+def resume(names: Sequence[str], namespace: str | None, output: str) -> None:
     """Go on with the work for resources that are suspended."""
-    _set_suspended(names, namespace, suspended=False, quiet=quiet)
+    _set_suspended(names, namespace, output, suspended=False)
 
 
 def _set_suspended(
-    names: Sequence[str], namespace: str | None, *, suspended: bool, quiet: bool
+    names: Sequence[str], namespace: str | None, output: str, *, suspended: bool
 ) -> None:
     from sluice.administration import resources  # noqa: PLC0415 - takes a second
 
-    async def act(api: Api, resource: Named) -> None:
-        await resources.suspend(api, resource, suspended=suspended)
-        _say(f"{resource} is {'suspended' if suspended else 'resumed'}", quiet=quiet)
+    async def act(api: Api, resource: Named) -> Object:
+        return await resources.suspend(api, resource, suspended=suspended)
 
-    asyncio.run(_each(names, namespace, act, _SUSPENDED))
+    done = asyncio.run(_each(names, namespace, act, _SUSPENDED, changes=True))
+    _tell_changed(done, output, "suspended" if suspended else "resumed")
 
 
 @click.command()
 @NAMES
 @NAMESPACE
+@_CHANGED
 @QUIET
-def retry(names: Sequence[str], namespace: str | None, *, quiet: bool) -> None:
+def retry(names: Sequence[str], namespace: str | None, output: str) -> None:
     """Try again at once, in place of waiting, or after a failure that was mended.
 
     A StreamArchive begins a run. A ScopeCopy copies the streams that are missing. A copy that is
@@ -85,11 +90,16 @@ def retry(names: Sequence[str], namespace: str | None, *, quiet: bool) -> None:
     """
     from sluice.administration import resources  # noqa: PLC0415 - takes a second
 
-    async def act(api: Api, resource: Named) -> None:
-        await resources.retry(api, resource)
-        _say(f"{resource} is tried again", quiet=quiet)
+    done = asyncio.run(_each(names, namespace, resources.retry, _RETRIED, changes=True))
+    _tell_changed(done, output, "tried again")
 
-    asyncio.run(_each(names, namespace, act, _RETRIED))
+
+def _tell_changed(done: Sequence[tuple[Named, Object]], output: str, word: str) -> None:
+    """Print resources that were changed."""
+    value = as_list([body for _, body in done], single=True)
+    if not print_as(output, value, [one.full for one, _ in done]):
+        for one, _ in done:
+            say(f"{one} is {word}")
 
 
 @click.command()
@@ -102,14 +112,9 @@ def retry(names: Sequence[str], namespace: str | None, *, quiet: bool) -> None:
     show_default=True,
     help="The condition that has to be True.",
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help=f"Exit with {OVER} after this time.  [default: no limit]",
-)
+@TIMEOUT
 @NAMESPACE
-@OUTPUT
+@output_option("json", "yaml", "name")
 @QUIET
 def wait(
     names: Sequence[str],
@@ -118,7 +123,6 @@ def wait(
     timeout: float | None,
     namespace: str | None,
     output: str,
-    quiet: bool,
 ) -> None:
     """Wait until resources are ready, or are stalled.
 
@@ -129,51 +133,55 @@ def wait(
     async def act(api: Api, resource: Named) -> Awaited:
         return await resources.until(api, resource, ConditionType(wanted), seconds=timeout)
 
-    ends = asyncio.run(_each(names, namespace, act, KINDS))
-    if output == "json":
-        print_json([_json(one) for one in ends])
-    else:
-        for one in ends:
-            _tell(one, wanted, quiet=quiet)
-    sys.exit(max(map(_code, ends)))
+    done = asyncio.run(_each(names, namespace, act, KINDS))
+    tell_awaited([end for _, end in done], wanted, output)
+
+
+def tell_awaited(waits: Sequence[Awaited], wanted: str, output: str) -> None:
+    """Print how waits ended, and end the command with the highest of their exit codes."""
+    if not print_as(output, list(map(awaited_json, waits)), [one.resource.full for one in waits]):
+        for one in waits:
+            tell(one, wanted)
+    ends(highest(waits))
+
+
+def highest(waits: Iterable[Awaited]) -> int:
+    """Return the highest exit code of some waits."""
+    return max(map(_code, waits), default=0)
 
 
 async def _each(
     names: Sequence[str],
     namespace: str | None,
     act: Callable[[Api, Named], Awaitable[Any]],
-    kinds: Sequence[Any],
-) -> list[Any]:
+    kinds: Sequence[KindSpec],
+    *,
+    changes: bool = False,
+) -> list[tuple[Named, Any]]:
     """Find all resources, then act on them side by side. Nothing is done if one is missing."""
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration.resources import find  # noqa: PLC0415
-    from sluice.kube.api.client import Api  # noqa: PLC0415
-    from sluice.kube.api.context import current_namespace  # noqa: PLC0415
+    from sluice.administration.naming import find  # noqa: PLC0415
 
-    async with await Api.connect(manager=MANAGER) as api:
-        place = namespace or current_namespace()
-        found = [await find(api, place, name, kinds=kinds) for name in names]
-        return list(await asyncio.gather(*(act(api, one) for one in found)))
-
-
-def _say(text: str, *, quiet: bool) -> None:
-    if not quiet:
-        console.err.print(text, markup=False)
+    async with connected(namespace, changes=changes) as place:
+        here = place.namespace or ""
+        found = [await find(place.api, here, name, kinds=kinds) for name in names]
+        done = await asyncio.gather(*(act(place.api, one) for one in found))
+        return list(zip(found, done, strict=True))
 
 
-def _tell(one: Awaited, wanted: str, *, quiet: bool) -> None:
+def tell(one: Awaited, wanted: str) -> None:
     """Print how a wait ended."""
     if one.condition is None:
         console.err.print(f"{one.resource} is not {wanted} yet: the time is over", markup=False)
     elif one.met:
-        message = console.printable(one.message or "")
-        _say(f"{one.resource} is {wanted}: {message}", quiet=quiet)
+        say(f"{one.resource} is {wanted}: {console.printable(one.message or '')}")
     else:
         console.err.print(f"{one.resource}: [bold red]{one.condition.reason}[/]: ", end="")
         console.err.print(console.printable(one.message or ""), markup=False)
 
 
-def _json(one: Awaited) -> dict[str, Any]:
+def awaited_json(one: Awaited) -> dict[str, Any]:
+    """Convert the end of a wait to JSON values."""
     condition = one.condition
     return {
         "kind": one.resource.spec.name,

@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sluice import console
+from sluice.api.fields.common import GROUP
+from sluice.api.registry import DRIVEN
 from sluice.api.status.common import ConditionType
-from sluice.commands.shared import OUTPUT, print_json
-from sluice.errors import InvalidSpec
+from sluice.commands.cluster.completion import complete_driven
+from sluice.commands.cluster.shared import (
+    ALL_NAMESPACES,
+    NAMESPACE,
+    QUIET,
+    connected,
+    output_option,
+    print_as,
+    say,
+)
 
 if TYPE_CHECKING:
     from sluice.administration.overview import Reported
@@ -24,14 +34,9 @@ MOST_STREAMS: Final = 50
 
 
 @click.command()
-@click.argument("name", required=False)
-@click.option(
-    "-n",
-    "--namespace",
-    metavar="NAME",
-    help="Whose copies.  [default: the namespace of KUBECONFIG's context, or the pod's]",
-)
-@click.option("-A", "--all-namespaces", is_flag=True, help="Those of all namespaces.")
+@click.argument("name", metavar="[[KIND/]NAME]", required=False, shell_complete=complete_driven)
+@NAMESPACE
+@ALL_NAMESPACES
 @click.option(
     "-w",
     "--watch",
@@ -42,7 +47,8 @@ MOST_STREAMS: Final = 50
 @click.option(
     "--all", "everything", is_flag=True, help=f"Show all streams, not only {MOST_STREAMS} a copy."
 )
-@OUTPUT
+@output_option("json", "yaml", "name")
+@QUIET
 def status(
     *,
     name: str | None,
@@ -55,23 +61,22 @@ def status(
 ) -> None:
     """Show copies in a cluster: how far they are, and what became of each stream.
 
-    NAME is that of a ScopeCopy or a StreamCopy; without it, all of them are shown. Streams that
-    failed come first. It is the operator's report, so no store is asked.
+    NAME is that of a copy or an archive; without it, all of them are shown. Streams that failed
+    come first. It is the operator's report, so no store is asked.
     """
-    if namespace is not None and all_namespaces:
-        raise click.UsageError("give --namespace or --all-namespaces, not both")
-    if watch and output == "json":
-        raise click.UsageError("--watch is for people: leave out --output json")
+    if watch and output != "text":
+        raise click.UsageError(f"--watch is for people: leave out --output {output}")
     found = asyncio.run(_read(name, namespace, all_namespaces=all_namespaces))
     while watch and any(map(_is_at_work, found)):
         console.out.clear()
         console.show_overview(found, failed=failed, most=None if everything else MOST_STREAMS)
         time.sleep(WATCH_SECONDS)
         found = asyncio.run(_read(name, namespace, all_namespaces=all_namespaces))
-    if output == "json":
-        print_json([_json(one, failed=failed) for one in found])
-    elif not found:
-        console.err.print("There are no copies.")
+    names = [f"{one.kind.lower()}.{GROUP}/{one.name}" for one in found]
+    if print_as(output, [_json(one, failed=failed) for one in found], names):
+        return
+    if not found:
+        say("There are no copies.")
     else:
         console.show_overview(found, failed=failed, most=None if everything else MOST_STREAMS)
 
@@ -86,20 +91,16 @@ def _is_at_work(one: Reported) -> bool:
 async def _read(name: str | None, namespace: str | None, *, all_namespaces: bool) -> list[Reported]:
     """Read the copies that the options name."""
     # Imported here: few commands need Kubernetes' client, which takes a second.
+    from sluice.administration.naming import kinds_of, missing  # noqa: PLC0415
     from sluice.administration.overview import overview  # noqa: PLC0415
-    from sluice.kube.api.client import Api  # noqa: PLC0415
-    from sluice.kube.api.context import current_namespace  # noqa: PLC0415
 
-    async with await Api.connect() as api:
-        place = None if all_namespaces else namespace or current_namespace()
-        found = await overview(api, place, name)
-    if name is not None and not found:
-        where = "any namespace" if place is None else f"namespace {place!r}"
-        raise InvalidSpec(
-            f"there is no ScopeCopy and no StreamCopy {name!r} in {where}",
-            field="NAME",
-            remedy="Name one that kubectl get sccp,scopy --all-namespaces shows.",
-        )
+    word, slash, bare = (name or "").rpartition("/")
+    kinds = kinds_of(word, DRIVEN) if slash else DRIVEN
+    async with connected(namespace, everywhere=all_namespaces) as place:
+        found = await overview(place.api, place.namespace, bare or None)
+        found = [one for one in found if one.kind in {kind.name for kind in kinds}]
+        if name is not None and not found:
+            raise await missing(place.api, kinds, place.namespace, bare)
     return found
 
 

@@ -1,0 +1,1 @@
+"""Commands that act on the resources of a cluster, or show them."""

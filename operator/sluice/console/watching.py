@@ -1,0 +1,146 @@
+"""Show the progress of many resources: as bars on a terminal, and elsewhere as lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from sluice.api.status.common import ConditionType, CopyingStatus
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.console.page import duration, note, out, printable
+from sluice.core.values.text import size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.administration.following import Followed
+    from sluice.api.status.common import ResourceStatus
+
+_BAR: Final = 24
+"""Columns of a bar."""
+
+_STEP: Final = 10
+"""Percent after which a line is printed again."""
+
+
+class Shown(NamedTuple):
+    """What is shown of a resource.
+
+    Attributes:
+        name: its kind and name.
+        percent: how far it is; None if that is unknown.
+        done: bytes, or streams, that are done.
+        rate: bytes per second, and the time left.
+        state: the reason of its condition Ready.
+        style: the colour of the state.
+        rests: whether nothing happens to it until a person acts.
+    """
+
+    name: str
+    percent: int | None
+    done: str
+    rate: str
+    state: str
+    style: str
+    rests: bool
+
+    @property
+    def line(self) -> str:
+        """The resource as one line of text."""
+        share = "" if self.percent is None else f"{self.percent}%"
+        parts = (self.name, self.state, share, self.done, self.rate)
+        return "  ".join(part for part in parts if part)
+
+
+def shown(one: Followed, *, namespaces: bool) -> Shown:
+    """Return what is shown of a resource, with its namespace if that is wanted."""
+    place = f"{one.resource.namespace}/" if namespaces else ""
+    state, style = _state(one)
+    percent, done, rate = _progress(one.status, ended=one.rests)
+    return Shown(printable(f"{place}{one.resource}"), percent, done, rate, state, style, one.rests)
+
+
+def _state(one: Followed) -> tuple[str, str]:
+    ready = one.status.condition(ConditionType.READY)
+    if one.gone:
+        return "Deleted", "red"
+    if ready is None:
+        return "New", "yellow"
+    if one.end is None:
+        return printable(ready.reason), "yellow"
+    return printable(ready.reason), "green" if one.end.met else "bold red"
+
+
+def _progress(status: ResourceStatus, *, ended: bool) -> tuple[int | None, str, str]:
+    """Return percent, bytes and rate; the rate is that of now, so what rests has none."""
+    if not isinstance(status, CopyingStatus) or status.progress is None:
+        return None, "", ""
+    progress = status.progress
+    done = f"{size(progress.bytes)}/{size(progress.total_bytes)}"
+    if isinstance(status, ScopeCopyStatus) and status.streams is not None:
+        done = f"{status.streams.copied:,}/{status.streams.total:,} streams  {done}"
+    if ended or progress.bytes_per_second is None:
+        return progress.percent, done, ""
+    rate = f"{size(progress.bytes_per_second)}/s  ETA {duration(progress.eta_seconds)}"
+    return progress.percent, done, rate
+
+
+class Watching:
+    """The progress of resources, on standard output. Nothing is shown after `hush`.
+
+    Args:
+        namespaces: whether names have their namespace.
+    """
+
+    def __init__(self, *, namespaces: bool) -> None:
+        self._namespaces = namespaces
+        self._told: dict[str, tuple[str, int]] = {}
+        bars = out.is_terminal and not out.is_dumb_terminal and not note.quiet
+        self._live = Live(console=out, auto_refresh=False) if bars else None
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the last bars on the terminal."""
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, found: Sequence[Followed]) -> None:
+        """Show the resources as they are now."""
+        rows = [shown(one, namespaces=self._namespaces) for one in found]
+        if self._live is not None:
+            self._live.update(_bars(rows, most=max(1, out.height - 2)), refresh=True)
+        elif not note.quiet:
+            self._lines(rows)
+
+    def _lines(self, rows: Sequence[Shown]) -> None:
+        """Print the resources whose state is new, or whose progress is a step farther."""
+        for row in rows:
+            news = (row.state, (row.percent or 0) // _STEP)
+            if self._told.get(row.name) != news:
+                self._told[row.name] = news
+                out.print(Text(row.line))
+
+
+def _bars(rows: Sequence[Shown], *, most: int) -> Table:
+    """Return a line for each resource. Those at work come first, as a terminal may be short."""
+    table = Table.grid(padding=(0, 2))
+    for _ in range(5):
+        table.add_column(no_wrap=True)
+    ordered = sorted(rows, key=lambda row: row.rests)
+    for row in ordered[:most]:
+        bar = "" if row.percent is None else ProgressBar(100, row.percent, width=_BAR)
+        share = "" if row.percent is None else f"{row.percent:3}%"
+        state = Text(row.state, style=row.style)
+        table.add_row(Text(row.name), bar, share, state, f"{row.done}  {row.rate}".strip())
+    if len(ordered) > most:
+        table.add_row(f"... and {len(ordered) - most:,} more")
+    return table
