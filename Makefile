@@ -55,6 +55,7 @@ lint: ## Style, types, layers, generated code
 	@$(BIN)/python hack/gencrds.py --check
 	@$(BIN)/python hack/gencatalogue.py --check
 	@$(BIN)/python hack/gengitops.py --check
+	@$(BIN)/python hack/genman.py --check
 
 classes: # so that the JVMs of the tests start in half the time
 	@hack/bootstrap.sh

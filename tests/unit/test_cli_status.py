@@ -166,8 +166,8 @@ def test_a_copy_that_is_not_there_is_wrong_input(server: FinalizingServer, sluic
     assert sluice() == (0, "", "There are no copies.\n")
     code, out, err = sluice("shop")
     assert (code, out) == (2, "")
-    assert "there is no ScopeCopy and no StreamCopy 'shop' in namespace 'team'" in err
-    assert "kubectl get sccp,scopy --all-namespaces" in err
+    assert "there is no resource 'shop' in namespace 'team'" in err
+    assert "sluice get --all-namespaces" in err
     assert "in any namespace" in sluice("shop", "-A")[2]
     assert sluice("-A", "-n", "team")[0] == 2
 
@@ -197,7 +197,7 @@ def test_a_watch_shows_copies_until_none_is_at_work(
             done = {"conditions": [RUNNING["conditions"][0] | {"status": "True"}]}
             server.edit(COPIES["StreamCopy"], "orders", "team", status=done)
 
-    monkeypatch.setattr("sluice.commands.status.time.sleep", sleep)
+    monkeypatch.setattr("sluice.commands.cluster.status.time.sleep", sleep)
     code, out, _ = sluice("--watch")
     assert code == 0
     assert waits == [2.0, 2.0]

@@ -210,8 +210,9 @@ async def _lines(api: Api, pod: Object, *, follow: bool) -> AsyncIterator[str]:
                 raise
             if time.monotonic() > heard + PATIENCE and await _is_over(api, pod) is None:
                 raise
-        if not follow or await _is_over(api, pod):
-            return
+        else:  # after an error, there may be lines left
+            if not follow or await _is_over(api, pod):
+                return
         await asyncio.sleep(LOOK)
 
 

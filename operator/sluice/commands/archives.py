@@ -270,7 +270,7 @@ def restore(
     if output == "json":
         print_json(ended.json)
     seconds = console.duration(time.monotonic() - began)
-    console.err.print(f"{console.summary(ended.words)} in {seconds}")
+    console.note.print(f"{console.summary(ended.words)} in {seconds}")
     sys.exit(exit_code(ended.failures))
 
 

@@ -123,13 +123,13 @@ def run(
         for job in all_jobs(read(file), settings, verify=verify, tasks=slots):
             result = run_job(job, stores, where, patience)
             if result is None:
-                console.err.print(f"{job.name} is suspended: it is planned and not run")
+                console.note.print(f"{job.name} is suspended: it is planned and not run")
             else:
                 ended.append(result)
     if output == "json":
         print_json([one.json for one in ended])
     words = sum((one.words for one in ended), Counter[str]())
-    console.err.print(f"{console.summary(words)} in {console.duration(time.monotonic() - began)}")
+    console.note.print(f"{console.summary(words)} in {console.duration(time.monotonic() - began)}")
     sys.exit(exit_code(failure for one in ended for failure in one.failures))
 
 
@@ -142,7 +142,7 @@ def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> 
     settings = settings_of(credentials_dir, volumes_dir)
     with Stores(settings) as stores:
         for job in all_jobs(read(file), settings):
-            console.err.print(f"{job.name}: {job.abort(stores)}", markup=False)
+            console.note.print(f"{job.name}: {job.abort(stores)}", markup=False)
 
 
 def run_job(
@@ -171,7 +171,7 @@ def run_job(
         if found.plan is not None:
             if job.suspend:
                 return None
-            console.err.print(view.table(found.plan, recorded=found.recorded))
+            console.note.print(view.table(found.plan, recorded=found.recorded))
             live = console.LiveProgress(found.plan, job.workload, tasks.settings)
             with live.shown():
                 report = run_plan(

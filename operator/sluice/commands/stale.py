@@ -143,7 +143,7 @@ async def _delete(work: StaleStreams, found: list[Stale]) -> tuple[dict[Stale, i
         else:
             left = deleted[one] is None
             said = "left alone: it has an owner by now" if left else f"{deleted[one]} deleted"
-            console.err.print(f"{what}: {said}", markup=False)
+            console.note.print(f"{what}: {said}", markup=False)
     return deleted, code
 
 

@@ -273,7 +273,7 @@ def write(
         by_segment = [{"segmentID": one, "events": n} for one, n in writer.stored.items()]
         print_json({"stream": str(name), "events": count, "segments": by_segment})
     else:
-        console.err.print(f"{count:,} events were written to {name}.", markup=False)
+        console.note.print(f"{count:,} events were written to {name}.", markup=False)
 
 
 def _rest(writer: EventWriter) -> str:

@@ -68,7 +68,7 @@ def drain(
     """
     left = asyncio.run(_drain(policy, namespaces, excluded, timeout))
     if not left:
-        console.err.print("Nothing is held in a store: the operator can be uninstalled.")
+        console.note.print("Nothing is held in a store: the operator can be uninstalled.")
         return
     for one in left:
         _show(one)

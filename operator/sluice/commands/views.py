@@ -100,7 +100,7 @@ class CopyView(View[CopyRequest, StreamCopyPlan, StreamReport]):
         """Finish an interrupted abort, since a copy that was aborted takes new bounds."""
         request, target = self.job.request, stores[self.job.target]
         if finish_abort(request.copy_id, request.target, target):
-            console.err.print(f"{self.job.name}: finished an abort that was cut off")
+            console.note.print(f"{self.job.name}: finished an abort that was cut off")
 
     def after(self, stores: Stores, report: StreamReport) -> None:
         """Delete what late drivers left of a copy that was complete before."""
@@ -108,7 +108,7 @@ class CopyView(View[CopyRequest, StreamCopyPlan, StreamReport]):
             return
         left = sweep(report.copy_id, report.target, stores[self.job.target])
         if left:
-            console.err.print(f"{self.job.name}: deleted {left} leftover staging segments")
+            console.note.print(f"{self.job.name}: deleted {left} leftover staging segments")
 
     def show_plan(self, found: Found[StreamCopyPlan, StreamReport]) -> None:
         """Print the plan; or the report, if the copy is complete."""

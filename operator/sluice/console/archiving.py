@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from sluice.console.page import duration, err, show_trouble
+from sluice.console.page import duration, err, note, show_trouble
 from sluice.core.values.text import size
 
 if TYPE_CHECKING:
@@ -52,10 +52,11 @@ def show_archive_report(report: ArchiveReport, seconds: float) -> None:
     events = "an unknown number of" if report.events is None else f"{report.events:,}"
     holds = f"{size(report.bytes or 0)}, {events} events"
     if report.added is None:
-        err.print(f"{where} has run {report.run} of {report.source} already: {holds}", markup=False)
+        again = f"{where} has run {report.run} of {report.source} already: {holds}"
+        note.print(again, markup=False)
         return
     speed = size(report.added / seconds if seconds else 0)
-    err.print(
+    note.print(
         f"{where} has run {report.run} of {report.source}: {holds}; {size(report.added)} are new, "
         f"in {duration(seconds)} ({speed}/s)",
         f"SHA-256 of its manifest: {report.digest}",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from sluice.console.page import duration, err, show_trouble
+from sluice.console.page import duration, err, note, show_trouble
 from sluice.core.values.text import lost_behind, size
 from sluice.engine.copy.report import Outcome
 
@@ -92,7 +92,7 @@ def report_table(report: StreamReport, seconds: float) -> Table:
 def show_report(report: StreamReport, seconds: float) -> None:
     """Print how one stream's copy ended."""
     if report.outcome is Outcome.COPIED:
-        err.print(report_table(report, seconds))
+        note.print(report_table(report, seconds))
         for gap in report.gaps:
             err.print(
                 f"Segment {gap.source} was truncated before it was read: offsets "
@@ -102,14 +102,14 @@ def show_report(report: StreamReport, seconds: float) -> None:
             if one.torn:
                 err.print(lost_behind(one.source, one.end))
     elif report.outcome is Outcome.ALREADY_COMPLETE:
-        err.print(
+        note.print(
             f"{report.source} -> {report.target}: already copied, nothing to do "
             f"(digest {report.digest})"
         )
     elif report.error is not None:
         show_trouble(report.error)
         if report.cleaned:
-            err.print("  Staged bytes and the unpublished target were deleted.")
+            note.print("  Staged bytes and the unpublished target were deleted.")
 
 
 def outcome_word(outcome: Outcome) -> str:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sluice.console.page import printable
 
-_FIRST: Final = ("timestamp", "level", "event", "exception")
-"""Fields of a line that have their own places."""
+_APART: Final = ("timestamp", "level", "event", "exception", "resource", "attempt")
+"""Fields of a line that have their own places, or are the same in all lines."""
 
 
 def readable(line: str) -> str:
@@ -21,7 +21,7 @@ def readable(line: str) -> str:
         return printable(line)
     time = str(said.get("timestamp", ""))[:19].replace("T", " ")
     level = str(said.get("level", "")).upper()
-    fields = [f"{key}={_value(value)}" for key, value in said.items() if key not in _FIRST]
+    fields = [f"{key}={_value(value)}" for key, value in said.items() if key not in _APART]
     text = printable("  ".join([time, f"{level:<7}", str(said["event"]), *fields]))
     if "exception" in said:
         text += "\n" + printable(str(said["exception"]), lines=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from sluice.console.page import duration, err
+from sluice.console.page import duration, err, note
 from sluice.core.copy.steps import Publish, RecordRun, Stitch, Transfer, Verify
 from sluice.core.scope.progress import Meter
 from sluice.core.values.text import size
@@ -45,7 +45,7 @@ def _bar() -> Progress:
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[text]}"),
-        console=err,
+        console=note,
         transient=True,
     )
 
@@ -152,7 +152,7 @@ class LiveProgress:
         if unsaid is None:
             return
         more = f"; {unsaid:,} times more since that was said" if unsaid else ""
-        err.print(
+        note.print(
             f"{copy.plan.origin}: {error.reason}: {error} (trying again in {delay:.1f} s{more})",
             markup=False,
         )

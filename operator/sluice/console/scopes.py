@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from sluice.console.page import duration, err, show_trouble
+from sluice.console.page import duration, err, note, show_trouble
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope.scope import StreamState, Why
 from sluice.core.values.text import size
@@ -216,13 +216,13 @@ def show_scope_report(name: str, report: ScopeReport, seconds: float) -> None:
     events = _events([result.events for result in now])
     pace = f"{duration(seconds)} ({size(moved / seconds if seconds else 0)}/s)"
     what = f"; {events} events, {size(moved)} in {pace}" if now else ""
-    err.print(
+    note.print(
         f"ScopeCopy {name}: {scope.source} -> {scope.target}: {len(copied):,} of "
         f"{len(report.results):,} streams are copied{what}",
         markup=False,
     )
     if not report.results:
-        err.print("  Nothing was selected.")
+        note.print("  Nothing was selected.")
     for result in [one for one in copied if one.lost][:MOST_FAILED]:
         err.print(
             f"{result.stream}: {size(result.lost)} were truncated before they were read, and are "
@@ -243,7 +243,7 @@ def show_scope_report(name: str, report: ScopeReport, seconds: float) -> None:
     if report.kept is not None:
         err.print(f"The scope {scope.source} is kept: {report.kept}", markup=False)
     elif scope.move and copied and len(copied) == len(report.results):
-        err.print(f"The scope {scope.source} is gone: all of its streams were moved.")
+        note.print(f"The scope {scope.source} is gone: all of its streams were moved.")
     if report.trouble is not None:
         show_trouble(report.trouble)
 

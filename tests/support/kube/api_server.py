@@ -161,6 +161,26 @@ class ApiServer:
         for at in range(0, len(found), 2):
             yield found[at : at + 2]
 
+    async def table(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        more: str = "",
+        *,
+        labels: str | None = None,
+        name: str | None = None,
+    ) -> Object:
+        """See Api.table. The only columns are the name, and the UID for wide tables."""
+        assert not more
+        found = await self.list(kind, namespace, labels=labels)
+        found = [body for body in found if name in {None, body["metadata"]["name"]}]
+        if name is not None and not found:
+            raise Refused(f"{name} not found", status=404, why="NotFound")
+        headings = [{"name": "Name", "priority": 0}, {"name": "Uid", "priority": 1}]
+        metas = [body["metadata"] for body in found]
+        rows = [{"cells": [one["name"], one["uid"]], "object": {"metadata": one}} for one in metas]
+        return {"columnDefinitions": headings, "rows": rows, "metadata": {}}
+
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object | None:
         """See Api.create."""
         key = (kind.name, namespace, body["metadata"]["name"])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from sluice.administration import resources
-from sluice.administration.resources import Named, find, until
+from sluice.administration.naming import Named
+from sluice.administration.resources import until
 from sluice.api.registry import KINDS
 from sluice.api.status.common import ConditionType
 from sluice.errors import ApiUnavailable, InvalidSpec
@@ -99,15 +100,6 @@ def test_a_resource_that_is_deleted_ends_a_wait() -> None:
     """With its name and namespace."""
     with pytest.raises(InvalidSpec, match=r"streamcopy/orders was deleted.*'team'"):
         wait(Script(StreamCopy=[body("Reconciling"), None]))
-
-
-def test_a_name_is_found_by_users_with_rights_on_its_kind_only() -> None:
-    """Kinds that are forbidden are left out, unless nothing else has the name."""
-    others: dict[str, list[Answer]] = {kind.name: [FORBIDDEN] for kind in KINDS if kind is not COPY}
-    named = asyncio.run(find(Script(StreamCopy=[body("Ready")], **others).api, "team", "orders"))
-    assert named == ORDERS
-    with pytest.raises(Refused, match="not you"):
-        asyncio.run(find(Script(**others).api, "team", "orders"))
 
 
 def test_a_stalled_resource_is_told_with_the_sentence_of_ready() -> None:
