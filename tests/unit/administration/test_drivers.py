@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from sluice.administration import drivers
+from sluice.administration import driver_logs, drivers
 from sluice.administration.naming import Named
 from sluice.api.registry import KINDS
 from sluice.core.reconcile.copies.copy_status import job_name
@@ -63,7 +63,7 @@ class Logging(ApiServer):
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drivers, "LOOK", 0)
+    monkeypatch.setattr(driver_logs, "LOOK", 0)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def read(server: Logging, **how: Any) -> list[str]:
     """Read the log of the copy."""
 
     async def lines() -> list[str]:
-        found = drivers.log(cast("Api", server), ORDERS, **how)
+        found = driver_logs.log(cast("Api", server), ORDERS, **how)
         return [f"{line.attempt}: {line.text}" async for line in found]
 
     return asyncio.run(lines())

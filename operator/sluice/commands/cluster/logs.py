@@ -32,12 +32,12 @@ async def _logs(
     name: str, namespace: str | None, attempt: int | None, *, follow: bool, raw: bool
 ) -> None:
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration import drivers, naming  # noqa: PLC0415
+    from sluice.administration import driver_logs, naming  # noqa: PLC0415
 
     pod = None
     async with connected(namespace) as place:
         resource = await naming.find(place.api, place.namespace or "", name, kinds=DRIVEN)
-        lines = drivers.log(place.api, resource, attempt=attempt, follow=follow)
+        lines = driver_logs.log(place.api, resource, attempt=attempt, follow=follow)
         async for line in lines:
             if line.pod != pod:
                 say(f"{resource}, attempt {line.attempt}, pod {line.pod}:")
