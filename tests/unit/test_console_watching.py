@@ -1,0 +1,127 @@
+"""Bars of many resources, and logs of drivers, as people read them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Final
+
+import pytest
+from rich.console import Console
+
+from sluice import console
+from sluice.administration.following import Followed
+from sluice.administration.naming import Named
+from sluice.administration.resources import Awaited
+from sluice.api.registry import KINDS
+from sluice.console import watching
+
+TIME: Final = "2026-01-01T00:00:00Z"
+STEP: Final = (
+    '{"event": "step", "level": "info", "timestamp": "2026-01-01T00:00:00.5Z", '
+    '"step": "Verify", "note": "two words", "bytes": 7, "attempt": 1, "resource": "x"}'
+)
+KIND: Final = {kind.name: kind for kind in KINDS}
+
+
+def followed(
+    name: str, reason: str, *, kind: str = "StreamCopy", met: bool | None = None, **status: Any
+) -> Followed:
+    """Return a resource whose condition Ready has a reason."""
+    spec = KIND[kind]
+    condition = {
+        "type": "Ready",
+        "status": "Unknown" if met is None else str(met),
+        "reason": reason,
+        "lastTransitionTime": TIME,
+    }
+    read = spec.status.read({"conditions": [condition], **status})
+    resource = Named(spec, "team", name)
+    end = None if met is None else Awaited(resource, read.condition("Ready"), met)
+    return Followed(resource, read, end)
+
+
+def progress(percent: int) -> dict[str, Any]:
+    """Return the progress of a copy of 100 MB."""
+    size = 1_000_000
+    return {
+        "bytes": percent * size,
+        "totalBytes": 100 * size,
+        "percent": percent,
+        "bytesPerSecond": 5 * size,
+        "etaSeconds": 12,
+    }
+
+
+def test_a_resource_at_work_tells_how_far_and_how_fast_it_is() -> None:
+    """The kind, the state, the progress, the rate and the time left; scopes count streams."""
+    one = followed("orders", "Copying", progress=progress(42))
+    assert watching.shown(one, namespaces=True).line == (
+        "team/streamcopy/orders  Copying  42%  42 MB/100 MB  5.0 MB/s  ETA 12s"
+    )
+    streams = {"total": 30, "copied": 12}
+    scope = followed("shop", "Copying", kind="ScopeCopy", progress=progress(42), streams=streams)
+    assert "12/30 streams  42 MB/100 MB" in watching.shown(scope, namespaces=False).line
+
+
+def test_a_resource_at_rest_has_no_rate() -> None:
+    """The rate is from before its end. A store has no progress at all."""
+    done = followed("orders", "Copied", met=True, progress=progress(100))
+    assert watching.shown(done, namespaces=False).line == (
+        "streamcopy/orders  Copied  100%  100 MB/100 MB"
+    )
+    store = followed("local", "Reachable", kind="StreamStore", met=True)
+    assert watching.shown(store, namespaces=False).line == "streamstore/local  Reachable"
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Gives what a terminal of 100 columns and 5 lines gets."""
+    file = io.StringIO()
+    terminal = Console(file=file, force_terminal=True, width=100, height=5, color_system=None)
+    monkeypatch.setattr(watching, "out", terminal)
+    monkeypatch.setattr(console.note, "quiet", False)
+    return file
+
+
+def test_bars_fit_the_terminal_and_show_work_first(screen: io.StringIO) -> None:
+    """A terminal of five lines shows three resources, and how many more there are."""
+    found = [followed(f"done-{number}", "Copied", met=True) for number in range(9)]
+    found.append(followed("slow", "Copying", progress=progress(42)))
+    with console.Watching(namespaces=False) as bars:
+        bars.show(found)
+    shown = screen.getvalue()
+    assert shown.index("streamcopy/slow") < shown.index("streamcopy/done-0")
+    assert "42%" in shown
+    assert "━" in shown
+    assert "... and 7 more" in shown
+
+
+def test_quiet_shows_no_bars(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither on a terminal nor as lines."""
+    monkeypatch.setattr(console.note, "quiet", True)
+    with console.Watching(namespaces=False) as bars:
+        bars.show([followed("slow", "Copying")])
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            STEP,
+            '2026-01-01 00:00:00  INFO     step  step=Verify  note="two words"  bytes=7',
+        ),
+        ("no JSON\x1b[2J\tat all", "no JSON [2J at all"),
+        ('{"level": "info"}', '{"level": "info"}'),
+        ("[1]", "[1]"),
+        (f"{'[' * 100_000}", f"{'[' * 100_000}"),
+        (
+            '{"event": "failed\\u001b", "exception": "Traceback:\\n  line\\u001b"}',
+            "  " + " " * 7 + "  failed \nTraceback:\n  line ",
+        ),
+    ],
+    ids=["fields", "other text", "no event", "no object", "deep", "exception"],
+)
+def test_lines_of_a_log_are_readable(line: str, expected: str) -> None:
+    """JSON becomes a sentence with fields; nothing controls the terminal."""
+    assert console.readable(line) == expected
