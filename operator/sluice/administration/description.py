@@ -41,14 +41,14 @@ class Happening(NamedTuple):
         time: when it was last seen; None if it does not tell.
         type: Normal or Warning.
         reason: its reason in one word.
-        count: how often it was seen.
+        times: how often it was seen.
         message: its message.
     """
 
     time: datetime | None
     type: str
     reason: str
-    count: int
+    times: int
     message: str
 
 
@@ -145,7 +145,7 @@ def _happening(event: Object) -> Happening:
         time=time if time is not None and time.tzinfo is not None else None,
         type=str(event.get("type") or ""),
         reason=str(event.get("reason") or ""),
-        count=count if isinstance(count, int) else 1,
+        times=count if isinstance(count, int) else 1,
         message=str(event.get("message") or ""),
     )
 
@@ -182,5 +182,6 @@ def _remedy(found: Description, reason: str) -> str:
     failure = status.last_failure if isinstance(status, CopyingStatus) else None
     if failure is not None and failure.reason == reason and failure.remedy:
         return failure.remedy
-    remedies = {one.name: one.remedy for one in (*NORMAL, *failures())}
+    remedies = {one.name: one.remedy for one in NORMAL}
+    remedies |= {one.name: one.remedy for one in failures()}
     return remedies.get(reason, "See docs/conditions.md.")

@@ -119,7 +119,7 @@ def _rests(body: Object, resource: Named) -> bool:
 
 def _waits(pod: Object) -> bool:
     """Tell whether a pod's containers have not started, so that they have no log."""
-    return pod.get("status", {}).get("phase", "Pending") == "Pending"
+    return str(pod.get("status", {}).get("phase", "Pending")) == "Pending"
 
 
 def _without_log(resource: Named, found: list[Attempt], attempt: int | None) -> InvalidSpec:

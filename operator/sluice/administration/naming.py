@@ -108,7 +108,10 @@ def wanted(words: Sequence[str]) -> list[Wanted]:
     if any("/" in word for word in words):
         return [_one(word) for word in words]
     first, *names = words
-    return [Wanted(kind, name) for kind in kinds_of(first) for name in names or [None]]
+    kinds = kinds_of(first)
+    if not names:
+        return [Wanted(kind) for kind in kinds]
+    return [Wanted(kind, name) for kind in kinds for name in names]
 
 
 def require_one_place(wanted: Sequence[Wanted], *, everywhere: bool, labels: str | None) -> None:

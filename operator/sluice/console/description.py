@@ -133,7 +133,7 @@ def _job_state(job: Object) -> str:
 
 def _events(events: Sequence[Happening], now: datetime) -> list[str]:
     rows = [
-        (_age(one.time, now), one.type, one.reason, str(one.count), one.message) for one in events
+        (_age(one.time, now), one.type, one.reason, str(one.times), one.message) for one in events
     ]
     heading = ("AGE", "TYPE", "REASON", "TIMES", "MESSAGE")
     return columns([heading, *rows], indent=_INDENT) if rows else []

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pytest
@@ -21,6 +20,7 @@ from support.kube.apply import Applier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from localcluster import Cluster
 
@@ -77,9 +77,8 @@ def sluice(team: Applier) -> Sluice:
 def copy_named(name: str, **labels: str) -> Object:
     """Return a copy that waits for a user."""
     meta = {"name": name, "labels": labels}
-    return resources.changed(
-        resources.changed(resources.COPY, "metadata", meta), "spec.suspend", True
-    )
+    body = resources.changed(resources.COPY, "metadata", meta)
+    return resources.changed(body, "spec.suspend", value=True)
 
 
 def ready(reason: str, status: str, *others: str) -> Object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -14,12 +14,13 @@ from sluice.commands.shared import print_json, print_yaml
 from sluice.errors import ApiUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-    from sluice.administration.resources import Named
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
     from sluice.kube.api.responses import Refused
+
+_Decorated = TypeVar("_Decorated", bound="Callable[..., Any] | click.Command")
 
 MANAGER: Final = "sluice"
 """The name under which the API server notes what a person has changed."""
@@ -126,7 +127,7 @@ def _remedy(error: ApiUnavailable | Refused) -> str:
             return "Try again. If that does not help, look at the API server."
 
 
-def output_option(*formats: str, default: str = "text") -> Any:
+def output_option(*formats: str, default: str = "text") -> Callable[[_Decorated], _Decorated]:
     """Return the option -o with these formats."""
     known = {
         "wide": "wide shows more columns.",
@@ -181,11 +182,6 @@ def shortened(body: Object) -> Object:
 def say(text: str) -> None:
     """Print a note for people on standard error, unless --quiet is given."""
     console.note.print(text, markup=False)
-
-
-def full_names(found: Iterable[Named]) -> list[str]:
-    """Return resources as `-o name` prints them."""
-    return [one.full for one in found]
 
 
 def ends(code: int) -> None:
