@@ -2,10 +2,12 @@ import re
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from sluice import cli
+from sluice.commands.cluster.shared import OVER
 from sluice.commands.shared import EXIT_CODES, exit_code
 from sluice.core.events import framing
 from sluice.core.values.trouble import Trouble
@@ -108,6 +110,19 @@ def test_the_documented_exit_codes_are_the_real_ones() -> None:
         code: text for code, text in said.items() if code in "23456"
     }
     assert set(EXIT_CODES) == set(Category)
+
+
+def test_the_guide_has_each_command_and_each_exit_code() -> None:
+    """The table of exit codes has those of failures and those of waits."""
+    guide = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    context = click.Context(cli.cli)
+    for name in cli.COMMANDS:
+        command = cli.cli.get_command(context, name)
+        assert command is not None
+        assert command.hidden or f"sluice {name}" in guide, name
+    table = guide.partition("## Exit codes")[2].partition("\n## ")[0]
+    told = {int(code) for code in re.findall(r"^\| (\d+)", table, re.MULTILINE)}
+    assert told == {0, 1, OVER, 130, 143, *EXIT_CODES.values()}
 
 
 @pytest.mark.parametrize(
