@@ -19,6 +19,7 @@ import click
 from sluice import __version__, logs
 from sluice.commands.shared import EXIT_CODES, PROGRAM, VARIABLE
 from sluice.core.events import framing
+from sluice.core.values import text
 from sluice.errors import SluiceError
 from sluice.pipelines.driver.stopping import Terminated
 
@@ -57,6 +58,18 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of all commands."""
         return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of a command line. The error suggests one for a mistyped name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = text.nearest(args[0], (name for name in COMMANDS if COMMANDS[name] != "pods"))
+            if near is not None:
+                error.message += f" Did you mean {near}?"
+            raise
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import a command. None if there is none of this name."""

@@ -316,6 +316,13 @@ def test_a_wrong_restore_is_refused(
     assert server.all(STREAM_COPY) == []
 
 
+def test_a_mistyped_command_is_answered_with_one_that_is_like_it(sluice: Sluice) -> None:
+    """Not with one that pods run."""
+    code, _, err = sluice("supend", "orders")
+    assert (code, "No such command 'supend'. Did you mean suspend?" in err) == (2, True)
+    assert "Did you mean" not in sluice("operater")[2]
+
+
 def test_the_plugin_shows_itself_as_kubectl_does(sluice: Sluice) -> None:
     """In usage lines, of help and of errors."""
     assert "Usage: kubectl sluice get " in sluice("get", "-h", program="kubectl-sluice")[1]

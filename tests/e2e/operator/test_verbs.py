@@ -92,3 +92,24 @@ def test_a_name_that_is_wrong_or_means_two_is_refused(
     assert "streamstore/store or streamcopy/store" in both.stderr
     unknown = sluice_command("resume", "pod/mine")
     assert (unknown.returncode, "streamcopy" in unknown.stderr) == (2, True)
+
+
+def test_a_copy_is_followed_to_its_end(
+    tenant: Tenant, small: Source, scope: str, sluice_command: Command
+) -> None:
+    """By its log, which is readable or raw, by its progress, and on one page afterwards."""
+    tenant.apply(tenant.copy_resource("told", small.name, f"{scope}/told"))
+    log = sluice_command("logs", "--follow", "told")
+    assert log.returncode == 0
+    assert "stream done" in log.stdout
+    assert log.stdout.splitlines()[-1].endswith("driver ended")
+    raw = sluice_command("logs", "scopy/told", "--raw", "--quiet")
+    events = [json.loads(line)["event"] for line in raw.stdout.splitlines()]
+    assert (events[0], events[-1], raw.stderr) == ("driver started", "driver ended", "")
+    watched = sluice_command("watch", "scopy/told")
+    assert (watched.returncode, watched.stderr) == (0, "")
+    assert watched.stdout.startswith("streamcopy/told  Copied  100%")
+    page = sluice_command("describe", "told").stdout
+    assert "pod/sluice-" in page
+    assert "Succeeded" in page.partition("Attempts")[2]
+    assert page.endswith("Next step\n  Nothing.\n")
