@@ -137,11 +137,17 @@ async def lines_of(what: str, response: aiohttp.ClientResponse) -> AsyncIterator
             data = await response.content.readany()
         *lines, left = (left + data).split(b"\n")
         for line in lines:
-            yield line
-        while len(left) > MOST_LINE:
-            yield left[:MOST_LINE]
-            left = left[MOST_LINE:]
+            for part in _parts(line):
+                yield part
+        *parts, left = _parts(left)
+        for part in parts:
+            yield part
         if not data:
             break
     if left:
         yield left
+
+
+def _parts(line: bytes) -> list[bytes]:
+    """Cut a line into parts of bounded length; an empty line is one part."""
+    return [line[at : at + MOST_LINE] for at in range(0, max(1, len(line)), MOST_LINE)]

@@ -95,13 +95,20 @@ def test_no_name_that_is_none_gets_into_a_url(name: str, where: str) -> None:
         async with api.watch(kind, namespace, "1", seconds=1, silence=1):
             pass
 
+    async def read_log() -> None:
+        async with api.log(namespace, own, "driver"):
+            pass
+
     acts: dict[str, Callable[[], Awaitable[object]]] = {
         "get": lambda: api.get(kind, namespace, own),
         "apply": lambda: api.apply(kind, namespace, body),
         "apply status": lambda: api.apply(kind, namespace, body, subresource="status"),
         "patch": lambda: api.patch(kind, namespace, own, {}),
         "delete": lambda: api.delete(kind, namespace, own),
+        "table": lambda: api.table(kind, namespace, name=own),
     }
+    if where != "group":
+        acts["log"] = read_log
     if where != "name":
         acts |= {
             "list": lambda: api.list(kind, namespace),
