@@ -9,6 +9,7 @@ from rich.table import Table
 import sluice
 from sluice import console
 from sluice.core.values.model import StreamName
+from sluice.core.values.trouble import Trouble
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
 from sluice.errors import DigestMismatch
 from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
@@ -169,3 +170,18 @@ def test_sizes_are_told_in_one_system_of_units() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docs
         ]
         assert not [text for text in texts if re.search(r"\b[KMGT]iB\b", text)], path
+
+
+def test_quiet_leaves_failures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy that is done says nothing, and no bar is shown."""
+    monkeypatch.setattr(console.note, "quiet", False)
+    console.hush()
+    console.show_report(report(), 1.0)
+    with console.ReadProgress("reading", 10) as bar:
+        bar.told(10)
+    assert capsys.readouterr() == ("", "")
+    trouble = Trouble.of(DigestMismatch("the bytes differ"))
+    console.show_report(report(outcome=Outcome.FAILED, error=trouble), 1.0)
+    assert "DigestMismatch: the bytes differ" in capsys.readouterr().err
