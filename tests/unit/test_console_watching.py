@@ -96,6 +96,22 @@ def test_bars_fit_the_terminal_and_show_work_first(screen: io.StringIO) -> None:
     assert "... and 7 more" in shown
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_narrow_terminal_cuts_bars_and_ends_of_lines(
+    screen: io.StringIO, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Names, percent and states stay whole, and each resource has one line."""
+    narrow = Console(file=screen, force_terminal=True, width=width, height=9, color_system=None)
+    monkeypatch.setattr(watching, "out", narrow)
+    with console.Watching(namespaces=False) as bars:
+        bars.show([followed(name, "Verifying", progress=progress(42)) for name in ("a", "orders")])
+    shown = screen.getvalue()
+    for text in ("streamcopy/a ", "streamcopy/orders ", " 42% ", "Verifying"):
+        assert text in shown
+    assert ("ETA 12s" in shown) is (width > 60)
+    assert "... " not in shown
+
+
 def test_quiet_shows_no_bars(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither on a terminal nor as lines."""
     monkeypatch.setattr(console.note, "quiet", True)

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from sluice.api.status.common import ResourceStatus
 
 _BAR: Final = 24
-"""Columns of a bar."""
+_LEAST_BAR: Final = 8
+"""Columns of a bar, at most and at least."""
+
+_GAP: Final = 2
+"""Columns between two columns of the table."""
 
 _STEP: Final = 10
 """Percent after which a line is printed again."""
@@ -117,7 +121,9 @@ class Watching:
         """Show the resources as they are now."""
         rows = [shown(one, namespaces=self._namespaces) for one in found]
         if self._live is not None:
-            self._live.update(_bars(rows, most=max(1, out.height - 2)), refresh=True)
+            self._live.update(
+                _bars(rows, width=out.width, most=max(1, out.height - 2)), refresh=True
+            )
         elif not note.quiet:
             self._lines(rows)
 
@@ -130,17 +136,28 @@ class Watching:
                 out.print(Text(row.line))
 
 
-def _bars(rows: Sequence[Shown], *, most: int) -> Table:
-    """Return a line for each resource. Those at work come first, as a terminal may be short."""
-    table = Table.grid(padding=(0, 2))
-    for _ in range(5):
-        table.add_column(no_wrap=True)
+def _bars(rows: Sequence[Shown], *, width: int, most: int) -> Table:
+    """Return a line for each resource. Those at work come first, as a terminal may be short.
+
+    On a narrow terminal bars are shorter, and then the end of the lines is cut.
+    """
     ordered = sorted(rows, key=lambda row: row.rests)
-    for row in ordered[:most]:
-        bar = "" if row.percent is None else ProgressBar(100, row.percent, width=_BAR)
+    shown = ordered[:most]
+    texts = [f"{row.done}  {row.rate}".strip() for row in shown]
+    others = [[row.name for row in shown], [row.state for row in shown], texts]
+    taken = sum(max(map(len, column), default=0) for column in others)
+    left = width - taken - len("100%") - 4 * _GAP
+    bar_width = min(_BAR, max(_LEAST_BAR, left))
+    table = Table.grid(padding=(0, _GAP, 0, 0))
+    for _ in range(4):
+        table.add_column(no_wrap=True)
+    table.add_column()  # the only one that rich shrinks
+    for row, text in zip(shown, texts, strict=True):
+        bar = "" if row.percent is None else ProgressBar(100, row.percent, width=bar_width)
         share = "" if row.percent is None else f"{row.percent:3}%"
         state = Text(row.state, style=row.style)
-        table.add_row(Text(row.name), bar, share, state, f"{row.done}  {row.rate}".strip())
+        end = Text(text, no_wrap=True, overflow="ellipsis")
+        table.add_row(Text(row.name), bar, share, state, end)
     if len(ordered) > most:
         table.add_row(f"... and {len(ordered) - most:,} more")
     return table
