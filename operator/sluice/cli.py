@@ -67,9 +67,9 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             near = text.nearest(args[0], (name for name in COMMANDS if COMMANDS[name] != "pods"))
-            if near is not None:
-                error.message += f" Did you mean {near}?"
-            raise
+            if near is None:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near}?", ctx) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import a command. None if there is none of this name."""

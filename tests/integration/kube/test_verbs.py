@@ -89,7 +89,7 @@ def ready(reason: str, status: str, *others: str) -> Object:
     }
     found = [{"type": "Ready", "status": status, **common}]
     found += [{"type": one, "status": "True", **common} for one in others]
-    progress = {"bytes": 42, "totalBytes": 100, "percent": 42, "summary": "42%", "rate": "7 B/s"}
+    progress = {"bytes": 42, "totalBytes": 100, "percent": 42, "summary": "42%", "rate": "7B/s"}
     return {"conditions": found, "progress": progress | {"bytesPerSecond": 7}, "attempts": 1}
 
 
