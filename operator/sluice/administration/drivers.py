@@ -6,16 +6,19 @@ its controller has the UID of the resource, or of one of the resource's own Jobs
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sluice.core.reconcile.copies.copy_status import job_name
+from sluice.core.reconcile.copies.copy_status import job_prefix
 from sluice.kube.api.kinds import JOB, POD
 from sluice.kube.api.names import UID_LABEL, is_child
 
 if TYPE_CHECKING:
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
+
+_NUMBER: Final = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,6 @@ async def attempts(api: Api, namespace: str, uid: str) -> list[Attempt]:
 
 def _number(job: Object, uid: str) -> int | None:
     """Return the number of a Job's attempt by its name; None if the operator names none so."""
-    number = str(job["metadata"]["name"]).rpartition("-")[2]
-    if not number.isdecimal() or job["metadata"]["name"] != job_name(uid, int(number)):
-        return None
-    return int(number)
+    name, begin = str(job["metadata"]["name"]), job_prefix(uid)
+    number = name.removeprefix(begin)
+    return int(number) if name.startswith(begin) and _NUMBER.fullmatch(number) else None
