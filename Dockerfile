@@ -74,8 +74,10 @@ RUN python3 compile.py sluice
 FROM packages AS app
 COPY operator/sluice /opt/sluice/app/sluice
 COPY --from=compiled /src/sluice/core/events/_framing.abi3.so /opt/sluice/app/sluice/core/events/
+ARG VERSION=dev
 # The build fails where the extension cannot be loaded; Python would quietly take its place.
-RUN python3 -m compileall -q --invalidation-mode unchecked-hash /opt/sluice/app \
+RUN echo "${VERSION}" >/opt/sluice/app/sluice/VERSION \
+ && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/sluice/app \
  && /opt/sluice/bin/python -c 'import sluice.core.events._framing'
 
 FROM runtime

@@ -2,7 +2,7 @@
 # installed before, and a JDK 17 and Maven where apt cannot do it.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-crash test-rest lint classes bench store-up store-down cluster-up cluster-down image clean
+.PHONY: help demo check test test-crash test-rest lint classes bench store-up store-down cluster-up cluster-down image dist release-notes docs docs-serve clean
 
 # Some images forbid Python to keep what it has compiled. Then each of the thousand processes of the
 # tests, and each command of the demo, would compile all modules anew: half a second each time.
@@ -84,6 +84,22 @@ cluster-down: ## Stop it (WIPE=1: remove its state as well)
 image: ## Build localhost/sluice:dev and bring it to that Kubernetes
 	@hack/bootstrap.sh python
 	@$(KUBERNETES) image localhost/sluice:dev .
+
+dist: ## Make the files of a release in dist/: packages, chart, manifests, SBOM, checksums
+	@hack/bootstrap.sh python
+	@PYTHONPATH=hack $(BIN)/python -m distribution build
+
+release-notes: ## Print what the changelog says about a version (VERSION=1.2.3)
+	@hack/bootstrap.sh python
+	@PYTHONPATH=hack $(BIN)/python -m distribution notes $(VERSION)
+
+docs: ## Build the documentation's site in build/site
+	@hack/bootstrap.sh python
+	@$(BIN)/mkdocs build --strict --quiet
+
+docs-serve: ## Serve that site, and build it again after each change
+	@hack/bootstrap.sh python
+	@$(BIN)/mkdocs serve
 
 clean: ## Remove what tools left in this directory; downloads stay in the user's cache
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .testmondata* .import_linter_cache \

@@ -68,12 +68,12 @@ def kept(crd: Manifest) -> Manifest:
     return crd | {"metadata": crd["metadata"] | {"labels": _LABELS, "annotations": _KEEP}}
 
 
-def manifests() -> dict[Path, str]:
-    """Return the plain manifests by path, rendered from the chart in the work tree."""
+def manifests(chart: Path = CHART) -> dict[Path, str]:
+    """Return the plain manifests by path, rendered from a chart: a folder or a package."""
     command = [
         "template",
         "sluice",
-        str(CHART),
+        str(chart),
         "--namespace",
         NAMESPACE,
         "--kube-version",

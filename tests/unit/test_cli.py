@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from sluice import cli
+from sluice import __version__, cli
 from sluice.commands.cluster.shared import OVER
 from sluice.commands.shared import EXIT_CODES, exit_code
 from sluice.core.events import framing
@@ -228,7 +228,5 @@ def test_a_secret_without_a_folder_exits_with_3(
 
 def test_the_version_is_shown() -> None:
     """--version names the program, its version, and the language in which it counts events."""
-    assert re.fullmatch(
-        rf"sluice, version \d+\.\d+\.\d+, counts events in {framing.LANGUAGE}\n",
-        CliRunner().invoke(cli.cli, ["--version"]).output,
-    )
+    told = CliRunner().invoke(cli.cli, ["--version"]).output
+    assert told == f"sluice, version {__version__}, counts events in {framing.LANGUAGE}\n"

@@ -1,7 +1,6 @@
 """What the chart makes of its values."""
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +42,12 @@ def test_helm_finds_nothing_to_complain_of(values: dict[str, Any]) -> None:
     assert lint(values) == ""
 
 
-def test_the_chart_has_the_version_of_the_program() -> None:
-    """Chart, image and package carry one version."""
+def test_the_chart_of_a_checkout_runs_the_image_of_a_checkout() -> None:
+    """Its version is before all others, and its image is that of `make image`."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert (chart["version"], chart["appVersion"]) == (project["version"], project["version"])
+    assert (chart["version"], chart["appVersion"]) == ("0.0.0-dev", "dev")
+    makefile = (ROOT / "Makefile").read_text()
+    assert f" image {render().pod['spec']['containers'][0]['image']} ." in makefile
 
 
 def test_every_object_says_whose_it_is(rendered: Rendered) -> None:

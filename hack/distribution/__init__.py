@@ -1,0 +1,5 @@
+"""What a release consists of: packages, the chart, manifests, a bill of materials, checksums.
+
+python -m distribution build --into dist    make dist
+python -m distribution notes 1.2.3          make release-notes VERSION=1.2.3
+"""
