@@ -26,6 +26,7 @@ from sluice.pipelines.driver.stopping import Terminated
 COMMANDS: Final = {
     "abort": "copying",
     "archive": "archives",
+    "check-installation": "installation",
     "completion": "cluster.completion",
     "describe": "cluster.describe",
     "drain": "uninstall",
@@ -46,7 +47,13 @@ COMMANDS: Final = {
     "wait": "cluster.verbs",
     "watch": "cluster.watch",
 }
-"""The module of `sluice.commands` in which each command stands, as a function of its name."""
+"""The module of `sluice.commands` in which each command stands, as a function of its name.
+
+A function has `_` where its command has `-`.
+"""
+
+OF_PODS: Final = frozenset({"installation", "pods"})
+"""The modules of commands that pods run. They are hidden from people."""
 
 PLUGIN: Final = "kubectl-sluice"
 """The name under which kubectl finds this program as `kubectl sluice`."""
@@ -66,7 +73,9 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            near = text.nearest(args[0], (name for name in COMMANDS if COMMANDS[name] != "pods"))
+            near = text.nearest(
+                args[0], (name for name in COMMANDS if COMMANDS[name] not in OF_PODS)
+            )
             if near is None:
                 raise
             raise click.UsageError(f"{error.message} Did you mean {near}?", ctx) from error
@@ -82,7 +91,7 @@ class Commands(click.Group):
         finally:
             gc.freeze()
             gc.enable()
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
 

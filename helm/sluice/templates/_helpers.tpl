@@ -51,6 +51,22 @@ helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
+{{- define "sluice.testName" -}}
+{{ include "sluice.fullname" . }}-test
+{{- end }}
+
+{{- define "sluice.testLabels" -}}
+{{ include "sluice.labels" . }}
+app.kubernetes.io/component: test
+{{- end }}
+
+{{- /* An object of `helm test`; the argument as above. */ -}}
+{{- define "sluice.testHook" -}}
+helm.sh/hook: test
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
 {{- define "sluice.image" -}}
 {{- with .Values.image }}
 {{- if .digest }}

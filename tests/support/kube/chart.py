@@ -47,6 +47,11 @@ class Rendered(list[Manifest]):
         (manifest,) = self.of(kind)
         return manifest
 
+    def named(self, kind: str, name: str) -> Manifest:
+        """Return the only object of a kind and a name."""
+        (manifest,) = (found for found in self.of(kind) if found["metadata"]["name"] == name)
+        return manifest
+
     @property
     def config(self) -> Manifest:
         """The operator's settings."""

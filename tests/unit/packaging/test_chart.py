@@ -171,7 +171,7 @@ def test_settings_reach_the_operator() -> None:
         "excludedNamespaces": ["team-*"],
         "executorNamespaces": [],
         "imagePullSecrets": ["registry"],
-        "image": "registry.example/sluice:0.1.0",
+        "image": "registry.example/sluice:dev",
         "imagePullPolicy": "Always",
         "resyncSeconds": 30,
         "lookSeconds": 60,
@@ -293,7 +293,7 @@ def test_what_the_operator_reaches_can_be_narrowed() -> None:
                 },
             }
         }
-    ).one("NetworkPolicy")["spec"]
+    ).named("NetworkPolicy", "sluice-operator")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     assert policy["ingress"][0]["from"] == [scraper]
     assert policy["egress"] == [
@@ -320,6 +320,7 @@ def test_drivers_find_their_account() -> None:
         ("demo", name),
         ("shop", name),
         (NAMESPACE, "sluice-operator"),
+        (NAMESPACE, "sluice-test"),
         (NAMESPACE, "sluice-uninstall"),
     }
     for binding in objects.of("RoleBinding"):

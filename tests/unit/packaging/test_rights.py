@@ -59,6 +59,13 @@ def test_the_page_gives_a_reason_for_each_right_of_the_uninstall() -> None:
         ]
 
 
+def test_the_page_gives_a_reason_for_each_right_of_the_test() -> None:
+    """It has a table for each scope."""
+    assert documented("What helm test may do") == [
+        set(rules(render(scope), "sluice-test")) for scope in ({}, NAMESPACED)
+    ]
+
+
 def test_rights_are_the_same_in_each_scope() -> None:
     """A Role in a namespace grants what the ClusterRole grants everywhere."""
     whole = set(rules(render(), "sluice-operator"))

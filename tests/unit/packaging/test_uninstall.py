@@ -70,7 +70,7 @@ def hook(**values: Any) -> Rendered:
     return Rendered(
         found
         for found in render(values)
-        if "helm.sh/hook" in found["metadata"].get("annotations", {})
+        if found["metadata"].get("annotations", {}).get("helm.sh/hook") == "pre-delete"
     )
 
 

@@ -1,0 +1,168 @@
+"""The check of an installation, at a real API server, with the rights that the chart gives it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from support.kube.chart import Rendered, render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from localcluster import Cluster
+
+KINDS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+
+
+class Operator(BaseHTTPRequestHandler):
+    """What the operator answers to its readiness probe; requests and answers go to the server."""
+
+    def do_GET(self) -> None:  # noqa: N802 - its interface
+        """Answer with the next of the server's answers, the last one again and again."""
+        answers = vars(self.server)["answers"]
+        status, text = answers.pop(0) if len(answers) > 1 else answers[0]
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def operator(*answers: tuple[int, str]) -> Iterator[str]:
+    """Serve these answers, one after the other. Gives the URL."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Operator) as server:
+        vars(server)["answers"] = list(answers)
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/readyz"
+        server.shutdown()
+
+
+class Release:
+    """The accounts and roles of a release, and the test's arguments and identity."""
+
+    def __init__(self, kube: Cluster, folder: Path, namespaces: list[str], namespace: str) -> None:
+        values = {"watch": {"namespaces": namespaces}, "rbac": {"aggregate": False}}
+        self.kube = kube
+        self.name = f"sluice-{uuid4().hex[:8]}"
+        self.objects = render(values, release=self.name, namespace=namespace)
+        (self.pod,) = self.objects.of("Pod")
+        roles = Rendered(found for found in self.objects if found["kind"] in KINDS)
+        self.text = yaml.safe_dump_all(roles)
+        kube.kubectl("apply", "--filename=-", stdin=self.text)
+        account = self.pod["spec"]["serviceAccountName"]
+        token = kube.kubectl(f"--namespace={namespace}", "create", "token", account).strip()
+        access = yaml.safe_load(kube.kubeconfig.read_text())
+        for user in access["users"]:
+            user["user"] = {"token": token}
+        self.kubeconfig = folder / "kubeconfig"
+        self.kubeconfig.write_text(yaml.safe_dump(access))
+
+    def check(self, probe: str, seconds: int) -> subprocess.CompletedProcess[str]:
+        """Run what the pod runs, with the test's token."""
+        _, *words = self.pod["spec"]["containers"][0]["args"]
+        words[words.index("--probe") + 1] = probe
+        return subprocess.run(
+            [sys.executable, "-m", "sluice.cli", *words, f"--timeout={seconds}"],
+            check=False,
+            env=os.environ | {"KUBECONFIG": str(self.kubeconfig)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def drop(self, kind: str, name: str, namespace: str = "") -> None:
+        """Delete an object of the release."""
+        where = [f"--namespace={namespace}"] if namespace else []
+        self.kube.kubectl(*where, "delete", kind, name)
+
+    def remove(self) -> None:
+        """Delete everything."""
+        self.kube.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=self.text)
+
+
+@pytest.fixture
+def namespace(kube: Cluster, definitions: list[str]) -> Iterator[str]:
+    """Gives a namespace for a release."""
+    name = f"installed-{uuid4().hex[:12]}"
+    kube.kubectl("create", "namespace", name)
+    yield name
+    kube.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(params=["cluster", "namespaces"])
+def release(
+    request: pytest.FixtureRequest, kube: Cluster, namespace: str, tmp_path: Path
+) -> Iterator[Release]:
+    """Gives the accounts of a release that serves the whole cluster, or two namespaces."""
+    served = [] if request.param == "cluster" else [namespace, "default"]
+    made = Release(kube, tmp_path, served, namespace)
+    yield made
+    made.remove()
+
+
+def test_a_sound_installation_passes(release: Release) -> None:
+    """It passes with the test's own rights, as soon as the operator has become ready."""
+    with operator((503, "not everything was looked at yet"), (200, "ok")) as probe:
+        done = release.check(probe, 60)
+    assert done.returncode == 0, done.stderr
+    assert "OK: the operator is ready" in " ".join(done.stderr.split())
+
+
+def test_a_missing_right_is_named(release: Release, namespace: str) -> None:
+    """Without a binding, it names the account, each right, and the namespace."""
+    account = f"{release.name}-operator"
+    bindings = release.objects.of("RoleBinding")
+    local = any(body["metadata"]["name"] == account for body in bindings)
+    kind = "rolebinding" if local else "clusterrolebinding"
+    release.drop(kind, account, "default" if local else "")
+    with operator((200, "ok")) as probe:
+        done = release.check(probe, 0)
+    told = " ".join(done.stderr.split())
+    assert done.returncode == 4
+    place = " in default" if local else ""
+    user = f"system:serviceaccount:{namespace}:{account}"
+    assert f"{user} may not patch streamcopies.sluice.dev/status{place}:" in told
+    assert f"streamcopies.sluice.dev/status in {namespace}:" not in told
+    assert "FAILED" in told
+
+
+def test_an_operator_that_is_not_ready_is_named(release: Release) -> None:
+    """It shows what the operator says, without control characters; or that none answers."""
+    with operator((503, "still \x1b[31mlooking")) as probe:
+        done = release.check(probe, 0)
+    assert done.returncode == 4
+    assert "the operator is not ready: still" in " ".join(done.stderr.split())
+    assert "\x1b" not in done.stderr
+    done = release.check(probe, 0)
+    assert done.returncode == 4
+    assert "does not answer at" in done.stderr
+
+
+def test_the_test_may_do_nothing_else(release: Release, kube: Cluster, namespace: str) -> None:
+    """The API server refuses its account everything but questions about rights."""
+    account = release.pod["spec"]["serviceAccountName"]
+    user = f"--as=system:serviceaccount:{namespace}:{account}"
+    listed = kube.kubectl(user, f"--namespace={namespace}", "auth", "can-i", "--list")
+    plain = f"--as=system:serviceaccount:{namespace}:nobody"
+    usual = kube.kubectl(plain, f"--namespace={namespace}", "auth", "can-i", "--list")
+    more = {line.split()[0] for line in listed.splitlines()}
+    more -= {line.split()[0] for line in usual.splitlines()}
+    reviews = {
+        "subjectaccessreviews.authorization.k8s.io",
+        "localsubjectaccessreviews.authorization.k8s.io",
+    }
+    assert len(more) == 1
+    assert more < reviews
