@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -18,17 +19,17 @@ from support.kube.chart import Rendered, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from localcluster import Cluster
 
+SLUICE = Path(sys.executable).with_name("sluice")
 KINDS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 
 
 class Operator(BaseHTTPRequestHandler):
     """What the operator answers to its readiness probe; requests and answers go to the server."""
 
-    def do_GET(self) -> None:  # noqa: N802 - its interface
+    def do_GET(self) -> None:
         """Answer with the next of the server's answers, the last one again and again."""
         answers = vars(self.server)["answers"]
         status, text = answers.pop(0) if len(answers) > 1 else answers[0]
@@ -75,7 +76,7 @@ class Release:
         _, *words = self.pod["spec"]["containers"][0]["args"]
         words[words.index("--probe") + 1] = probe
         return subprocess.run(
-            [sys.executable, "-m", "sluice.cli", *words, f"--timeout={seconds}"],
+            [SLUICE, *words, f"--timeout={seconds}"],
             check=False,
             env=os.environ | {"KUBECONFIG": str(self.kubeconfig)},
             capture_output=True,
