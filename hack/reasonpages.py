@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = PAGE.removesuffix(".md")
 """The folder of the pages, beside the page of all reasons."""
+REASONS: Final[tuple[Reason | FailureReason, ...]] = (*NORMAL, *failures())
 STATES: Final = "States"
 _OWN_ROW: Final = re.compile(r'^(\| <a id="(\w+)"></a>)(`\w+`)', re.MULTILINE)
 _HEADING: Final = re.compile(r"^#+ (.+)$")
@@ -52,8 +53,7 @@ def pages(guides: Mapping[str, str]) -> dict[str, str]:
     """
     mentions = _mentions(guides)
     return {
-        path_of(reason.name): _page(reason, mentions.get(reason.name, []))
-        for reason in (*NORMAL, *failures())
+        path_of(reason.name): _page(reason, mentions.get(reason.name, [])) for reason in REASONS
     }
 
 
@@ -109,7 +109,7 @@ def _conditions(situation: Situation, reason: str) -> Iterator[str]:
 def _mentions(guides: Mapping[str, str]) -> dict[str, list[str]]:
     """Return for each reason the list of links to the sections that name it."""
     found: dict[str, list[str]] = {}
-    names = "|".join(reason.name for reason in (*NORMAL, *failures()))
+    names = "|".join(reason.name for reason in REASONS)
     named = re.compile(rf"`({names})`")
     for path, text in guides.items():
         title, heading, code = "", "", False

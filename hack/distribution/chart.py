@@ -55,7 +55,7 @@ def package(chart: Path, into: Path, version: Version, epoch: int) -> Path:
         epoch: the time that all files get, in seconds since 1970.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = [helm(), "package", chart, f"--destination={folder}"]
+        command = [str(helm()), "package", str(chart), f"--destination={folder}"]
         versions = [f"--version={semantic(version)}", f"--app-version={tag(str(version))}"]
         subprocess.run(
             [*command, *versions], check=True, stdout=subprocess.DEVNULL, timeout=_SECONDS

@@ -101,7 +101,7 @@ def _packages(into: Path, epoch: int) -> Path:
 
     Hatchling runs in this environment, so the lock decides its version.
     """
-    command = [sys.executable, "-m", "hatchling", "build", "--directory", into]
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(into)]
     done = subprocess.run(
         command,
         check=False,

@@ -16,10 +16,10 @@ import yaml
 
 import gencatalogue
 import reasonpages
-from sluice.core.catalogue import NORMAL, PAGE, failures
+from reasonpages import REASONS
+from sluice.core.catalogue import PAGE
 
 ROOT = Path(__file__).parents[3]
-REASONS = (*NORMAL, *failures())
 
 
 def build(config: Path, into: Path) -> subprocess.CompletedProcess[str]:

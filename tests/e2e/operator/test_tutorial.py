@@ -1,0 +1,178 @@
+"""The tutorial is what a cluster shows: its commands, its screens and its picture.
+
+`SLUICE_UPDATE_SCREENS=1` writes today's screens into the page instead of comparing them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+import yaml
+
+from localcluster.release import restrict
+from support.cluster.tenant import Tenant
+from support.command import pictures
+from support.command import screens as pages
+from support.command.screens import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from e2e.operator.conftest import Operator
+    from localcluster import Cluster
+    from localcluster.store import ClusterStore
+    from localstore import ForeignClient
+
+ROOT: Final = Path(__file__).parents[3]
+PAGE: Final = ROOT / "docs" / "tutorial.md"
+PICTURE: Final = ROOT / "docs" / "images" / "tutorial-status.svg"
+STATUS: Final = "sluice status"
+NAMESPACE: Final = "sluice-test-tutorial"
+EVENTS: Final = 1_000_000
+WAIT: Final = "--for=condition=Ready --timeout=5m"
+SCREENS: Final = {
+    "tutorial-copied": Screen("get scopy"),
+    "tutorial-archived": Screen(f"wait sarc/events {WAIT}"),
+    "tutorial-runs": Screen("get sarc"),
+    "tutorial-restored": Screen(f"wait scopy/events-restored {WAIT}"),
+    "tutorial-held": Screen("get eps"),
+    "tutorial-gone": Screen("get eps,scopy"),
+}
+YAML: Final = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def tenant(
+    kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
+) -> Iterator[Tenant]:
+    """Gives the tutorial's namespace, with the stream that it begins with."""
+    assert sluice
+    clear(kube)
+    fill(java)
+    restrict(kube, NAMESPACE)
+    yield Tenant(kube, NAMESPACE, store, print)
+    clear(kube)
+
+
+def clear(kube: Cluster) -> None:
+    """Delete what the tutorial makes, and the files of an archive with it."""
+    gone = ("--ignore-not-found", "--timeout=100s")
+    kube.kubectl("delete", "namespace", NAMESPACE, *gone, timeout=110)
+    kube.kubectl("delete", "pv", "tutorial", *gone, timeout=110)
+
+
+def fill(java: ForeignClient) -> None:
+    """Make the stream of the demo, and the scope of its copy."""
+    java.create_scope("in")
+    java.create_scope("out")
+    if java.create("in", "events", segments=4):
+        java.write("in", "events", events=EVENTS, keys=1000)
+    for stream in ("events", "events-restored"):
+        if stream in (java.streams("out") or ()):
+            java.seal("out", stream)
+            java.delete("out", stream)
+
+
+def play(tenant: Tenant) -> tuple[dict[str, str], str]:
+    """Do what the tutorial says. Return the screens, and the output of `sluice status`."""
+    found = {}
+
+    def look(name: str) -> None:
+        found[name] = SCREENS[name].show(tenant).replace(NAMESPACE, "demo")
+
+    example = (ROOT / "examples" / "streamcopy.yaml").read_text(encoding="utf-8")
+    tenant.run("apply", "--filename=-", stdin=re.sub(r"tcp://\S+", tenant.store.uri, example))
+    tenant.run("wait", "scopy/events", *WAIT.split(), timeout=310)
+    look("tutorial-copied")
+    archive, restore, held = YAML.findall(PAGE.read_text(encoding="utf-8"))
+    # Each run has a directory of its own: a volume's archive stays when its resource goes.
+    where = f"path: tutorial-{os.getpid()}/events-archive"
+    archive, restore = (
+        text.replace("path: tutorial/events-archive", where) for text in (archive, restore)
+    )
+    tenant.run("apply", "--filename=-", stdin=archive)
+    look("tutorial-archived")
+    look("tutorial-runs")
+    tenant.run("apply", "--filename=-", stdin=restore)
+    look("tutorial-restored")
+    status = sluice_status(tenant).replace(where.removeprefix("path: "), "tutorial/events-archive")
+    image = "--image=localhost/none:1"
+    tenant.run("create", "deployment", "report", image, "--replicas=0")
+    tenant.run("apply", "--filename=-", stdin=held)
+    tenant.run("wait", "eps/report", *WAIT.split(), timeout=310)
+    look("tutorial-held")
+    tenant.run("delete", "deployment", "report")
+    tenant.run("wait", "eps/report", "--for=delete", "--timeout=2m", timeout=130)
+    look("tutorial-gone")
+    return found, status
+
+
+def sluice_status(tenant: Tenant) -> str:
+    """The output of `sluice status`, with its colours."""
+    environment = {"KUBECONFIG": str(tenant.cluster.kubeconfig), "FORCE_COLOR": "1"}
+    return subprocess.run(
+        [Path(sys.executable).with_name("sluice"), "status", "--namespace", tenant.namespace],
+        check=True,
+        env=os.environ | environment | {"COLUMNS": str(pictures.WIDTH)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout.replace(NAMESPACE, "demo")
+
+
+def update(screens: dict[str, str], status: str) -> None:
+    """Write screens and picture into the documents."""
+    pages.write(PAGE, screens)
+    drawn = pictures.draw("status", STATUS, status)
+    if not PICTURE.exists() or pages.normal(pictures.text_of(PICTURE)) != pages.normal(
+        pictures.described(drawn)
+    ):
+        PICTURE.write_text(drawn, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def played(tenant: Tenant) -> tuple[dict[str, str], str]:
+    """Gives the screens and the status of a tutorial that was done."""
+    screens, status = play(tenant)
+    if pages.UPDATE:
+        update(screens, status)
+    return screens, status
+
+
+def test_screens_are_true(played: tuple[dict[str, str], str]) -> None:
+    """The page shows what the commands print, but for what differs from run to run."""
+    screens, _ = played
+    assert {name for name, _ in pages.shown(PAGE)} == set(SCREENS)
+    assert pages.difference(PAGE, screens) == ""
+
+
+def test_the_picture_is_true(played: tuple[dict[str, str], str]) -> None:
+    """It shows what `sluice status` prints, but for what differs from run to run."""
+    _, status = played
+    now = pictures.described(pictures.draw("status", STATUS, status))
+    assert pages.normal(pictures.text_of(PICTURE)) == pages.normal(now)
+
+
+def test_the_stream_is_gone_and_its_copy_is_not(
+    played: tuple[dict[str, str], str], java: ForeignClient
+) -> None:
+    """The restored stream went with its workload; the stream that was archived has all events."""
+    assert played
+    assert "events-restored" not in (java.streams("out") or ())
+    assert java.read("out", "events").events == EVENTS
+
+
+def test_resources_of_the_page_are_what_a_user_may_write() -> None:
+    """There are three blocks of YAML, each of which names what the text names."""
+    archive, restore, held = (
+        list(yaml.safe_load_all(block)) for block in YAML.findall(PAGE.read_text(encoding="utf-8"))
+    )
+    kinds = [[body["kind"] for body in block] for block in (archive, restore, held)]
+    assert kinds[0][-1] == "StreamArchive"
+    assert kinds[1:] == [["StreamCopy"], ["EphemeralStream"]]
