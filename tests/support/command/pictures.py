@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 100
 """Columns of the terminal."""
 
-_FONTS: Final = re.compile(r"\n\s*@font-face \{\{.*?\n\s*\}\}\n", re.DOTALL)
+_FONTS: Final = re.compile(r"\s*@font-face \{\{.*?\n\s*\}\}", re.DOTALL)
 """Fonts of another server, which a picture must not load."""
 _DESC: Final = re.compile(r"<desc>(.*?)</desc>", re.DOTALL)
 
