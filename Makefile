@@ -18,7 +18,7 @@ KUBERNETES := PYTHONPATH=hack $(BIN)/python -m localcluster
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | \
-	  awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	  awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 demo: ## Copy streams on a real Pravega and watch
 	@hack/bootstrap.sh
