@@ -38,9 +38,7 @@ EVENTS: Final = 1_000_000
 WAIT: Final = "--for=condition=Ready --timeout=5m"
 SCREENS: Final = {
     "tutorial-copied": Screen("get scopy"),
-    "tutorial-archived": Screen(f"wait sarc/events {WAIT}"),
     "tutorial-runs": Screen("get sarc"),
-    "tutorial-restored": Screen(f"wait scopy/events-restored {WAIT}"),
     "tutorial-held": Screen("get eps"),
     "tutorial-gone": Screen("get eps,scopy"),
 }
@@ -94,7 +92,7 @@ def play(tenant: Tenant) -> tuple[dict[str, str], str]:
     own = f"tutorial-{os.getpid()}/events-archive"
     archive, restore = (text.replace(ARCHIVE, own) for text in (archive, restore))
     tenant.run("apply", "--filename=-", stdin=archive)
-    look("tutorial-archived")
+    tenant.run("wait", "sarc/events", *WAIT.split(), timeout=310)
     look("tutorial-runs")
     image = "--image=localhost/none:1"
     tenant.run("create", "deployment", "report", image, "--replicas=0")
@@ -102,7 +100,7 @@ def play(tenant: Tenant) -> tuple[dict[str, str], str]:
     tenant.run("wait", "eps/report", *WAIT.split(), timeout=310)
     look("tutorial-held")
     tenant.run("apply", "--filename=-", stdin=restore)
-    look("tutorial-restored")
+    tenant.run("wait", "scopy/events-restored", *WAIT.split(), timeout=310)
     status = sluice_status(tenant).replace(own, ARCHIVE)
     tenant.run("delete", "deployment", "report")
     tenant.run("wait", "eps/report", "--for=delete", "--timeout=2m", timeout=130)
