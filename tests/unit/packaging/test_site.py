@@ -141,6 +141,7 @@ def test_a_link_to_nothing_fails_the_build(
     settings = {
         "INHERIT": str(ROOT / "mkdocs.yml"),
         "docs_dir": str(docs),
+        "watch": [],  # its files are beside the other configuration
         "hooks": [str(ROOT / "hack" / "sitepages.py")],
     }
     (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(settings))
