@@ -56,6 +56,7 @@ lint: ## Style, types, layers, generated code
 	@$(BIN)/python hack/gencatalogue.py --check
 	@$(BIN)/python hack/gengitops.py --check
 	@$(BIN)/python hack/genman.py --check
+	@$(BIN)/python hack/gendashboard.py --check
 
 classes: # so that the JVMs of the tests start in half the time
 	@hack/bootstrap.sh

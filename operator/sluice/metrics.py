@@ -11,6 +11,8 @@ from prometheus_client.process_collector import ProcessCollector
 from sluice.core.catalogue import METRICS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sluice.core.catalogue import Metric
 
 _BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -32,6 +34,18 @@ class Metrics:
         """Set a gauge."""
         gauge = self._gauges[name]
         (gauge.labels(**labels) if labels else gauge).set(value)
+
+    def replace(self, name: str, values: Iterable[tuple[tuple[str, ...], float]]) -> None:
+        """Replace all series of a gauge.
+
+        Args:
+            name: the gauge.
+            values: the values, each behind the values of the gauge's labels in order.
+        """
+        gauge = self._gauges[name]
+        gauge.clear()
+        for labels, value in values:
+            gauge.labels(*labels).set(value)
 
     def count(self, name: str, value: float = 1, **labels: str) -> None:
         """Add to a counter."""

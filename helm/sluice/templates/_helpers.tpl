@@ -91,6 +91,9 @@ executorNamespaces: {{ toJson .Values.driver.namespaces }}
 resyncSeconds: {{ int .Values.operator.resyncSeconds }}
 lookSeconds: {{ int .Values.operator.lookSeconds }}
 ambientIdentity: {{ .Values.operator.ambientIdentity }}
+metrics:
+  resources: {{ .Values.operator.metrics.resources }}
+  maxResources: {{ int .Values.operator.metrics.maxResources }}
 listen:
   host: 0.0.0.0
   port: {{ include "sluice.port" . }}

@@ -1,7 +1,8 @@
 """Drain the cluster before the operator is uninstalled, since nothing cleans up afterwards.
 
-A resource that holds data in a store has a finalizer of ours. Without an operator the resource and
-its namespace could never be deleted, and the data would stay in the store.
+A resource that holds data in a store has a finalizer of ours, and so has a StreamStore that a
+schedule needs. Without an operator they and their namespaces could never be deleted, and the data
+would stay in the store.
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ class Drainer:
             users = [one for one in left if one.kind != STREAM_STORE]
             for one in users:
                 if one.uid not in told:
-                    self._say(f"LEFT BEHIND by {one.title} in {one.where}")
+                    how = "LEFT BEHIND by {} in {}" if one.leaves else "DELETED: {}, {}"
+                    self._say(how.format(one.title, one.where))
                     told.add(one.uid)
             await _each(self._force, [one for one in users if not one.forced])
             if _now() >= end or progress.quiet > QUIET_SECONDS:

@@ -1,4 +1,4 @@
-"""Find the resources that still hold data in a store: those with a finalizer of ours."""
+"""Find the resources that still hold data in a store, or StreamStores for a schedule."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ from sluice.kube.api.kinds import (
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.api.objects import FINALIZERS, has_finalizer, is_deleting, wants_orphan
-from sluice.kube.stores.dependents import KINDS
+from sluice.kube.api.objects import (
+    FINALIZERS,
+    has_finalizer,
+    is_deleting,
+    is_scheduled,
+    wants_orphan,
+)
+from sluice.kube.stores.dependents import KINDS, needs_stores, stores_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,7 +66,15 @@ class Holder:
 
     @property
     def holds(self) -> bool:
-        """Whether it has the finalizer: it holds data in a store; a StreamStore is held itself."""
+        """Whether it has the finalizer, or holds StreamStores by its schedule.
+
+        With the finalizer it holds data in a store; a StreamStore is held itself.
+        """
+        return self.leaves or needs_stores(self.body)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it has the finalizer: without the operator, something would stay in a store."""
         return has_finalizer(self.body, self.finalizer)
 
     @property
@@ -76,8 +90,7 @@ class Holder:
     @property
     def unfinished(self) -> bool:
         """Whether it may still put data into a store. One with a schedule or owners always may."""
-        scheduled = (self.body.get("spec") or {}).get("schedule") is not None
-        if self.kind.name in _CONTINUOUS or self.holds or scheduled:
+        if self.kind.name in _CONTINUOUS or self.holds or is_scheduled(self.body):
             return True
         return CopyingStatus.read(self.body.get("status")).completion_time is None
 
@@ -89,6 +102,8 @@ class Holder:
     @property
     def where(self) -> str:
         """The data that it holds, and the StreamStore, for messages."""
+        if is_scheduled(self.body) and not self.leaves:
+            return f"its schedule needs StreamStore {', '.join(sorted(stores_of(self.body)))}"
         tell = _HELD.get(self.kind.name)
         return "the operator has not let go of it yet" if tell is None else tell(self.body)
 

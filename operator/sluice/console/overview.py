@@ -104,10 +104,12 @@ def _conditions(ready: Condition, status: CopyingStatus) -> Text:
 
 
 def _runs(status: StreamArchiveStatus) -> Iterator[str]:
-    """Yield how many runs an archive has, and when the next one is due."""
+    """Yield how many runs an archive has, when the last one succeeded, and the next one is due."""
     if status.archive is not None:
         runs = status.archive.runs
         yield "1 run" if runs == 1 else f"{runs:,} runs"
+    if status.last_success_time is not None:
+        yield f"last success {status.last_success_time:%Y-%m-%d %H:%M} UTC"
     if status.next_run_time is not None:
         yield f"next run {status.next_run_time:%Y-%m-%d %H:%M} UTC"
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from sluice.kube.loop.queue import Lane
 
 if TYPE_CHECKING:
+    from sluice.handlers.by_name import ByName
     from sluice.handlers.resync import Resync
     from sluice.kube.loop.queue import WorkQueue
     from sluice.kube.loop.settings import OperatorSettings
@@ -34,15 +35,22 @@ class Health:
         queue: the queue, which must not be stuck.
         resync: the resync, which must go on, and must not find a watch that misses changes.
         metrics: the metrics to serve.
+        by_name: sets the metrics of single resources before each scrape.
         settings: the operator's settings.
     """
 
     def __init__(
-        self, queue: WorkQueue, resync: Resync, metrics: Metrics, settings: OperatorSettings
+        self,
+        queue: WorkQueue,
+        resync: Resync,
+        metrics: Metrics,
+        by_name: ByName,
+        settings: OperatorSettings,
     ) -> None:
         self._queue = queue
         self._resync = resync
         self._metrics = metrics
+        self._by_name = by_name
         self._settings = settings
 
     def problems(self) -> list[str]:
@@ -81,6 +89,7 @@ class Health:
         for lane in Lane:
             self._metrics.set("sluice_queue_depth", self._queue.depth(lane), lane=lane.value)
         self._metrics.set("sluice_queue_oldest_age_seconds", self._queue.oldest())
+        self._by_name.update()
         return web.Response(
             body=self._metrics.text(),
             headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},

@@ -14,6 +14,7 @@ import structlog
 from sluice.config import Settings, StoreTimeouts
 from sluice.errors import ApiUnavailable
 from sluice.handlers import watches
+from sluice.handlers.by_name import ByName
 from sluice.handlers.health import Health
 from sluice.handlers.reconcilers import RECONCILERS, Parts
 from sluice.handlers.resync import Resync
@@ -85,7 +86,8 @@ async def operate(settings: OperatorSettings) -> None:
             namespaces=settings.namespaces,
             seconds=settings.resync_seconds,
         )
-        runner = await Health(queue, resync, metrics, settings).serve()
+        by_name = ByName(mirror, metrics, settings)
+        runner = await Health(queue, resync, metrics, by_name, settings).serve()
         stack.push_async_callback(runner.cleanup)
         cluster = await _known_cluster(api, settings.cluster_id, stop)
         if cluster is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from sluice.errors import SluiceError
+from sluice.handlers.states import copy_state, ephemeral_state, store_state
 from sluice.kube.api.kinds import (
     COPIES,
     EPHEMERAL_STREAM,
@@ -161,39 +162,12 @@ class Resync:
 
     def _count(self, listed: dict[Kind, list[Object]]) -> None:
         for kind in COPIES.values():
-            copies = Counter(_state(body) for body in listed[kind])
+            copies = Counter(copy_state(body) for body in listed[kind])
             for state in ("Succeeded", "Failed", "Suspended", "Active"):
                 self._metrics.set("sluice_copies", copies[state], kind=kind.name, state=state)
-        streams = Counter(_state_of_ephemeral(body) for body in listed[EPHEMERAL_STREAM])
+        streams = Counter(ephemeral_state(body) for body in listed[EPHEMERAL_STREAM])
         for state in ("Ready", "Released", "Waiting", "Failed", "Suspended", "Deleting"):
             self._metrics.set("sluice_ephemeral_streams", streams[state], state=state)
-        stores = Counter(_is(body, "Ready") for body in listed[STREAM_STORE])
-        self._metrics.set("sluice_stores", stores[True], ready="true")
-        self._metrics.set("sluice_stores", stores[False], ready="false")
-
-
-def _is(body: Object, condition: str) -> bool:
-    conditions = body.get("status", {}).get("conditions") or []
-    return any(c["type"] == condition and c["status"] == "True" for c in conditions)
-
-
-def _state_of_ephemeral(body: Object) -> str:
-    """Return an EphemeralStream's state, as the metric counts it."""
-    if is_deleting(body):
-        return "Deleting"
-    if "completed" in body.get("status", {}).get("release", {}):
-        return "Released"
-    if _is(body, "Stalled"):
-        return "Failed"
-    if _is(body, "Suspended"):
-        return "Suspended"
-    return "Ready" if _is(body, "Ready") else "Waiting"
-
-
-def _state(body: Object) -> str:
-    """Return a copy's state, as the metric counts it."""
-    if _is(body, "Succeeded"):
-        return "Succeeded"
-    if _is(body, "Stalled"):
-        return "Failed"
-    return "Suspended" if _is(body, "Suspended") else "Active"
+        stores = Counter(store_state(body) for body in listed[STREAM_STORE])
+        self._metrics.set("sluice_stores", stores["Ready"], ready="true")
+        self._metrics.set("sluice_stores", stores["NotReady"], ready="false")

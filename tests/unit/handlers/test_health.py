@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import pytest
 
 from sluice.errors import ApiUnavailable
+from sluice.handlers.by_name import ByName
 from sluice.handlers.health import MOST_STILL, Health
-from sluice.handlers.resync import Resync, _state
+from sluice.handlers.resync import Resync
+from sluice.handlers.states import copy_state
 from sluice.kube.api.cache import Mirror
 from sluice.kube.loop.queue import Key, Lane, WorkQueue
 from sluice.kube.loop.settings import OperatorSettings
@@ -38,7 +40,8 @@ class Bench:
             namespaces=[],
             seconds=settings.resync_seconds,
         )
-        self.health = Health(self.queue, self.resync, metrics, settings)
+        by_name = ByName(Mirror(), metrics, settings)
+        self.health = Health(self.queue, self.resync, metrics, by_name, settings)
 
 
 def test_an_operator_that_has_just_begun_is_well() -> None:
@@ -146,5 +149,5 @@ def test_an_api_server_that_is_away_is_no_problem_of_ours() -> None:
 def test_copies_are_counted_by_what_their_conditions_say(said: dict[str, str], state: str) -> None:
     """Each in one state."""
     conditions = [{"type": kind, "status": status} for kind, status in said.items()]
-    assert _state({"status": {"conditions": conditions}}) == state
-    assert _state({}) == "Active"
+    assert copy_state({"status": {"conditions": conditions}}) == state
+    assert copy_state({}) == "Active"

@@ -68,7 +68,7 @@ class StreamArchiveStatus(CopyingStatus):
     model_config = ConfigDict(
         json_schema_extra=following(
             jobRef=("runKey", "run", "scheduledTime", "startCut", "endCut"),
-            progress=("archive", "lastRunTime", "nextRunTime"),
+            progress=("archive", "lastRunTime", "lastSuccessTime", "nextRunTime"),
             completionTime=("gaps",),
         )
     )
@@ -91,7 +91,12 @@ class StreamArchiveStatus(CopyingStatus):
     )
     archive: ArchiveSummary | None = Field(default=None, description="What the archive holds.")
     last_run_time: Time | None = Field(
-        default=None, description="When the last successful run was recorded."
+        default=None, description="When the last run ended, recorded or failed."
+    )
+    last_success_time: Time | None = Field(
+        default=None,
+        description="When the last run that is recorded ended. A run that fails does not change "
+        "it: the age of the last good backup counts from here.",
     )
     next_run_time: Time | None = Field(
         default=None, description="When the next run is due, by the schedule."

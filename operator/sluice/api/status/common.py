@@ -278,7 +278,8 @@ class StreamStoreStatus(ResourceStatus):
     )
     last_probe_time: Time | None = Field(default=None, description="When the store was last asked.")
     in_use_by: Number | None = Field(
-        default=None, description="Resources that name this store and are not done."
+        default=None,
+        description="Resources that need this store: unfinished ones, and those with a schedule.",
     )
     held_secrets: Annotated[tuple[ObjectName, ...], Field(max_length=64)] = Field(
         default=(),

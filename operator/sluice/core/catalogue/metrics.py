@@ -14,6 +14,9 @@ class Metric(NamedTuple):
     means: str
 
 
+BY_NAME: Final = ("kind", "namespace", "name")
+"""Labels of the metrics that have a series for each resource. `handlers.by_name` bounds them."""
+
 METRICS: Final = (
     Metric("sluice_queue_depth", "gauge", ("lane",), "Resources that wait for a worker."),
     Metric(
@@ -66,6 +69,38 @@ METRICS: Final = (
         "EphemeralStreams: Ready, Released, Waiting, Failed, Suspended or Deleting.",
     ),
     Metric("sluice_stores", "gauge", ("ready",), "StreamStores that are ready, or not."),
+    Metric(
+        "sluice_schedule_created_timestamp_seconds",
+        "gauge",
+        BY_NAME,
+        "When a resource with a schedule was made, as Unix time.",
+    ),
+    Metric(
+        "sluice_schedule_last_success_timestamp_seconds",
+        "gauge",
+        BY_NAME,
+        "End of its last good run, as Unix time. Absent before the first.",
+    ),
+    Metric(
+        "sluice_schedule_due_timestamp_seconds",
+        "gauge",
+        BY_NAME,
+        "First scheduled time after its last good run, or after it was made, as Unix time. In the "
+        "past, a run is late. Absent while it is suspended.",
+    ),
+    Metric(
+        "sluice_resource_state",
+        "gauge",
+        (*BY_NAME, "state"),
+        "1 for the state of each resource. Only with operator.metrics.resources.",
+    ),
+    Metric(
+        "sluice_left_out",
+        "gauge",
+        ("series",),
+        "Resources without series of their own, beyond operator.metrics.maxResources: of "
+        "schedules, or of resources.",
+    ),
     Metric("sluice_attempts_total", "counter", ("outcome", "reason"), "Attempts that ended."),
     Metric("sluice_copied_bytes_total", "counter", (), "Bytes of completed copies."),
     Metric("sluice_copied_events_total", "counter", (), "Events of completed copies."),

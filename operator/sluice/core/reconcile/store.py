@@ -36,7 +36,7 @@ class StoreWorld:
         probed: when the store was last probed.
         probe: its answer, or the failure.
         failures: failed probes in a row.
-        users: resources that need the store and are not done.
+        users: resources that need the store: they have data in it, or a schedule.
         held: whether the in-use finalizer stands on it.
     """
 

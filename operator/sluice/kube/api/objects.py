@@ -188,6 +188,11 @@ def has_finalizer(body: Object, finalizer: str) -> bool:
     return finalizer in (body["metadata"].get("finalizers") or [])
 
 
+def is_scheduled(body: Object) -> bool:
+    """Tell whether an object has a schedule, even a suspended one."""
+    return (body.get("spec") or {}).get("schedule") is not None
+
+
 def is_deleting(body: Object) -> bool:
     """Tell whether an object was deleted, and only its finalizers keep it."""
     return "deletionTimestamp" in body["metadata"]

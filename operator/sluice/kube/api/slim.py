@@ -17,11 +17,12 @@ _OF_STATUS: Final = frozenset(
         "createdMilliseconds",
         "release",
         "completionTime",
+        "lastSuccessTime",
     }
 )
-"""Status fields of our own kinds that the mirror keeps. `kube.ephemeral.conflicts` and
-`kube.stores.dependents` read them of other resources. A resource that is being reconciled is read
-at the API server instead."""
+"""Status fields of our own kinds that the mirror keeps. `kube.ephemeral.conflicts`,
+`kube.stores.dependents` and `handlers.by_name` read them of other resources. A resource that is
+being reconciled is read at the API server instead."""
 
 
 def slim(kind: Kind, body: Object) -> Object:

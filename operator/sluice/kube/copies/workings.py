@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.status.common import ConditionType, ProgressStatus
 from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
+from sluice.core.catalogue import NORMAL, failures
 from sluice.core.reconcile.copies import decide_archive
 from sluice.core.reconcile.copies.actions import RemoveFinalizer
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from sluice.kube.copies.observer import CopyObserver, Situation
     from sluice.kube.copies.performer import Performer
     from sluice.metrics import Metrics
+
+
+_REASONS: Final = frozenset(one.name for one in (*failures(), *NORMAL))
+"""The reasons that metrics count by their names."""
 
 
 class CopyWorkings:
@@ -81,7 +86,7 @@ class CopyWorkings:
         for entry in after.history:
             if entry.outcome and entry.attempt not in known:
                 self._metrics.count(
-                    "sluice_attempts_total", outcome=entry.outcome, reason=entry.reason or ""
+                    "sluice_attempts_total", outcome=entry.outcome, reason=_counted(entry.reason)
                 )
         for state, count in _ended(before, after):
             self._metrics.count("sluice_scope_streams_total", count, state=state.value)
@@ -92,6 +97,11 @@ class CopyWorkings:
             if after.start_time and after.completion_time:
                 seconds = (after.completion_time - after.start_time).total_seconds()
                 self._metrics.observe("sluice_copy_seconds", max(0.0, seconds))
+
+
+def _counted(reason: str | None) -> str:
+    """Return a reason of the catalogue as it is. A pod may make up others, without end."""
+    return reason if reason in _REASONS else "Other" if reason else ""
 
 
 def _succeeded(status: CopyingStatus) -> bool:

@@ -94,6 +94,18 @@ class Listen(Setting):
     port: int = Field(default=8080, ge=0, le=65535)
 
 
+class MetricsSettings(Setting):
+    """Metrics of single resources, by name.
+
+    Attributes:
+        resources: whether each resource has a series with its state. Schedules always have theirs.
+        max_resources: how many resources have series of their own.
+    """
+
+    resources: bool = False
+    max_resources: int = Field(default=1000, ge=1, le=100_000)
+
+
 class OperatorSettings(Setting):
     """Settings of the operator, as the file has them.
 
@@ -107,6 +119,7 @@ class OperatorSettings(Setting):
         look_seconds: the most seconds for a store's answers to one look, or for one change.
         ambient_identity: whether buckets without a Secret are opened with the operator's own
             identity, in every namespace.
+        metrics: which resources have metrics of their own.
     """
 
     cluster_id: str = Field(default="", alias="clusterID")
@@ -116,6 +129,7 @@ class OperatorSettings(Setting):
     resync_seconds: float = Field(default=60, ge=1)
     look_seconds: float = Field(default=120, ge=10, le=600)
     ambient_identity: bool = False
+    metrics: MetricsSettings = MetricsSettings()
     listen: Listen = Listen()
     image: str
     image_pull_policy: str = "IfNotPresent"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api import registry
 from sluice.kube.api.kinds import OWN
-from sluice.kube.api.objects import FINALIZERS, has_finalizer
+from sluice.kube.api.objects import FINALIZERS, has_finalizer, is_deleting, is_scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,13 +36,24 @@ def sources_of(body: Object) -> list[Object]:
 
 
 def users(bodies: Iterable[Object], store: str) -> list[str]:
-    """Return the resources, as `Kind name`, that have data in a store which they must clean up."""
+    """Return the resources, as `Kind name`, that need a store."""
     return sorted(
         f"{body['kind']} {body['metadata']['name']}"
         for body in bodies
-        if any(has_finalizer(body, finalizer) for finalizer in KINDS.values())
-        and store in stores_of(body)
+        if needs_stores(body) and store in stores_of(body)
     )
+
+
+def needs_stores(body: Object) -> bool:
+    """Tell whether a resource needs the StreamStores that it names.
+
+    It has data in one that it must clean up, or it has a schedule: then its next run needs them,
+    even if it is suspended now. A resource that was deleted makes no more runs, so only its data
+    count. Otherwise a namespace could not be deleted.
+    """
+    if is_scheduled(body) and not is_deleting(body):
+        return True
+    return any(has_finalizer(body, finalizer) for finalizer in KINDS.values())
 
 
 def is_news(body: Object) -> bool:

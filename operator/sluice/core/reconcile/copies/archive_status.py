@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from sluice.api.status.common import CopyingStatus
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
-    from sluice.core.reconcile.copies.world import Reading, World
+    from sluice.core.reconcile.copies.world import JobSeen, Reading, World
     from sluice.core.reconcile.shared.conditions import Tri
+    from sluice.core.reconcile.shared.verdict import Verdict
+    from sluice.core.values.trouble import Trouble
     from sluice.core.workloads.plan import Plan
 
 _LASTING = (ConditionType.READY, ConditionType.SUCCEEDED, ConditionType.VERIFIED)
@@ -72,6 +74,7 @@ class ArchiveStatus(CopyStatus):
             completion_time=ended,
             duration=self._took(ended),
             last_run_time=ended,
+            last_success_time=self._succeeded(recorded, job),
             run=recorded.run,
             archive=self._summary(recorded),
             progress=ProgressStatus(
@@ -105,6 +108,13 @@ class ArchiveStatus(CopyStatus):
             conditions.succeeded(said, verified=verified if recorded.verified else None)
         )
 
+    def fail(self, trouble: Trouble, job: JobSeen | None) -> Verdict:
+        """Write a failure, as for any copy. One that ends the run sets the end of the last run."""
+        verdict = super().fail(trouble, job)
+        if verdict.final:
+            self._set(last_run_time=self._now)
+        return verdict
+
     def at_rest(self) -> CopyingStatus:
         """Report that no run is to be made now."""
         wanted: dict[ConditionType, tuple[Tri, Saying]] = {
@@ -118,6 +128,19 @@ class ArchiveStatus(CopyStatus):
             said = Saying("Suspended", "spec.suspend is true: no run begins. Set it to false.")
             wanted[ConditionType.SUSPENDED] = ("True", said)
         return self._say(wanted)
+
+    def _succeeded(self, recorded: Recorded, job: JobSeen | None) -> datetime | None:
+        """Give the time of the last success. It may be early, but never late.
+
+        Without the Job, its end is unknown. Then the time counts up to which the run holds the
+        stream: an operator that was away must not take an old run for a new one.
+        """
+        before = self._seen.status.last_success_time
+        held = (one.time for one in recorded.runs if one.run == recorded.run)
+        ended = job.ended if job is not None and job.ended else next(held, None)
+        # A time in the future is that of a wrong clock. It would hide for long that runs fail.
+        known = [at for at in (ended, before) if at is not None and at <= self._now]
+        return max(known, default=None)
 
     def _first(self) -> str:
         later = self._seen.later

@@ -1,0 +1,139 @@
+"""Give resources metrics of their own, by name, as they are when Prometheus asks.
+
+Anybody who may create resources could make thousands of series. So their number is bounded, and
+namespaces share it: one that has many resources hides none of another namespace.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from sluice.api.kinds.streamarchive import Schedule
+from sluice.core.values.schedule import following
+from sluice.core.values.sharing import dealt
+from sluice.errors import InvalidSpec
+from sluice.handlers.states import state_of
+from sluice.kube.api.kinds import COPIES, OWN
+from sluice.kube.api.objects import is_deleting, is_scheduled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sluice.kube.api.cache import Mirror
+    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.loop.settings import OperatorSettings
+    from sluice.metrics import Metrics
+
+_KNOWN: Final = 16_384
+"""Times that are kept: each is computed once for a run, and not at each scrape."""
+
+
+class ByName:
+    """The metrics that have a series for each resource.
+
+    Args:
+        mirror: the objects that the watches have shown.
+        metrics: gets the series.
+        settings: how many resources get series, and of which kinds.
+    """
+
+    def __init__(self, mirror: Mirror, metrics: Metrics, settings: OperatorSettings) -> None:
+        self._mirror = mirror
+        self._metrics = metrics
+        self._served = settings.served
+        self._settings = settings.metrics
+
+    def update(self) -> None:
+        """Replace all series. Those of deleted resources go."""
+        self._schedules()
+        if self._settings.resources:
+            self._resources()
+
+    def _schedules(self) -> None:
+        scheduled = [
+            (kind, body)
+            for kind in COPIES.values()
+            for body in self._mirror.where(kind, is_scheduled, value=True)
+            if not is_deleting(body)
+        ]
+        created: list[tuple[tuple[str, ...], float]] = []
+        succeeded, due = created[:], created[:]
+        for kind, body in self._shared("schedules", scheduled):
+            labels = _labels(kind, body)
+            made = _instant(body["metadata"].get("creationTimestamp"))
+            good = _instant((body.get("status") or {}).get("lastSuccessTime"))
+            if made is not None:
+                created.append((labels, made.timestamp()))
+            if good is not None:
+                succeeded.append((labels, good.timestamp()))
+            next_due = _next_due(body["spec"], made, good)
+            if next_due is not None:
+                due.append((labels, next_due.timestamp()))
+        self._metrics.replace("sluice_schedule_created_timestamp_seconds", created)
+        self._metrics.replace("sluice_schedule_last_success_timestamp_seconds", succeeded)
+        self._metrics.replace("sluice_schedule_due_timestamp_seconds", due)
+
+    def _resources(self) -> None:
+        every = [(kind, body) for kind in OWN.values() for body in self._mirror.all(kind)]
+        shared = self._shared("resources", every)
+        states = [((*_labels(kind, body), state_of(kind, body)), 1.0) for kind, body in shared]
+        self._metrics.replace("sluice_resource_state", states)
+
+    def _shared(
+        self, series: str, found: Iterable[tuple[Kind, Object]]
+    ) -> list[tuple[Kind, Object]]:
+        """Choose the resources that get series, the oldest of each namespace first."""
+        groups: dict[str, list[tuple[Kind, Object]]] = defaultdict(list)
+        for kind, body in found:
+            namespace = body["metadata"]["namespace"]
+            if self._served.include(namespace):
+                groups[namespace].append((kind, body))
+        for group in groups.values():
+            group.sort(key=_age)
+        chosen = dealt([groups[name] for name in sorted(groups)], self._settings.max_resources)
+        left = sum(map(len, groups.values())) - len(chosen)
+        self._metrics.set("sluice_left_out", left, series=series)
+        return chosen
+
+
+def _labels(kind: Kind, body: Object) -> tuple[str, str, str]:
+    return kind.name, body["metadata"]["namespace"], body["metadata"]["name"]
+
+
+def _age(found: tuple[Kind, Object]) -> tuple[str, str, str]:
+    """Order resources by age. Which ones have series must not change from scrape to scrape."""
+    kind, body = found
+    meta = body["metadata"]
+    return str(meta.get("creationTimestamp")), kind.name, meta["name"]
+
+
+def _instant(value: Any) -> datetime | None:
+    """Read a time of the API; None if there is none."""
+    try:
+        found = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+    return None if found.tzinfo is None else found
+
+
+def _next_due(spec: Object, made: datetime | None, good: datetime | None) -> datetime | None:
+    """Return the time by which the next good run has to begin; None if no run is to begin."""
+    since = max((at for at in (made, good) if at is not None), default=None)
+    if spec.get("suspend") or since is None:
+        return None
+    schedule = spec["schedule"]
+    return _following(str(schedule.get("cron")), str(schedule.get("timeZone", "Etc/UTC")), since)
+
+
+@lru_cache(_KNOWN)
+def _following(cron: str, zone: str, since: datetime) -> datetime | None:
+    """Return the first scheduled time after another time; None if the schedule is refused."""
+    try:
+        return following(Schedule(cron=cron, time_zone=zone), since)
+    except (InvalidSpec, ValidationError):
+        return None  # the resource's condition says so; it has no good run, which alerts tell

@@ -1,0 +1,50 @@
+"""Tell the state of a resource, as metrics count it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.objects import is_deleting
+
+if TYPE_CHECKING:
+    from sluice.kube.api.kinds import Kind, Object
+
+
+def state_of(kind: Kind, body: Object) -> str:
+    """Return the state of a resource of any of our kinds."""
+    if kind == STREAM_STORE:
+        return store_state(body)
+    return ephemeral_state(body) if kind == EPHEMERAL_STREAM else copy_state(body)
+
+
+def store_state(body: Object) -> str:
+    """Return a StreamStore's state: Ready or NotReady."""
+    return "Ready" if _is(body, "Ready") else "NotReady"
+
+
+def ephemeral_state(body: Object) -> str:
+    """Return an EphemeralStream's state."""
+    if is_deleting(body):
+        return "Deleting"
+    if "completed" in body.get("status", {}).get("release", {}):
+        return "Released"
+    if _is(body, "Stalled"):
+        return "Failed"
+    if _is(body, "Suspended"):
+        return "Suspended"
+    return "Ready" if _is(body, "Ready") else "Waiting"
+
+
+def copy_state(body: Object) -> str:
+    """Return the state of a copy or an archive."""
+    if _is(body, "Succeeded"):
+        return "Succeeded"
+    if _is(body, "Stalled"):
+        return "Failed"
+    return "Suspended" if _is(body, "Suspended") else "Active"
+
+
+def _is(body: Object, condition: str) -> bool:
+    conditions = body.get("status", {}).get("conditions") or []
+    return any(c["type"] == condition and c["status"] == "True" for c in conditions)

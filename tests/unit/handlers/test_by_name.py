@@ -1,0 +1,172 @@
+"""Metrics that have a series for each resource."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.handlers.by_name import ByName
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.kinds import STREAM_ARCHIVE, STREAM_COPY, STREAM_STORE
+from sluice.kube.loop.settings import MetricsSettings, OperatorSettings
+from sluice.metrics import Metrics
+
+if TYPE_CHECKING:
+    from sluice.kube.api.kinds import Kind
+
+CREATED, LAST_SUCCESS, DUE = (
+    f"sluice_schedule_{name}_timestamp_seconds" for name in ("created", "last_success", "due")
+)
+MADE = "2026-01-02T03:04:05Z"
+DAILY = {"cron": "0 3 * * *"}
+
+
+class Bench:
+    """An operator's mirror, and the scrapes of its metrics."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.mirror, self.metrics = Mirror(), Metrics()
+        asked = MetricsSettings(**settings.pop("metrics", {}))
+        self._by_name = ByName(
+            self.mirror, self.metrics, OperatorSettings(image="i", metrics=asked, **settings)
+        )
+
+    def see(
+        self, name: str, kind: Kind = STREAM_ARCHIVE, *, gone: bool = False, **parts: Any
+    ) -> None:
+        """Show a resource to the operator's watch."""
+        meta = {"namespace": "team", "name": name, "uid": name, "creationTimestamp": MADE}
+        body = {"kind": kind.name, "metadata": meta | parts.pop("metadata", {})}
+        spec = {} if kind != STREAM_ARCHIVE else {"schedule": DAILY}
+        body["spec"] = spec | parts.pop("spec", {})
+        self.mirror.see(kind, body | parts, gone=gone)
+
+    def scrape(self, metric: str) -> dict[str, float]:
+        """The series of a metric, by namespace and name, or by its only label."""
+        self._by_name.update()
+        text = self.metrics.text().decode()
+        found = re.findall(rf"^{metric}{{([^}}]*)}} (\S+)$", text, re.MULTILINE)
+        return {
+            "/".join(re.findall(r'(?:namespace|name|state|series)="([^"]*)"', labels)): float(value)
+            for labels, value in found
+        }
+
+
+def unix(text: str) -> float:
+    """A time as metrics have it."""
+    return datetime.fromisoformat(text).astimezone(UTC).timestamp()
+
+
+def test_a_schedule_that_never_succeeded_tells_since_when_it_is_there() -> None:
+    """Its first run is due by the schedule; it has no success."""
+    bench = Bench()
+    bench.see("new")
+    assert bench.scrape(CREATED) == {"team/new": unix(MADE)}
+    assert bench.scrape(DUE) == {"team/new": unix("2026-01-03T03:00:00Z")}
+    assert bench.scrape(LAST_SUCCESS) == {}
+
+
+def test_a_schedule_tells_its_last_good_run_and_the_next_one_that_has_to_be() -> None:
+    """The next time stays in the past while no run is good, however many times pass."""
+    bench = Bench()
+    bench.see("good", status={"lastSuccessTime": "2026-02-01T03:10:00Z"})
+    assert bench.scrape(LAST_SUCCESS) == {"team/good": unix("2026-02-01T03:10:00Z")}
+    assert bench.scrape(DUE) == {"team/good": unix("2026-02-02T03:00:00Z")}
+
+
+def test_a_time_zone_counts() -> None:
+    """As for the runs themselves."""
+    bench = Bench()
+    bench.see("new", spec={"schedule": DAILY | {"timeZone": "Europe/Berlin"}})
+    assert bench.scrape(DUE) == {"team/new": unix("2026-01-03T02:00:00Z")}
+
+
+def test_a_suspended_schedule_is_not_late_and_grows_old() -> None:
+    """A schedule that was suspended and forgotten is a backup that is missing."""
+    bench = Bench()
+    good = {"lastSuccessTime": "2026-02-01T03:10:00Z"}
+    bench.see("asleep", spec={"suspend": True}, status=good)
+    assert bench.scrape(DUE) == {}
+    assert list(bench.scrape(LAST_SUCCESS)) == list(bench.scrape(CREATED)) == ["team/asleep"]
+
+
+def test_the_series_of_a_resource_go_with_it() -> None:
+    """At the next scrape, and as soon as it is being deleted; also without its schedule."""
+    bench = Bench()
+    for name in ("kept", "gone", "going", "once"):
+        bench.see(name, status={"lastSuccessTime": MADE})
+    assert len(bench.scrape(LAST_SUCCESS)) == 4
+    bench.see("gone", gone=True)
+    bench.see("going", metadata={"deletionTimestamp": MADE})
+    bench.see("once", spec={"schedule": None})
+    for metric in (CREATED, LAST_SUCCESS, DUE):
+        assert list(bench.scrape(metric)) == ["team/kept"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        ({"schedule": {"cron": "0 0 30 2 *"}}, {}),
+        ({"schedule": {"cron": "no cron at all"}}, {}),
+        ({"schedule": {"cron": ["x"], "timeZone": {"a": 1}}}, {}),
+        ({"schedule": DAILY | {"timeZone": "Nowhere/Land"}}, {}),
+        ({"schedule": DAILY, "suspend": True}, {"lastSuccessTime": "yesterday"}),
+        ({"schedule": DAILY, "suspend": True}, {"lastSuccessTime": {"a": 1}}),
+        ({"schedule": DAILY, "suspend": True}, {"lastSuccessTime": "2026-01-02T03:04:05"}),
+    ],
+)
+def test_nonsense_of_a_tenant_stops_no_scrape(spec: dict[str, Any], status: dict[str, Any]) -> None:
+    """Its resource has no such time; the others have theirs."""
+    bench = Bench()
+    bench.see("nonsense", spec=spec, status=status)
+    bench.see("other", status={"lastSuccessTime": MADE})
+    assert list(bench.scrape(CREATED)) == ["team/nonsense", "team/other"]
+    assert list(bench.scrape(LAST_SUCCESS)) == list(bench.scrape(DUE)) == ["team/other"]
+
+
+def test_thousands_of_one_namespace_hide_no_other() -> None:
+    """The number of series is bounded; what is left out is counted."""
+    bench = Bench(metrics={"max_resources": 10})
+    for number in range(3000):
+        bench.see(f"a-{number}", metadata={"namespace": "evil"})
+    for name in ("b", "c"):
+        bench.see(name, status={"lastSuccessTime": MADE})
+    found = bench.scrape(CREATED)
+    assert len(found) == 10
+    assert {"team/b", "team/c"} <= set(found)
+    assert len(bench.scrape(DUE)) == 10
+    assert bench.scrape("sluice_left_out") == {"schedules": 2992}
+
+
+def test_new_resources_take_no_series_of_older_ones() -> None:
+    """In a namespace the oldest come first, whatever their names are."""
+    bench = Bench(metrics={"max_resources": 2})
+    for name in ("y", "z"):
+        bench.see(name)
+    bench.see("a", metadata={"creationTimestamp": "2026-01-02T03:04:06Z"})
+    assert list(bench.scrape(CREATED)) == ["team/y", "team/z"]
+
+
+def test_only_namespaces_that_are_served_count() -> None:
+    """Else two operators would tell of the same resource."""
+    bench = Bench(excluded_namespaces=["oth*"])
+    bench.see("mine")
+    bench.see("theirs", metadata={"namespace": "other"})
+    assert list(bench.scrape(CREATED)) == ["team/mine"]
+
+
+def test_states_by_name_are_an_option() -> None:
+    """Of every kind, each resource with one state."""
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    for asked, expected in (
+        (False, set()),
+        (True, {"team/copy/Active", "team/nightly/Active", "team/store/Ready"}),
+    ):
+        bench = Bench(metrics={"resources": asked})
+        bench.see("copy", STREAM_COPY)
+        bench.see("store", STREAM_STORE, **ready)
+        bench.see("nightly")
+        assert set(bench.scrape("sluice_resource_state")) == expected
