@@ -30,7 +30,7 @@ class Metrics:
         self._counters = {m.name: self._counter(m) for m in METRICS if m.kind == "counter"}
         self._times = {m.name: self._histogram(m) for m in METRICS if m.kind == "histogram"}
 
-    def set(self, name: str, value: float, **labels: str) -> None:
+    def set(self, name: str, value: float, /, **labels: str) -> None:
         """Set a gauge."""
         gauge = self._gauges[name]
         (gauge.labels(**labels) if labels else gauge).set(value)
@@ -47,12 +47,12 @@ class Metrics:
         for labels, value in values:
             gauge.labels(*labels).set(value)
 
-    def count(self, name: str, value: float = 1, **labels: str) -> None:
+    def count(self, name: str, value: float = 1, /, **labels: str) -> None:
         """Add to a counter."""
         counter = self._counters[name]
         (counter.labels(**labels) if labels else counter).inc(value)
 
-    def observe(self, name: str, seconds: float, **labels: str) -> None:
+    def observe(self, name: str, seconds: float, /, **labels: str) -> None:
         """Add a duration to a histogram."""
         histogram = self._times[name]
         (histogram.labels(**labels) if labels else histogram).observe(seconds)

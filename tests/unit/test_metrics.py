@@ -32,7 +32,7 @@ def test_every_metric_can_be_set_with_its_labels() -> None:
     found = lines(metrics)
     for metric in METRICS:
         suffix = "_sum" if metric.kind == "histogram" else ""
-        labels = ",".join(f'{label}="x"' for label in metric.labels)
+        labels = ",".join(f'{label}="x"' for label in sorted(metric.labels))
         where = f"{{{labels}}}" if labels else ""
         assert f"{metric.name}{suffix}{where} 3.0" in found
 

@@ -134,6 +134,7 @@ def _next_due(spec: Object, made: datetime | None, good: datetime | None) -> dat
 def _following(cron: str, zone: str, since: datetime) -> datetime | None:
     """Return the first scheduled time after another time; None if the schedule is refused."""
     try:
-        return following(Schedule(cron=cron, time_zone=zone), since)
+        schedule = Schedule.model_validate({"cron": cron, "timeZone": zone})
+        return following(schedule, since)
     except (InvalidSpec, ValidationError):
         return None  # the resource's condition says so; it has no good run, which alerts tell

@@ -17,7 +17,7 @@ from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
 from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.verify import verify_archive
 from sluice.config import StoreTimeouts
-from support.cluster.kubelet import DriverPod
+from support.cluster.desk import Desk
 from support.cluster.local_operator import LocalOperator, opened
 from support.store.scopes import BY_SIZE, SPLIT, Sketch, assert_equal, fill, names_in, seen
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
     from sluice.archive.objects.objects import Objects
-    from support.cluster.tenant import Tenant
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
@@ -60,79 +59,6 @@ def local_operator(
     folder = tmp_path_factory.mktemp("sluice-test-archives")
     with opened(kube, folder, standalone.controller_uri) as made:
         yield made
-
-
-class Desk:
-    """A namespace whose driver pods are run here, one after the other.
-
-    Args:
-        tenant: the namespace.
-        folder: for files of pods, and claims.
-    """
-
-    def __init__(self, tenant: Tenant, folder: Path) -> None:
-        self.tenant = tenant
-        self._folder = folder
-        self._pods = 0
-        self._seen: set[str] = set()
-
-    def resource(self, kind: str, name: str, spec: dict[str, Any]) -> None:
-        """Apply a resource."""
-        body = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
-        self.tenant.apply(body | {"spec": spec})
-
-    def bucket(self, gateway: Gateway, name: str) -> str:
-        """Make a bucket, and a StreamStore of the same name; the bucket's own name."""
-        made = gateway.make_bucket(name)
-        keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
-        self.tenant.apply(secret | {"stringData": keys})
-        s3 = {
-            "bucket": made,
-            "endpoint": gateway.endpoint,
-            "credentialsSecretRef": {"name": "keys"},
-        }
-        self.resource("StreamStore", name, {"s3": s3})
-        return made
-
-    def drive(self) -> None:
-        """Run the next driver's pod to its end."""
-
-        def fresh() -> list[dict[str, Any]]:
-            found = self.tenant.get_all("pods", labelSelector="app.kubernetes.io/component=driver")
-            return [
-                one
-                for one in found
-                if one["status"].get("phase") == "Pending"
-                and "deletionTimestamp" not in one["metadata"]
-                and one["metadata"]["name"] not in self._seen
-            ]
-
-        self.tenant.until("a driver's pod", fresh)
-        (pod,) = fresh()
-        self._seen.add(pod["metadata"]["name"])
-        self._pods += 1
-        folder = self._folder / f"pod-{self._pods}"
-        folder.mkdir()
-        driver = DriverPod(self.tenant, pod, folder, self._folder)
-        try:
-            assert driver.finish(240) == 0
-        finally:
-            driver.close()
-
-    def until_reason(self, kind: str, name: str, *reasons: str) -> dict[str, Any]:
-        """Wait until a resource says one of these, and give its status."""
-
-        def said() -> bool:
-            found = self.tenant.get(kind, name) or {}
-            conditions = found.get("status", {}).get("conditions", [])
-            return any(one["type"] == "Ready" and one["reason"] in reasons for one in conditions)
-
-        self.tenant.until(f"{kind} {name} says {reasons}", said)
-        found = self.tenant.get(kind, name)
-        assert found is not None
-        status: dict[str, Any] = found["status"]
-        return status
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from support.cluster.kubelet import PROFILES
 from support.cluster.operator_process import OperatorProcess
@@ -12,7 +12,7 @@ from support.cluster.outside import OUTSIDE, nobody_else
 from support.cluster.renting import rented
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from localcluster import Cluster
@@ -28,18 +28,21 @@ class LocalOperator:
 
 
 @contextmanager
-def opened(kube: Cluster, folder: Path, store_uri: str) -> Iterator[LocalOperator]:
+def opened(
+    kube: Cluster, folder: Path, store_uri: str, more: Mapping[str, Any] | None = None
+) -> Iterator[LocalOperator]:
     """Yield an operator and its namespace, with a StreamStore `store`.
 
     Args:
         kube: the cluster.
         folder: directory for the operator's files.
         store_uri: the address of the store's controller for programs of this machine.
+        more: other settings of the operator.
     """
     name = f"{OUTSIDE}{folder.name}"
     with (
         nobody_else(kube),
-        OperatorProcess(folder, kube.kubeconfig, name, PROFILES) as operator,
+        OperatorProcess(folder, kube.kubeconfig, name, PROFILES, more=more) as operator,
         rented(kube, None, print, name) as tenant,
     ):
         tenant.apply(tenant.store_resource(uri=store_uri))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,11 @@ EVERYTHING: Mapping[str, Any] = {
     "imagePullSecrets": [{"name": "registry"}],
     "driver": {"namespaces": ["demo"]},
     "networkPolicy": {"egress": {"enabled": True}},
-    "monitoring": {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}},
+    "monitoring": {
+        "serviceMonitor": {"enabled": True},
+        "prometheusRule": {"enabled": True},
+        "dashboard": {"enabled": True},
+    },
 }
 """Values that switch on all parts that are off by default."""
 
@@ -55,8 +60,23 @@ class Rendered(list[Manifest]):
     @property
     def config(self) -> Manifest:
         """The operator's settings."""
-        settings: Manifest = yaml.safe_load(self.one("ConfigMap")["data"]["config.yaml"])
+        settings: Manifest = yaml.safe_load(self.config_file)
         return settings
+
+    @property
+    def config_file(self) -> str:
+        """The file with the operator's settings."""
+        maps = [one["data"] for one in self.of("ConfigMap")]
+        (text,) = [data["config.yaml"] for data in maps if "config.yaml" in data]
+        return str(text)
+
+    @property
+    def dashboard(self) -> Manifest:
+        """The dashboard, as Grafana imports it."""
+        maps = [one["data"] for one in self.of("ConfigMap")]
+        (text,) = [data["sluice.json"] for data in maps if "sluice.json" in data]
+        found: Manifest = json.loads(text)
+        return found
 
     @property
     def pod(self) -> Manifest:

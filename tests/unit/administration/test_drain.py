@@ -167,6 +167,31 @@ def test_refusing_tells_of_archives(
     assert left.where == f"StreamStore archives, {where}"
 
 
+SCHEDULED = {
+    "source": {"storeRef": {"name": "local"}, "scope": "in", "stream": "orders"},
+    "destination": FOLDER,
+    "schedule": {"cron": "0 3 * * *"},
+}
+
+
+def test_refusing_tells_of_schedules(server: FinalizingServer) -> None:
+    """At rest one has nothing in a store; its stores are held, and nobody would let them go."""
+    put(server, STREAM_ARCHIVE, "nightly", spec=SCHEDULED)
+    (left,) = [one for one in run(server, DrainPolicy.REFUSE)[0] if one.kind == STREAM_ARCHIVE]
+    assert left.where == "its schedule needs StreamStore archives, local"
+
+
+def test_orphaning_deletes_schedules(server: FinalizingServer) -> None:
+    """Else the operator would hold their stores again."""
+    put(server, STREAM_ARCHIVE, "nightly", spec=SCHEDULED)
+    operator(server)
+    _, said = run(server, DrainPolicy.ORPHAN, timeout=0.05)
+    assert server.body(STREAM_ARCHIVE, "nightly") is None
+    assert (
+        "DELETED: StreamArchive default/nightly, its schedule needs StreamStore archives, local"
+    ) in said
+
+
 def test_refusing_tells_of_a_prefixs_streams(server: FinalizingServer) -> None:
     """As far as its status names them."""
     spec = {"storeRef": {"name": "local"}, "scope": "in", "streamPrefix": "app-"}

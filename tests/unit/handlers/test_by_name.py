@@ -49,10 +49,12 @@ class Bench:
         self._by_name.update()
         text = self.metrics.text().decode()
         found = re.findall(rf"^{metric}{{([^}}]*)}} (\S+)$", text, re.MULTILINE)
-        return {
-            "/".join(re.findall(r'(?:namespace|name|state|series)="([^"]*)"', labels)): float(value)
-            for labels, value in found
-        }
+        series: dict[str, float] = {}
+        for labels, value in found:
+            own = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+            shown = (own[one] for one in ("namespace", "name", "state", "series") if one in own)
+            series["/".join(shown)] = float(value)
+        return series
 
 
 def unix(text: str) -> float:

@@ -1,6 +1,7 @@
 """What the chart makes of its values."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def test_probes_ask_the_operator() -> None:
 def test_the_operator_reads_its_settings(rendered: Rendered, tmp_path: Path) -> None:
     """The operator takes the file that the chart writes, and finds it where it is told to look."""
     file = tmp_path / "config.yaml"
-    file.write_text(rendered.one("ConfigMap")["data"]["config.yaml"])
+    file.write_text(rendered.config_file)
     settings = OperatorSettings.read(file)
     (container,) = rendered.pod["spec"]["containers"]
     assert settings.image == container["image"]
@@ -157,7 +158,12 @@ def test_settings_reach_the_operator() -> None:
             "watch": {"namespaces": ["demo"], "excludedNamespaces": ["team-*"]},
             "imagePullSecrets": [{"name": "registry"}],
             "image": {"repository": "registry.example/sluice", "pullPolicy": "Always"},
-            "operator": {"resyncSeconds": 30, "lookSeconds": 60, "ambientIdentity": True},
+            "operator": {
+                "resyncSeconds": 30,
+                "lookSeconds": 60,
+                "ambientIdentity": True,
+                "metrics": {"resources": True, "maxResources": 50_000},
+            },
             "profiles": {
                 "default": None,
                 "large": {"slots": 8, "ttlSecondsAfterFinished": 31_536_000, "sparkConf": {}},
@@ -176,6 +182,7 @@ def test_settings_reach_the_operator() -> None:
         "resyncSeconds": 30,
         "lookSeconds": 60,
         "ambientIdentity": True,
+        "metrics": {"resources": True, "maxResources": 50_000},
         "profiles": {"large": {"slots": 8, "ttlSecondsAfterFinished": 31_536_000, "sparkConf": {}}},
     }
 
@@ -345,14 +352,40 @@ def test_alerts_ask_for_metrics_that_there_are() -> None:
     """Each metric of an alert is in the catalogue, and so is each label that it is asked by."""
     known = {metric.name: set(metric.labels) for metric in METRICS}
     (group,) = render(EVERYTHING).one("PrometheusRule")["spec"]["groups"]
-    asked = [
-        (name, set(re.findall(r"(\w+)=", labels)))
-        for rule in group["rules"]
-        for name, labels in re.findall(r"\b(sluice_\w+)(?:\{([^}]*)\})?", rule["expr"])
-    ]
+    asked = asked_in(rule["expr"] for rule in group["rules"])
     assert len(asked) >= 5
     for name, labels in asked:
         assert labels <= known[name]
+
+
+def asked_in(queries: Iterable[str]) -> list[tuple[str, set[str]]]:
+    """The metrics that queries name, each with the labels that it is selected by."""
+    return [
+        (re.sub("_bucket$", "", name), set(re.findall(r"(\w+)!?=", labels)))
+        for query in queries
+        for name, labels in re.findall(r"\b(sluice_\w+)(?:\{([^}]*)\})?", query)
+    ]
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
+    """All of its metrics are in the catalogue; each panel has a number and a place of its own."""
+    known = {metric.name: set(metric.labels) for metric in METRICS}
+    panels = render(EVERYTHING).dashboard["panels"]
+    queries = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    assert len(queries) > 20
+    for name, labels in asked_in(queries):
+        assert labels <= known[name]
+    for own in ("id", "gridPos"):
+        assert len({str(panel[own]) for panel in panels}) == len(panels)
+
+
+def test_grafanas_sidecar_finds_the_dashboard_by_its_label() -> None:
+    """By the usual one, unless values say another; without them there is no dashboard."""
+    assert [one["metadata"]["name"] for one in render().of("ConfigMap")] == ["sluice-operator"]
+    for more, expected in (({}, "1"), ({"labels": {"grafana_dashboard": "yes"}}, "yes")):
+        objects = render({"monitoring": {"dashboard": {"enabled": True} | more}})
+        (found,) = [one for one in objects.of("ConfigMap") if "sluice.json" in one["data"]]
+        assert found["metadata"]["labels"]["grafana_dashboard"] == expected
 
 
 def test_alerts_say_what_is_wrong_and_what_to_do() -> None:

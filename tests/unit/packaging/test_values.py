@@ -29,6 +29,14 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "cluster id": ({"clusterID": "a/b"}, ("/clusterID",)),
     "log level": ({"operator": {"logLevel": "trace"}}, ("/operator/logLevel", "debug")),
     "no look": ({"operator": {"lookSeconds": 1}}, ("/operator/lookSeconds", "minimum")),
+    "no series": (
+        {"operator": {"metrics": {"maxResources": 0}}},
+        ("/operator/metrics/maxResources", "minimum"),
+    ),
+    "an age as a text": (
+        {"monitoring": {"prometheusRule": {"backupAgeSeconds": "8d"}}},
+        ("/monitoring/prometheusRule/backupAgeSeconds", "want integer"),
+    ),
     "no resync": ({"operator": {"resyncSeconds": 0}}, ("/operator/resyncSeconds", "minimum")),
     "labels that the chart selects by": (
         {"operator": {"podLabels": {"app.kubernetes.io/name": "x"}}},

@@ -74,6 +74,16 @@ def test_an_attempt_counts_once_when_it_ends() -> None:
     assert found == {'sluice_attempts_total{outcome="Failed",reason="DriverLost"}': 1.0}
 
 
+def test_reasons_that_a_pod_made_up_make_no_series() -> None:
+    """A tenant's pod may end with any word, and so often that the metrics would never end."""
+    history = [
+        Attempt(attempt=number, job="j").dump() | {"outcome": "Failed", "reason": f"Made{number}Up"}
+        for number in range(1, 9)
+    ]
+    found = counted(SCOPE_COPY, {"history": history})
+    assert found == {'sluice_attempts_total{outcome="Failed",reason="Other"}': 8.0}
+
+
 def test_streams_of_a_scope_count_as_they_end() -> None:
     """Once each; those that are tried again count again when they end again."""
     states = [

@@ -1,0 +1,152 @@
+"""The dashboard's and the alerts' queries, at a Prometheus that scrapes an operator after its work.
+
+The operator is a process against a real API server; driver pods are run here
+(`support.cluster.kubelet`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from promserver import Prometheus, programs
+from s3gateway import Gateway, versitygw
+from support.cluster.desk import Desk
+from support.cluster.local_operator import LocalOperator, opened
+from support.kube.chart import EVERYTHING, NAMESPACE, render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from localcluster import Cluster
+    from localstore import ForeignClient, Standalone
+
+# The first one to need the gateway compiles it.
+pytestmark = pytest.mark.timeout(1200)
+
+EVENTS, KEYS = 500, 8
+WINDOW = "1m"
+"""Stands for Grafana's own variable, which depends on the width of the screen."""
+
+
+@pytest.fixture(scope="module")
+def gateway(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Gateway]:
+    """Gives an S3 gateway."""
+    with announce("an S3 gateway, and Prometheus"):
+        versitygw(lambda _: None)
+        programs(lambda _: None)
+        server = Gateway()
+        server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def local_operator(
+    kube: Cluster,
+    definitions: list[str],
+    standalone: Standalone,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LocalOperator]:
+    """Gives an operator on this machine, with metrics of each resource."""
+    folder = tmp_path_factory.mktemp("sluice-test-metrics")
+    more = {"metrics": {"resources": True}}
+    with opened(kube, folder, standalone.controller_uri, more) as made:
+        yield made
+
+
+@pytest.fixture
+def desk(local_operator: LocalOperator, tmp_path: Path) -> Desk:
+    """Gives the namespace."""
+    return Desk(local_operator.tenant, tmp_path)
+
+
+@pytest.fixture
+def worked(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> Desk:
+    """Gives the namespace after a copy, a copy of a scope, a run by schedule, and a stream."""
+    foreign.create(scope, "orders", segments=2)
+    foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
+    tenant = desk.tenant
+    tenant.apply(tenant.copy_resource("orders", f"{scope}/orders", f"{scope}/copied"))
+    desk.drive()
+    desk.until_reason("scopy", "orders", "Copied")
+    tenant.apply(tenant.scope_resource("shop", scope, f"{scope}-2", scope_policy="CreateIfAbsent"))
+    desk.drive()
+    desk.until_reason("sccp", "shop", "Succeeded")
+    place = {"storeRef": {"name": "store"}, "scope": scope}
+    desk.resource("EphemeralStream", "helper", place | {"stream": "helper"})
+    desk.bucket(gateway, "bucket")
+    destination = {"storeRef": {"name": "bucket"}, "path": "demo/orders"}
+    schedule = {"cron": "0 3 1 * *"}
+    source = place | {"stream": "orders"}
+    spec = {"source": source, "destination": destination, "schedule": schedule}
+    desk.resource("StreamArchive", "nightly", spec)
+    desk.until_reason("sarc", "nightly", "Scheduled")
+    return desk
+
+
+@pytest.fixture
+def prometheus(local_operator: LocalOperator) -> Iterator[Prometheus]:
+    """Gives a Prometheus with the chart's rules, which scrapes as the chart's ServiceMonitor."""
+    objects = render(EVERYTHING)
+    (endpoint,) = objects.one("ServiceMonitor")["spec"]["endpoints"]
+    with Prometheus(
+        f"127.0.0.1:{local_operator.operator.port}",
+        labels={"namespace": NAMESPACE, "job": "sluice-metrics"},
+        honor=endpoint["honorLabels"],
+        rules=objects.one("PrometheusRule")["spec"],
+    ) as server:
+        yield server
+
+
+def run_nightly(desk: Desk) -> float:
+    """Have the archive make a run now; the time of its success, as metrics have it."""
+    desk.tenant.run("annotate", "sarc", "nightly", "sluice.dev/requestedAt=now", "--overwrite")
+    desk.drive()
+    status = desk.until_reason("sarc", "nightly", "Archived")
+    found: str = status["lastSuccessTime"]
+    return datetime.fromisoformat(found).timestamp()
+
+
+def queries() -> dict[str, str]:
+    """The queries of the dashboard's panels, by their titles."""
+    return {
+        panel["title"]: target["expr"].replace("$__rate_interval", WINDOW)
+        for panel in render(EVERYTHING).dashboard["panels"]
+        for target in panel.get("targets", ())
+    }
+
+
+def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -> None:
+    """Every panel of the dashboard has series, and every rule can be evaluated.
+
+    A schedule tells of its last good run and goes with its resource; until then it holds its store.
+    """
+    own = f'{{kind="StreamArchive", namespace="{worked.tenant.namespace}", name="nightly"}}'
+    made, good, due = (
+        f"sluice_schedule_{name}_timestamp_seconds{own}"
+        for name in ("created", "last_success", "due")
+    )
+    prometheus.wait_for(f"{made} unless {good}", 60)
+    first = run_nightly(worked)
+    prometheus.wait_for(f"{good} == {first:.0f}", 60)
+    (following,) = prometheus.wait_for(f"{due} - {good}", 60)
+    assert float(following["value"][1]) > 0
+
+    prometheus.wait_for(f"count_over_time(up[{WINDOW}]) >= 3", 60)
+    empty = [title for title, query in queries().items() if not prometheus.query(query)]
+    assert empty == []
+    prometheus.wait_for("count(ALERTS) or vector(0)", 60)
+    rules = prometheus.rules()
+    assert {rule["health"]: rule.get("lastError") for rule in rules} == {"ok": None}
+
+    worked.tenant.run("delete", "sst", "bucket", "--wait=false")
+    status = worked.until_reason("sst", "bucket", "InUse")
+    assert status["inUseBy"] == 1
+    worked.tenant.run("delete", "sarc", "nightly", "--timeout=60s", timeout=70)
+    worked.tenant.until_gone("sst", "bucket")
+    prometheus.wait_for(f"absent({made}) and absent({good}) and absent({due})", 60)

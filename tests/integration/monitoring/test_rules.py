@@ -1,0 +1,222 @@
+"""When the chart's alerts fire, as Prometheus' own tool evaluates them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from promserver import programs
+from support.kube.chart import NAMESPACE, render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    Fired = set[tuple[str, str]]
+    """Alerts that fire, each with the name of its resource."""
+
+OLD, NEVER, MISSED, LEFT_OUT = (
+    "SluiceBackupTooOld",
+    "SluiceBackupNeverSucceeded",
+    "SluiceScheduleMissed",
+    "SluiceSchedulesLeftOut",
+)
+DAY = 24 * 3600
+ALWAYS = "x4000"
+"""The same value at each step of the test's time, for two weeks."""
+UP = {f'up{{namespace="{NAMESPACE}", job="sluice-metrics"}}': f"1{ALWAYS}"}
+
+SIGNS: dict[str, dict[str, str]] = {
+    "SluiceOperatorAbsent": {"unrelated": f"1{ALWAYS}"},
+    "SluiceQueueStuck": {"sluice_queue_oldest_age_seconds": f"121{ALWAYS}"},
+    "SluiceWatchBehind": {'sluice_watch_behind{kind="Job"}': f"1{ALWAYS}"},
+    "SluiceReconcileFails": {
+        'sluice_reconcile_total{kind="ScopeCopy", result="error"}': "0+2x4000",
+        'sluice_reconcile_total{kind="ScopeCopy", result="ok"}': "0+8x4000",
+    },
+    "SluiceCopyFailed": {'sluice_copies{kind="ScopeCopy", state="Failed"}': f"1{ALWAYS}"},
+    LEFT_OUT: {'sluice_left_out{series="schedules"}': f"3{ALWAYS}"},
+    "SluiceStoreNotReady": {'sluice_stores{ready="false"}': f"1{ALWAYS}"},
+    "SluiceStreamsOrphaned": {'sluice_orphaned_total{kind="StreamCopy"}': "_x20 1x4"},
+    "SluiceEphemeralStreamFailed": {'sluice_ephemeral_streams{state="Failed"}': f"1{ALWAYS}"},
+    "SluiceEphemeralStreamNotReleased": {
+        'sluice_ephemeral_streams{state="Deleting"}': f"2{ALWAYS}"
+    },
+}
+"""A sign of each alert that is about no single resource."""
+
+
+def schedule(
+    name: str, *, instance: str = "a", steps: str = ALWAYS, **times: int | None
+) -> dict[str, str]:
+    """The series of a resource with a schedule, whose times are seconds since the test began."""
+    labels = f'kind="StreamArchive", namespace="shop", name="{name}", instance="{instance}"'
+    return {
+        f"sluice_schedule_{metric}_timestamp_seconds{{{labels}}}": f"{time}{steps}"
+        for metric, time in times.items()
+        if time is not None
+    }
+
+
+def check(
+    folder: Path,
+    series: Mapping[str, str],
+    expected: Mapping[str, Fired],
+    *,
+    values: Mapping[str, Any] | None = None,
+) -> None:
+    """Compare the alerts that fire at some times with the expected ones."""
+    _run(
+        folder,
+        series,
+        values or {},
+        promql_expr_test=[
+            {
+                "expr": 'count by (alertname, name) (ALERTS{alertstate="firing"})',
+                "eval_time": time,
+                "exp_samples": [
+                    {
+                        "labels": f'{{alertname="{alert}"{name and f", name={json.dumps(name)}"}}}',
+                        "value": 1,
+                    }
+                    for alert, name in sorted(fired)
+                ],
+            }
+            for time, fired in expected.items()
+        ],
+    )
+
+
+def rule_of(alert: str) -> dict[str, Any]:
+    """An alert's rule."""
+    found = render({"monitoring": {"prometheusRule": {"enabled": True}}})
+    (group,) = found.one("PrometheusRule")["spec"]["groups"]
+    (rule,) = [one for one in group["rules"] if one["alert"] == alert]
+    return dict(rule)
+
+
+def _run(folder: Path, series: Mapping[str, str], values: Mapping[str, Any], **asked: Any) -> None:
+    """Check the rules that values give, and run a test of them."""
+    objects = render({"monitoring": {"prometheusRule": {"enabled": True} | dict(values)}})
+    rules, tests = folder / "rules.json", folder / "tests.json"
+    rules.write_text(json.dumps(objects.one("PrometheusRule")["spec"]))
+    inputs = [{"series": name, "values": value} for name, value in series.items()]
+    test = {"interval": "5m", "input_series": inputs} | asked
+    tests.write_text(
+        json.dumps({"rule_files": [rules.name], "evaluation_interval": "5m", "tests": [test]})
+    )
+    _promtool(folder, "check", "rules", rules.name)
+    _promtool(folder, "test", "rules", tests.name)
+
+
+def _promtool(folder: Path, *words: str) -> None:
+    done = subprocess.run(
+        [programs().promtool, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_has_its_case_here() -> None:
+    """A new alert needs a sign, or a test of its own."""
+    objects = render({"monitoring": {"prometheusRule": {"enabled": True}}})
+    (group,) = objects.one("PrometheusRule")["spec"]["groups"]
+    assert {rule["alert"] for rule in group["rules"]} == {*SIGNS, OLD, NEVER, MISSED}
+
+
+@pytest.mark.parametrize("alert", SIGNS)
+def test_an_alert_fires_by_its_sign(alert: str, tmp_path: Path) -> None:
+    """It alone, within two hours."""
+    up = {} if alert == "SluiceOperatorAbsent" else UP
+    check(tmp_path, SIGNS[alert] | up, {"2h": {(alert, "")}})
+
+
+def test_backups_in_time_alert_nobody(tmp_path: Path) -> None:
+    """One that ran just now, a weekly one, a run that is going on, and one that was just made."""
+    series = (
+        schedule("daily", created=0, last_success=6 * DAY, due=7 * DAY)
+        | schedule("weekly", created=0, last_success=0, due=7 * DAY)
+        | schedule("goes-on", created=0, last_success=5 * DAY, due=6 * DAY)
+        | schedule("new", created=6 * DAY, due=7 * DAY)
+    )
+    check(tmp_path, UP | series, {"6d5h": set()})
+
+
+def test_a_run_that_is_not_good_in_time_is_a_missed_schedule(tmp_path: Path) -> None:
+    """After six hours; after eight days without a good run the backup is too old as well."""
+    missed = {(MISSED, "nightly")}
+    check(
+        tmp_path,
+        UP | schedule("nightly", created=0, last_success=60, due=DAY),
+        {"1d5h": set(), "1d7h": missed, "7d23h": missed, "8d1h": missed | {(OLD, "nightly")}},
+    )
+
+
+def test_a_schedule_without_any_good_run_alerts(tmp_path: Path) -> None:
+    """From its first scheduled time on, however long that is after it was made."""
+    never = {(NEVER, "new")}
+    check(
+        tmp_path,
+        UP | schedule("new", created=0, due=2 * DAY),
+        {"2d5h": set(), "2d7h": never, "8d1h": never | {(OLD, "new")}},
+    )
+
+
+def test_a_forgotten_suspended_schedule_grows_too_old(tmp_path: Path) -> None:
+    """It misses nothing, and is a backup that is missing all the same; also the first one."""
+    check(
+        tmp_path,
+        UP | schedule("good", created=0, last_success=DAY) | schedule("never", created=0),
+        {"7d": set(), "8d1h": {(OLD, "never")}, "9d1h": {(OLD, "never"), (OLD, "good")}},
+    )
+
+
+def test_the_alerts_of_a_deleted_resource_end(tmp_path: Path) -> None:
+    """As soon as its series are gone."""
+    gone = schedule("gone", created=0, last_success=0, due=60, steps="x120 stale")
+    check(tmp_path, UP | gone, {"9h": {(MISSED, "gone")}, "11h": set()})
+
+
+def test_an_operator_that_moved_makes_no_second_alert(tmp_path: Path) -> None:
+    """The alert is about the resource, whichever pod tells of it."""
+    old = schedule("nightly", created=0, last_success=0, due=60, steps="x120 stale")
+    new = schedule("nightly", instance="b", created=0, last_success=0, due=60)
+    both = {(MISSED, "nightly")}
+    check(tmp_path, UP | old | new, {"7h": both, "9h": both, "11h": both})
+
+
+def test_thresholds_are_values(tmp_path: Path) -> None:
+    """Of both ages."""
+    check(
+        tmp_path,
+        UP | schedule("nightly", created=0, last_success=0, due=3600),
+        {
+            "1h30m": set(),
+            "2h30m": {(MISSED, "nightly")},
+            "4h": {(MISSED, "nightly"), (OLD, "nightly")},
+        },
+        values={"backupAgeSeconds": 3 * 3600, "scheduleLateSeconds": 3600},
+    )
+
+
+def test_an_alert_names_the_resource_and_the_age(tmp_path: Path) -> None:
+    """In words for people."""
+    description = rule_of(MISSED)["annotations"]["description"]
+    labels = {"kind": "StreamArchive", "namespace": "shop", "name": "nightly"}
+    alert = {
+        "exp_labels": labels | {"severity": "warning"},
+        "exp_annotations": {
+            "summary": "StreamArchive shop/nightly missed its schedule.",
+            "description": description.replace("{{ $value | humanizeDuration }}", "7h 0m 0s"),
+        },
+    }
+    series = UP | schedule("nightly", created=0, last_success=0, due=3600)
+    expected = [{"eval_time": "8h", "alertname": MISSED, "exp_alerts": [alert]}]
+    _run(tmp_path, series, {}, alert_rule_test=expected)

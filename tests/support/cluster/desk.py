@@ -1,0 +1,86 @@
+"""A namespace whose driver pods are run on this machine, one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from support.cluster.kubelet import DriverPod
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from s3gateway import Gateway
+    from support.cluster.tenant import Tenant
+
+
+class Desk:
+    """A namespace whose driver pods are run here, one after the other.
+
+    Args:
+        tenant: the namespace.
+        folder: for files of pods, and claims.
+    """
+
+    def __init__(self, tenant: Tenant, folder: Path) -> None:
+        self.tenant = tenant
+        self._folder = folder
+        self._pods = 0
+        self._seen: set[str] = set()
+
+    def resource(self, kind: str, name: str, spec: dict[str, Any]) -> None:
+        """Apply a resource."""
+        body = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
+        self.tenant.apply(body | {"spec": spec})
+
+    def bucket(self, gateway: Gateway, name: str) -> str:
+        """Make a bucket, and a StreamStore of the same name; the bucket's own name."""
+        made = gateway.make_bucket(name)
+        keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
+        self.tenant.apply(secret | {"stringData": keys})
+        s3 = {
+            "bucket": made,
+            "endpoint": gateway.endpoint,
+            "credentialsSecretRef": {"name": "keys"},
+        }
+        self.resource("StreamStore", name, {"s3": s3})
+        return made
+
+    def drive(self) -> None:
+        """Run the next driver's pod to its end."""
+
+        def fresh() -> list[dict[str, Any]]:
+            found = self.tenant.get_all("pods", labelSelector="app.kubernetes.io/component=driver")
+            return [
+                one
+                for one in found
+                if one["status"].get("phase") == "Pending"
+                and "deletionTimestamp" not in one["metadata"]
+                and one["metadata"]["name"] not in self._seen
+            ]
+
+        self.tenant.until("a driver's pod", fresh)
+        (pod,) = fresh()
+        self._seen.add(pod["metadata"]["name"])
+        self._pods += 1
+        folder = self._folder / f"pod-{self._pods}"
+        folder.mkdir()
+        driver = DriverPod(self.tenant, pod, folder, self._folder)
+        try:
+            assert driver.finish(240) == 0
+        finally:
+            driver.close()
+
+    def until_reason(self, kind: str, name: str, *reasons: str) -> dict[str, Any]:
+        """Wait until a resource says one of these, and give its status."""
+
+        def said() -> bool:
+            found = self.tenant.get(kind, name) or {}
+            conditions = found.get("status", {}).get("conditions", [])
+            return any(one["type"] == "Ready" and one["reason"] in reasons for one in conditions)
+
+        self.tenant.until(f"{kind} {name} says {reasons}", said)
+        found = self.tenant.get(kind, name)
+        assert found is not None
+        status: dict[str, Any] = found["status"]
+        return status

@@ -1,0 +1,136 @@
+"""How long a StreamStore stays that a schedule needs."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from itertools import permutations
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from sluice.core.values.model import StoreHealth
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.kinds import OWN, SECRET, STREAM_ARCHIVE, STREAM_STORE
+from sluice.kube.api.objects import IN_USE_FINALIZER, STAGING_FINALIZER
+from sluice.kube.api.status import StatusWriter
+from sluice.kube.loop.queue import Key, WorkQueue
+from sluice.kube.stores.probes import Probed
+from sluice.kube.stores.storekeeper import StoreKeeper
+from support.cases.resources import ARCHIVE, BUCKET, STORE, changed
+from support.kube.finalizing import FinalizingServer
+
+if TYPE_CHECKING:
+    from sluice.kube.api.events import Recorder
+    from sluice.kube.stores.probes import Probes
+
+STORES = ("local", "archives")
+SCHEDULE = {"cron": "0 3 * * *"}
+THINGS = ((STREAM_STORE, "local"), (STREAM_STORE, "archives"), (SECRET, "keys"))
+NIGHTLY = (STREAM_ARCHIVE, "orders")
+
+
+class Bench:
+    """A namespace with two stores, a Secret and an archive, and the keeper of its stores."""
+
+    def __init__(self, *finalizers: str, **spec: Any) -> None:
+        self.server, self._mirror = FinalizingServer(), Mirror()
+        self.server.put(SECRET, {"metadata": {"name": "keys"}})
+        for body in (STORE, BUCKET):
+            self.server.put(STREAM_STORE, changed(body, "metadata.generation", 1))
+        meta = {"name": "orders", "finalizers": list(finalizers)}
+        archive = ARCHIVE | {"metadata": meta, "spec": ARCHIVE["spec"] | spec}
+        self.server.put(STREAM_ARCHIVE, archive)
+        probed = Probed(StoreHealth(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
+
+        async def look(*_: object, **__: object) -> Probed:
+            return probed
+
+        probes = SimpleNamespace(look=look, forget=lambda *_: None)
+        recorder = SimpleNamespace(mention=lambda *_: None)
+        self._keeper = StoreKeeper(
+            self.server.api,
+            queue=WorkQueue(),
+            mirror=self._mirror,
+            probes=cast("Probes", probes),
+            statuses=StatusWriter(self.server.api, cast("Recorder", recorder)),
+        )
+        self.look()
+
+    def look(self) -> None:
+        """Show the news to the operator, and have it look at both stores."""
+        for kind, body, gone in self.server.news:
+            if kind in OWN:
+                self._mirror.see(OWN[kind], body, gone=gone)
+        self.server.news.clear()
+        for name in STORES:
+            asyncio.run(self._keeper.reconcile(Key(STREAM_STORE.name, "default", name)))
+
+    def held(self) -> list[str]:
+        """What the finalizer keeps."""
+        return [
+            name
+            for kind, name in THINGS
+            if IN_USE_FINALIZER in (self.server.finalizers(kind, name) or ())
+        ]
+
+    def store(self) -> tuple[int, str, str]:
+        """The number of users of a store, and its reason and message."""
+        status = (self.server.body(STREAM_STORE, "archives") or {})["status"]
+        (ready,) = [one for one in status["conditions"] if one["type"] == "Ready"]
+        return status["inUseBy"], ready["reason"], ready["message"]
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_schedule_holds_its_stores_between_its_runs(*, suspend: bool) -> None:
+    """Both of them, and the Secret; also while it is suspended."""
+    bench = Bench(schedule=SCHEDULE, suspend=suspend)
+    assert bench.held() == ["local", "archives", "keys"]
+    assert bench.store()[:2] == (1, "Reachable")
+    bench.server.remove(STREAM_STORE, "archives")
+    bench.look()
+    users, reason, message = bench.store()
+    assert (users, reason) == (1, "InUse")
+    assert message == (
+        "It was deleted and goes when these are done or deleted: StreamArchive orders."
+    )
+
+
+def test_an_archive_without_a_schedule_holds_nothing_at_rest() -> None:
+    """It makes no other run by itself."""
+    bench = Bench()
+    assert bench.held() == []
+    assert bench.store()[0] == 0
+
+
+def test_a_schedule_that_is_removed_lets_its_stores_go() -> None:
+    """As if it had never been there."""
+    bench = Bench(schedule=SCHEDULE)
+    bench.server.edit(*NIGHTLY, spec=ARCHIVE["spec"])
+    bench.look()
+    assert bench.held() == []
+
+
+@pytest.mark.parametrize("order", list(permutations((*THINGS, NIGHTLY))))
+def test_all_can_be_deleted_in_any_order(order: tuple[tuple[Any, str], ...]) -> None:
+    """As when a namespace is deleted."""
+    bench = Bench(schedule=SCHEDULE)
+    for kind, name in order:
+        bench.server.remove(kind, name)
+        bench.look()
+    bench.look()
+    assert [(kind, name) for kind, name in order if bench.server.body(kind, name)] == []
+
+
+@pytest.mark.parametrize("finalizer", ["foregroundDeletion", "other.example/mine"])
+def test_a_schedule_that_was_deleted_and_is_kept_by_others_holds_nothing(finalizer: str) -> None:
+    """It makes no other run. Its own staging holds, until it is cleaned up."""
+    for finalizers, held in (
+        ((finalizer,), []),
+        ((finalizer, STAGING_FINALIZER), ["local", "archives", "keys"]),
+    ):
+        bench = Bench(*finalizers, schedule=SCHEDULE)
+        bench.server.remove(*NIGHTLY)
+        bench.look()
+        assert bench.held() == held
