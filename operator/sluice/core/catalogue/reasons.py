@@ -62,8 +62,8 @@ NORMAL: Final = (
     Reason(
         "InUse",
         STORE,
-        "The StreamStore was deleted. It stays until the copies and streams that need it are done "
-        "or deleted.",
+        "The StreamStore was deleted. It stays until the copies, schedules and streams that need "
+        "it are done or deleted.",
     ),
     Reason("Starting", DRIVEN, "The plan is written, and the attempt's driver starts."),
     Reason("Copying", COPIES, "A driver stages bytes. Readers cannot see them yet."),
