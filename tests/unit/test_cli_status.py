@@ -330,7 +330,7 @@ def test_what_a_tenant_wrote_does_nothing_to_a_terminal(
 
 
 def test_an_archive_is_shown_with_its_runs(server: FinalizingServer, sluice: Sluice) -> None:
-    """Where it is, how many runs can be restored, and when the next one is due."""
+    """Where it is, how many runs can be restored, when one was good, and when the next is due."""
     ready = {
         "type": "Ready",
         "status": "True",
@@ -339,9 +339,10 @@ def test_an_archive_is_shown_with_its_runs(server: FinalizingServer, sluice: Slu
         "lastTransitionTime": TIME,
     }
     status = {"conditions": [ready], "archive": {"runs": 3}, "nextRunTime": TIME}
+    status["lastSuccessTime"] = "2025-12-31T03:04:05Z"
     put(server, resources.ARCHIVE, "orders", status=status)
     code, out, _ = sluice()
     assert code == 0
     assert "StreamArchive team/orders: local:in/orders -> archives/in/orders" in out
     assert "Ready True, Archived: Run 3 is recorded." in out
-    assert "3 runs  next run 2026-01-01 00:00 UTC" in out
+    assert "3 runs  last success 2025-12-31 03:04 UTC  next run 2026-01-01 00:00 UTC" in out

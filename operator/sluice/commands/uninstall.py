@@ -118,7 +118,7 @@ def _advise(policy: str, left: list[Holder]) -> None:
         return
     _say(
         f"REFUSED: {held} listed above. Without the operator, nothing would delete what they hold "
-        "in stores, and neither they nor their namespaces could be deleted."
+        "in stores, and neither they nor their StreamStores and namespaces could be deleted."
     )
     _say("To delete just these, with what they hold, while the operator runs:")
     commands = deletions(left)

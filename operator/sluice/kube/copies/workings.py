@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.metrics import Metrics
 
 
-_REASONS: Final = frozenset(one.name for one in (*failures(), *NORMAL))
+_REASONS: Final = {failure.name for failure in failures()} | {reason.name for reason in NORMAL}
 """The reasons that metrics count by their names."""
 
 
@@ -101,7 +101,9 @@ class CopyWorkings:
 
 def _counted(reason: str | None) -> str:
     """Return a reason of the catalogue as it is. A pod may make up others, without end."""
-    return reason if reason in _REASONS else "Other" if reason else ""
+    if not reason:
+        return ""
+    return reason if reason in _REASONS else "Other"
 
 
 def _succeeded(status: CopyingStatus) -> bool:

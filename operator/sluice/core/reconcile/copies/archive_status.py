@@ -47,6 +47,9 @@ class ArchiveStatus(CopyStatus):
         self._seen = seen
         super().__init__(seen, now)
         self._set(next_run_time=None if seen.spec.suspend else seen.later)
+        if seen.status.last_success_time is None:  # as earlier versions wrote it
+            runs = seen.status.archive.last_runs if seen.status.archive else ()
+            self._set(last_success_time=runs[0].time if runs else None)
         if not seen.asked:
             self._set(last_handled_requested_at=seen.status.last_handled_requested_at)
         if seen.run_key != seen.status.run_key:

@@ -75,6 +75,14 @@ def test_a_new_operator_finds_the_last_success() -> None:
     assert status(reconcile_archive(seen, later)).last_success_time == HOUR
 
 
+def test_a_status_of_an_earlier_version_is_completed() -> None:
+    """By the time up to which the last run holds the stream. So no alert fires after an upgrade."""
+    earlier = good().model_copy(update={"last_success_time": None})
+    seen = archive(status=earlier, schedule=EVERY_HOUR, at=HOUR)
+    later = world(now=HOUR + timedelta(minutes=9))
+    assert status(reconcile_archive(seen, later)).last_success_time == NOW
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_run_whose_end_nobody_saw_is_no_younger_than_its_events(known: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """An operator that was away for long finds the run in the archive, and its Job gone."""
