@@ -1,0 +1,60 @@
+"""Stores of a schedule, with an operator at a real API server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.cases.resources import ARCHIVE
+from support.cluster.operator_process import OperatorProcess
+from support.cluster.outside import nobody_else
+from support.cluster.tenant import Tenant
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localcluster import Cluster
+
+NOWHERE = "tcp://127.0.0.1:9"
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}}
+LOGIN = {"username": "somebody", "password": "unused"}
+
+
+def users(tenant: Tenant, store: str) -> Any:
+    """The number of users of a store, as its status has it."""
+    return (tenant.get("sst", store) or {}).get("status", {}).get("inUseBy")
+
+
+@pytest.mark.usefixtures("definitions")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_namespace_with_a_schedule_can_be_deleted(
+    kube: Cluster, outside: str, tmp_path: Path, *, suspend: bool
+) -> None:
+    """Its stores and their Secret are held until then. The stores need not answer."""
+    name = f"{outside}-shop"
+    kube.kubectl("create", "namespace", name)
+    tenant = Tenant(kube, name, None, print)  # type: ignore[arg-type] # no test of it needs a store
+    with (
+        nobody_else(kube),
+        OperatorProcess(tmp_path, kube.kubeconfig, outside, others=[name]),
+    ):
+        spec = ARCHIVE["spec"] | {"schedule": {"cron": "0 3 1 1 *"}, "suspend": suspend}
+        tenant.apply(
+            SECRET | {"stringData": LOGIN},
+            *(
+                tenant.store_resource(store, uri=NOWHERE, secret="login")  # noqa: S106 - its name
+                for store in ("local", "archives")
+            ),
+            ARCHIVE | {"spec": spec},
+        )
+        for store in ("local", "archives"):
+            tenant.until(f"{store} is held", lambda store=store: users(tenant, store) == 1)
+        tenant.run("delete", "sst/local", "secret/login", "--wait=false")
+        tenant.until(
+            "the store tells who needs it",
+            lambda: "StreamArchive orders" in tenant.condition("local", resource="sst")["message"],
+        )
+        assert tenant.get("secret", "login") is not None
+        kube.kubectl("delete", "namespace", name, "--timeout=120s", timeout=130)
