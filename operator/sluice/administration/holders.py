@@ -23,7 +23,7 @@ from sluice.kube.api.objects import (
     is_scheduled,
     wants_orphan,
 )
-from sluice.kube.stores.dependents import KINDS, needs_stores, stores_of
+from sluice.kube.stores.dependents import KINDS, stores_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,7 +70,7 @@ class Holder:
 
         With the finalizer it holds data in a store; a StreamStore is held itself.
         """
-        return self.leaves or needs_stores(self.body)
+        return self.leaves or (is_scheduled(self.body) and not self.deleting)
 
     @property
     def leaves(self) -> bool:

@@ -138,11 +138,13 @@ class ArchiveStatus(CopyStatus):
         Without the Job, its end is unknown. Then the time counts up to which the run holds the
         stream: an operator that was away must not take an old run for a new one.
         """
-        before = self._seen.status.last_success_time
         held = (one.time for one in recorded.runs if one.run == recorded.run)
         ended = job.ended if job is not None and job.ended else next(held, None)
+        known = [] if ended is None else [min(ended, self._now)]
+        before = self._seen.status.last_success_time
         # A time in the future is that of a wrong clock. It would hide for long that runs fail.
-        known = [at for at in (ended, before) if at is not None and at <= self._now]
+        if before is not None and before <= self._now:
+            known.append(before)
         return max(known, default=None)
 
     def _first(self) -> str:

@@ -100,6 +100,12 @@ def test_a_success_of_a_clock_that_was_ahead_is_corrected() -> None:
     assert tried(wrong, over).last_success_time == NEXT
 
 
+def test_a_run_that_ended_by_a_clock_ahead_of_the_operators_is_a_success() -> None:
+    """Until now, by the operator's clock."""
+    over = replace(ended(2), jobs=(job(2, JobPhase.SUCCEEDED, ended=NEXT + timedelta(seconds=5)),))
+    assert tried(good(), over).last_success_time == NEXT
+
+
 def test_a_success_never_goes_back() -> None:
     """A clock that is behind makes a good run no worse than the one before."""
     behind = replace(
