@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.status.common import StreamStoreStatus
@@ -58,6 +60,7 @@ class StoreKeeper:
         self._probes = probes
         self._statuses = statuses
         self._ready: dict[Key, bool] = {}
+        self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
     async def reconcile(self, key: Key) -> float | None:
         """Reconcile a StreamStore. Return the seconds until the next look; None if it is gone."""
@@ -100,10 +103,13 @@ class StoreKeeper:
         status = _holding(decision.status, {*before.held_secrets, *_named(secret)})
         if not await self._statuses.write(STREAM_STORE, body, before, status):
             return AWAY.first
-        if decision.hold:
-            await self._hold(body, secret, status)
-        elif held:
-            await self._release(body)
+        # Stores that share a Secret are released one after the other. If two were released at once,
+        # each would leave the Secret to the other.
+        async with self._locks.setdefault(key.namespace, asyncio.Lock()):
+            if decision.hold:
+                await self._hold(body, secret, status)
+            elif held:
+                await self._release(body)
         ready = isinstance(probed.answer, StoreHealth)
         self._ready[key] = ready
         if ready is not was_ready:
@@ -143,10 +149,14 @@ class StoreKeeper:
         await finalizers.remove(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
 
     async def _free_secret(self, namespace: str, store: str, secret: str) -> None:
-        """Release a Secret of a store, unless another store in use needs it."""
+        """Release a Secret of a store, unless another store in use needs it.
+
+        The mirror may show another store as held that has just been released.
+        """
         others = [
             other
-            for other in self._mirror.all(STREAM_STORE, namespace)
+            async for page in self._api.pages(STREAM_STORE, namespace)
+            for other in page
             if other["metadata"]["name"] != store
             and has_finalizer(other, IN_USE_FINALIZER)
             and secret in secrets_of(other)

@@ -23,6 +23,7 @@ from support.kube.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
     from sluice.kube.api.events import Recorder
+    from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.stores.probes import Probes
 
 STORES = ("local", "archives")
@@ -31,13 +32,35 @@ THINGS = ((STREAM_STORE, "local"), (STREAM_STORE, "archives"), (SECRET, "keys"))
 NIGHTLY = (STREAM_ARCHIVE, "orders")
 
 
+class TurningServer(FinalizingServer):
+    """An API server during whose calls others make theirs."""
+
+    async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
+        """See Api.get."""
+        await asyncio.sleep(0)
+        return await super().get(kind, namespace, name)
+
+    async def list(self, kind: Kind, namespace: str | None, **wanted: Any) -> list[Object]:
+        """See Api.list."""
+        found = await super().list(kind, namespace, **wanted)
+        await asyncio.sleep(0)
+        return found
+
+    async def patch(self, kind: Kind, namespace: str, name: str, body: Object) -> Object | None:
+        """See Api.patch."""
+        await asyncio.sleep(0)
+        return await super().patch(kind, namespace, name, body)
+
+
 class Bench:
     """A namespace with two stores, a Secret and an archive, and the keeper of its stores."""
 
-    def __init__(self, *finalizers: str, **spec: Any) -> None:
-        self.server, self._mirror = FinalizingServer(), Mirror()
+    def __init__(self, *finalizers: str, shared: bool = False, **spec: Any) -> None:
+        self.server, self._mirror = TurningServer(), Mirror()
         self.server.put(SECRET, {"metadata": {"name": "keys"}})
-        for body in (STORE, BUCKET):
+        login = {"basic": {"secretRef": {"name": "keys"}}}
+        live = changed(STORE, "spec.pravega.auth", login) if shared else STORE
+        for body in (live, BUCKET):
             self.server.put(STREAM_STORE, changed(body, "metadata.generation", 1))
         meta = {"name": "orders", "finalizers": list(finalizers)}
         archive = ARCHIVE | {"metadata": meta, "spec": ARCHIVE["spec"] | spec}
@@ -59,13 +82,17 @@ class Bench:
         self.look()
 
     def look(self) -> None:
-        """Show the news to the operator, and have it look at both stores."""
+        """Show the news to the operator, and have it look at both stores at once."""
         for kind, body, gone in self.server.news:
             if kind in OWN:
                 self._mirror.see(OWN[kind], body, gone=gone)
         self.server.news.clear()
-        for name in STORES:
-            asyncio.run(self._keeper.reconcile(Key(STREAM_STORE.name, "default", name)))
+        keys = [Key(STREAM_STORE.name, "default", name) for name in STORES]
+
+        async def both() -> None:
+            await asyncio.gather(*map(self._keeper.reconcile, keys))
+
+        asyncio.run(both())
 
     def held(self) -> list[str]:
         """What the finalizer keeps."""
@@ -112,15 +139,27 @@ def test_a_schedule_that_is_removed_lets_its_stores_go() -> None:
     assert bench.held() == []
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("order", list(permutations((*THINGS, NIGHTLY))))
-def test_all_can_be_deleted_in_any_order(order: tuple[tuple[Any, str], ...]) -> None:
-    """As when a namespace is deleted."""
-    bench = Bench(schedule=SCHEDULE)
+def test_all_can_be_deleted_in_any_order(
+    order: tuple[tuple[Any, str], ...], *, shared: bool
+) -> None:
+    """As when a namespace is deleted; also if both stores have the same Secret."""
+    bench = Bench(schedule=SCHEDULE, shared=shared)
     for kind, name in order:
         bench.server.remove(kind, name)
         bench.look()
     bench.look()
     assert [(kind, name) for kind, name in order if bench.server.body(kind, name)] == []
+
+
+def test_stores_that_are_released_at_once_let_their_secret_go() -> None:
+    """Neither leaves it to the other."""
+    bench = Bench(schedule=SCHEDULE, shared=True)
+    assert bench.held() == ["local", "archives", "keys"]
+    bench.server.remove(*NIGHTLY)
+    bench.look()
+    assert bench.held() == []
 
 
 @pytest.mark.parametrize("finalizer", ["foregroundDeletion", "other.example/mine"])
