@@ -39,10 +39,11 @@ end
 if stalled.status == "True" then
   return health("Degraded", stalled.reason .. ": " .. (ready.message or ""))
 end
-if condition("Suspended").status == "True" then
-  return health("Suspended", ready.message)
-end
+-- A copy with a schedule that waits for its next run is as it is wanted, also if none comes for now.
 if ready.status == "True" then
   return health("Healthy", ready.message)
+end
+if condition("Suspended").status == "True" then
+  return health("Suspended", ready.message)
 end
 return health("Progressing", ready.message)

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.loop.served import Served
 
-_CONTINUOUS: Final = {
-    kind.name for kind in registry.KINDS if kind.lifecycle is Lifecycle.CONTINUOUS
-}
+_KINDS: Final = {kind.name: kind for kind in registry.KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,8 @@ class Holder:
     @property
     def unfinished(self) -> bool:
         """Whether it may still put data into a store. One with a schedule or owners always may."""
-        if self.kind.name in _CONTINUOUS or self.holds or is_scheduled(self.body):
+        lifecycle = _KINDS[self.kind.name].lifecycle_of(self.body)
+        if lifecycle is not Lifecycle.FINITE or self.holds:
             return True
         return CopyingStatus.read(self.body.get("status")).completion_time is None
 

@@ -82,11 +82,12 @@ def restore_of(archive: Named, body: Object, wish: Restore) -> Object:
             field="--to",
             remedy=f"Write {form}, with the name of a StreamStore in the archive's namespace.",
         )
-    if wish.run is not None and model is ScopeCopy:
+    scheduled = (body.get("spec") or {}).get("schedule") is not None
+    if wish.run is not None and model is ScopeCopy and not scheduled:
         raise InvalidSpec(
-            "the archives of a scope have runs of their own",
+            "only a ScopeCopy with a schedule numbers runs of the whole scope",
             field="--run",
-            remedy="Take --until, which is a time for all of them.",
+            remedy="Take --until, which is a time for all of its archives.",
         )
     if wish.stream is not None:
         target["stream"] = wish.stream

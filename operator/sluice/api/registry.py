@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.api.kinds.scopecopy import ScopeCopy
@@ -76,7 +76,7 @@ class KindSpec:
         status: what the operator reports.
         plural: its name in the API's paths.
         short: its short name for `kubectl`.
-        lifecycle: how long the work for it lasts.
+        lifecycle: how long the work for a resource without a schedule lasts; see `lifecycle_of`.
         finalizer: its finalizer's name without the group. A resource has it while it keeps
             something in a store, or while other resources need it.
         columns: what `kubectl get` shows.
@@ -100,6 +100,12 @@ class KindSpec:
     def name(self) -> str:
         """The kind's name, as in a manifest's `kind:`."""
         return self.model.__name__
+
+    def lifecycle_of(self, body: Mapping[str, Any]) -> Lifecycle:
+        """Tell how long the work for a resource lasts, from its manifest, which may be invalid."""
+        spec = body.get("spec")
+        scheduled = isinstance(spec, dict) and spec.get("schedule") is not None
+        return Lifecycle.SCHEDULED if scheduled else self.lifecycle
 
     @property
     def suspends(self) -> bool:
@@ -188,13 +194,17 @@ KINDS: Final = (
             Column("Events", ".status.progress.events", "integer", wide=True),
             Column("Duration", ".status.duration", wide=True),
             Column("Failed", ".status.streams.failed", "integer", wide=True),
+            Column("Last success", ".status.lastSuccessTime", "date", wide=True),
+            Column("Next run", ".status.nextRunTime", wide=True),
             Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
             Column("Attempts", ".status.attempts", "integer", wide=True),
         ),
         conditions={
-            ConditionType.READY: "The copy is done: every target is complete and readable.",
+            ConditionType.READY: "The copy is done: every target is complete and readable. With a "
+            "schedule: the last run that was due has archived every stream.",
             ConditionType.SUCCEEDED: "The copy is done. False: streams could not be copied, or the "
-            "whole copy failed. Neither is retried by itself.",
+            "whole copy failed. Neither is retried by itself; with a schedule, the next run that "
+            "is due begins anew.",
             ConditionType.RECONCILING: "Work is in progress, or waits for the next attempt. "
             "Absent otherwise.",
             ConditionType.STALLED: "The copy cannot continue until the spec, the store or the data "
@@ -209,7 +219,7 @@ KINDS: Final = (
         status=StreamArchiveStatus,
         plural="streamarchives",
         short="sarc",
-        lifecycle=Lifecycle.SCHEDULED,
+        lifecycle=Lifecycle.FINITE,
         finalizer="staging",
         driven=True,
         columns=(

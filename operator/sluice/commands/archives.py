@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from sluice import console
 from sluice.api.fields.instant import Instant
-from sluice.api.kinds.streamarchive import RunRetentionSpec as KeptRuns
+from sluice.api.fields.schedule import RunRetentionSpec as KeptRuns
 from sluice.archive.runs.archive import find_run
 from sluice.archive.runs.verify import verify_archive
 from sluice.commands.copying import TASKS, read, run_job, start_spark

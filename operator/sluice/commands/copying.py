@@ -34,7 +34,7 @@ from sluice.core.copy.planner import CopyRequest
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.errors import InfrastructureError, InvalidSpec, SluiceError
-from sluice.pipelines.programs.jobs import all_jobs
+from sluice.pipelines.programs.jobs import all_jobs, with_run_key
 from sluice.pipelines.programs.run import Tasks, run_plan
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark.application import local_spark
@@ -80,7 +80,10 @@ def plan(
     """Show what a run would do, without moving or making anything."""
     settings = settings_of(credentials_dir, volumes_dir)
     with Stores(settings) as stores:
-        wanted = all_jobs(read(file), settings, tasks=tasks or os.cpu_count() or 1)
+        wanted = [
+            with_run_key(job, stores)
+            for job in all_jobs(read(file), settings, tasks=tasks or os.cpu_count() or 1)
+        ]
         planned = [(_VIEWS[type(job.request)](job), job.plan(stores)) for job in wanted]
     if output == "json":
         print_json([view.plan_json(found) for view, found in planned])
@@ -142,7 +145,8 @@ def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> 
     settings = settings_of(credentials_dir, volumes_dir)
     with Stores(settings) as stores:
         for job in all_jobs(read(file), settings):
-            console.note.print(f"{job.name}: {job.abort(stores)}", markup=False)
+            done = with_run_key(job, stores).abort(stores)
+            console.note.print(f"{job.name}: {done}", markup=False)
 
 
 def run_job(
@@ -164,6 +168,8 @@ def run_job(
         return context
 
     try:
+        job = with_run_key(job, stores)
+        view = _VIEWS[type(job.request)](job)
         if not job.suspend:
             view.before(stores)
         found = job.plan(stores)

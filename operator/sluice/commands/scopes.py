@@ -11,8 +11,10 @@ from sluice.commands.views import View
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.scope.scope import StreamState
 from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import ScopeEnded
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.scope.report import ScopeReport
+from sluice.engine.workloads.scope import record_run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,8 +54,20 @@ class ScopeView(View[ScopeRequest, ScopeCopyPlan, ScopeReport]):
         return console.scope_plan(job.name, job.request, plan, recorded=recorded, most=MOST_SHOWN)
 
     def after(self, stores: Stores, report: ScopeReport) -> None:
-        """Delete the log if all streams are copied: each target tells that it is complete."""
-        if all(result.state is StreamState.COPIED for result in report.results):
+        """Delete the log if all streams are copied: each target tells that it is complete.
+
+        Of a scope that is archived repeatedly, record the run once it is over. The next command
+        begins another run, also if streams failed.
+        """
+        whole = all(result.state is StreamState.COPIED for result in report.results)
+        if self.job.request.series is not None and report.is_over:
+            ended = ScopeEnded(plan=report.plan, results=report.results)
+            if report.results:
+                target = stores.place(self.job.target)
+                number = record_run(self.job.workload, target, ended, self.job.retention)
+                console.note.print(f"{self.job.name}: run {number} of the scope is recorded")
+            whole = True
+        if whole:
             self.job.abort(stores)
 
     def ended(self, report: ScopeReport, seconds: float) -> CommandResult:

@@ -103,9 +103,12 @@ def _conditions(ready: Condition, status: CopyingStatus) -> Text:
     )
 
 
-def _runs(status: StreamArchiveStatus) -> Iterator[str]:
-    """Yield how many runs an archive has, when the last one succeeded, and the next one is due."""
-    if status.archive is not None:
+def _runs(status: StreamArchiveStatus | ScopeCopyStatus) -> Iterator[str]:
+    """Yield how many runs an archive has, or a scope's last run, and times of runs."""
+    if isinstance(status, ScopeCopyStatus):
+        if status.last_run_time is not None:
+            yield f"run {status.run:,} ended {status.last_run_time:%Y-%m-%d %H:%M} UTC"
+    elif status.archive is not None:
         runs = status.archive.runs
         yield "1 run" if runs == 1 else f"{runs:,} runs"
     if status.last_success_time is not None:
@@ -123,7 +126,7 @@ def numbers(status: CopyingStatus) -> Iterator[str]:
             yield f"{counts.failed:,} failed"
         if counts.stopped:
             yield f"{counts.stopped:,} stopped"
-    if isinstance(status, StreamArchiveStatus):
+    if isinstance(status, StreamArchiveStatus | ScopeCopyStatus):
         yield from _runs(status)
     progress = status.progress
     if progress is not None:

@@ -38,6 +38,7 @@ _LEFT_OUT: Final = {
     Why.EXISTS: "their targets are there, and onExists is Skip",
     Why.OWN: "this very copy made them",
     Why.LATER: "no run of theirs ends by the time that until says",
+    Why.NOT_IN_RUN: "the run of the scope that is restored did not add to them",
 }
 
 

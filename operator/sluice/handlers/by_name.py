@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
-from sluice.api.kinds.streamarchive import Schedule
+from sluice.api.fields.schedule import Schedule
 from sluice.core.values.schedule import following
 from sluice.core.values.sharing import dealt
 from sluice.errors import InvalidSpec

@@ -68,3 +68,32 @@ def test_a_scope_is_archived_and_restored(
     for scope in ("shop", "shop-restored"):
         for stream in names_in(foreign, scope) or []:
             foreign.delete(scope, stream)
+
+
+def test_a_scope_is_archived_every_night_and_restored(
+    tmp_path: Path, standalone: Standalone, foreign: ForeignClient, gateway: Gateway, bucket: str
+) -> None:
+    """Each command makes a run, and the last one is restored."""
+    bucket_store(tmp_path, gateway, bucket)  # which writes the keys down
+    (tmp_path / "credentials" / "keys").rename(tmp_path / "credentials" / "archives-key")
+    environment = {"SLUICE_CREDENTIALS_DIR": str(tmp_path / "credentials")}
+    others = {
+        "tcp://127.0.0.1:9090": standalone.controller_uri,
+        "http://127.0.0.1:7070": gateway.endpoint,
+        "bucket: archives": f"bucket: {bucket}",
+    }
+    fill(foreign, "shop", SHOP)
+    nightly = Example(tmp_path, "scopecopy-nightly.yaml", others, environment)
+    assert nightly.run("plan").code == 0
+    for number in (1, 2):
+        foreign.write("shop", "data", events=20, keys=4)
+        ended = nightly.run()
+        assert ended.code == 0, ended.err
+        assert f"run {number} of the scope is recorded" in ended.err
+    before = seen(standalone.segment_store, foreign, "shop")
+    restored = Example(tmp_path, "scopecopy-restore.yaml", others, environment).run()
+    assert restored.code == 0, restored.err
+    assert_equal(before, seen(standalone.segment_store, foreign, "shop-restored"))
+    for scope in ("shop", "shop-restored"):
+        for stream in names_in(foreign, scope) or []:
+            foreign.delete(scope, stream)

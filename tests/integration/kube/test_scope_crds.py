@@ -16,13 +16,15 @@ from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.core.values.text import rate, size
 from sluice.errors import InvalidSpec
 from support.cases.largest import largest
-from support.cases.resources import SCOPE, changed, label, text
+from support.cases.resources import REMOVED, SCOPE, changed, label, text
 from support.cases.wrong_scopes import (
+    APPEND,
     ARCHIVED,
     BROKEN,
     CHANGEABLE,
     CHANGED,
     GOOD,
+    HOURLY,
     UNKNOWN,
     WRONG,
     scope_copy,
@@ -64,6 +66,24 @@ def test_a_copy_stays_the_same(
     refusal = applier.refusal(scope_copy(values))
     assert f"{path}: Forbidden: {said}" in refusal
     assert "make another copy, under another name" in refusal
+
+
+def test_a_schedule_can_be_changed_but_neither_added_nor_removed(applier: Applier) -> None:
+    """So a copy is for once or for good. Retention may be changed at any time, as of an archive."""
+    scheduled = changed(scope_copy(ARCHIVED | APPEND | HOURLY), "metadata.name", "nightly")
+    once = changed(scope_copy(ARCHIVED | APPEND), "metadata.name", "once")
+    applier.apply(scheduled)
+    applier.apply(once)
+    applier.apply(changed(scheduled, "spec.schedule.cron", "0 3 * * *"))
+    applier.apply(changed(scheduled, "spec.retention", {"keepLast": 3}))
+    applier.apply(changed(scheduled, "spec.schedule.startingDeadlineSeconds", 60))
+    for other in (
+        changed(scheduled, "spec.schedule", REMOVED),
+        changed(once, "spec.schedule", {"cron": "0 3 * * *"}),
+    ):
+        refusal = applier.refusal(other)
+        assert "spec.schedule: Forbidden: schedule can be changed, but neither added nor" in refusal
+        assert "make another copy, under another name; to make no runs, set suspend" in refusal
 
 
 @pytest.mark.parametrize("field", ["streams", "rename"])
@@ -144,7 +164,18 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
     for cell in (name, "False", "PartiallySucceeded", "4990/5000", "99%", "123 MB/s"):
         assert cell in row
     head, row = unwatched.get("scopecopies", name, "--output=wide").splitlines()
-    columns = ["SOURCE", "TARGET", "SIZE", "EVENTS", "DURATION", "FAILED", "ETA S", "ATTEMPTS"]
+    columns = [
+        "SOURCE",
+        "TARGET",
+        "SIZE",
+        "EVENTS",
+        "DURATION",
+        "FAILED",
+        "LAST SUCCESS",
+        "NEXT RUN",
+        "ETA S",
+        "ATTEMPTS",
+    ]
     assert re.split(r" {2,}", head.split("AGE")[1].strip()) == columns
     cells = ["main/in", "main/out", "108 MB", "25500", "8s", "10", "86000", "3"]
     assert re.split(r" {2,}", row.strip())[-8:] == cells

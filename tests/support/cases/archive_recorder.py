@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.core.archive.recorded import Recorded, RunFacts
 from sluice.core.reconcile.copies.actions import AddFinalizer, RemoveFinalizer
-from sluice.core.reconcile.copies.archive_seen import ArchiveSeen, times
+from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.decide import questions
-from sluice.core.reconcile.copies.decide_archive import after_failure, reconcile_archive
+from sluice.core.reconcile.copies.decide_archive import reconcile_archive
+from sluice.core.reconcile.copies.scheduled.decide import after_failure
+from sluice.core.reconcile.copies.scheduled.seen import times
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned

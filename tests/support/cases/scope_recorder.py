@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core.reconcile.copies.actions import RemoveFinalizer, WriteResults
+from sluice.api.kinds.scopecopy import ScopeCopy
+from sluice.core.reconcile.copies.actions import RecordScopeRun, RemoveFinalizer, WriteResults
+from sluice.core.reconcile.copies.decide import questions
+from sluice.core.reconcile.copies.scheduled.decide import after_failure, reconcile_scheduled
+from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen, times
 from sluice.core.reconcile.copies.scope_results import results_hash
 from sluice.core.reconcile.copies.world import JobPhase, Reading
 from sluice.core.scope.progress import Progress
@@ -15,10 +21,15 @@ from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.core.workloads.plan import Plan, ScopeCopyPlan
 from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import SourceTruncated
+from sluice.kube.api.objects import copy_seen, parse
 from support.cases import resources
 from support.cases.recorder import BYTES, DIGEST, EVENTS, NOON, CopyingRecorder
 from support.engine.plans import ADDRESS, segment_plan, stream_plan
 from support.reconcile.scope_archives import BUCKET, run_plan
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.copies.actions import Decision
+    from sluice.errors import SluiceError
 
 STREAMS: Final = 30
 BEGIN: Final = int(NOON.timestamp() * 1000)
@@ -136,3 +147,48 @@ class ScopeRecorder(CopyingRecorder):
             source=StreamName(scope="in", stream=name),
             target=StreamName(scope="out", stream=name),
         )
+
+
+class ScheduledScopeRecorder(ScopeRecorder):
+    """A recorder of one ScopeCopy with a schedule, which archives 30 streams again and again.
+
+    Args:
+        name: the resource's name.
+        spec: fields of its spec besides the source.
+    """
+
+    def __init__(self, name: str, **spec: Any) -> None:
+        super().__init__(name, onExists="Append", **spec)
+        self._runs = 0
+
+    def look(self, **world: Any) -> Decision:
+        """Let the operator look at the copy and write its status. See CopyingRecorder."""
+        seen, around = self._seen(), self._world(**world)
+        asked = questions(seen, replace(around, answer=None, reading=None))
+        assert around.answer is None or asked, "nobody asked"
+        return self._write(reconcile_scheduled(seen, around))
+
+    def fail(self, error: SluiceError, **world: Any) -> Decision:
+        """Let an action of the last look fail."""
+        return self._write(after_failure(self._seen(), self._world(**world), Trouble.of(error)))
+
+    def finish(self, *, failed: int = 0, stopped: int = 0, kept: str | None = None) -> None:
+        """End the driver, and record the run of the scope before the end is told."""
+        self.later(20)
+        self._runs += 1
+        jobs, results = (self.job(JobPhase.SUCCEEDED),), self.results(failed, stopped)
+        ended = ScopeEnded(plan=self.plan, results=results, kept=kept)
+        written = results_hash(results)
+        decision = self.look(jobs=jobs, answer=ended, results=written)
+        assert decision.actions == (RecordScopeRun(ended),)
+        recorded = replace(ended, number=self._runs)
+        decision = self.look(jobs=jobs, answer=recorded, results=written)
+        assert RemoveFinalizer() in decision.actions
+
+    def _seen(self) -> ScheduledScopeSeen:
+        resource = parse(self.body, ScopeCopy)
+        seen = copy_seen(self.body, resource, self.copy_id)
+        assert isinstance(seen, ScheduledScopeSeen)
+        created = datetime.fromisoformat(self.body["metadata"]["creationTimestamp"])
+        due, later = times(resource.spec, seen.status, created=created, now=self.now)
+        return replace(seen, deleted=self.deleted, due=due, later=later)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
@@ -14,7 +15,7 @@ from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned
 from sluice.kube.api.status import of_invalid
 from support.cases.recorder import READY
-from support.cases.scope_recorder import ScopeRecorder
+from support.cases.scope_recorder import ScheduledScopeRecorder, ScopeRecorder
 from support.cases.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation
 from support.reconcile.scope_archives import ARCHIVED, RESTORED, UNPLANNED
 
@@ -27,6 +28,7 @@ THERE: Final = errors.TargetExists(
     field="spec.onExists",
 )
 MOVE: Final = {"sourceOnComplete": "Delete"}
+NIGHTLY: Final[dict[str, Any]] = {**ARCHIVED, "schedule": {"cron": "0 3 * * *"}}
 
 _made: list[Situation] = []
 
@@ -37,7 +39,8 @@ def _scope(
     """Add a state, into which the decorated function brings a new resource."""
 
     def add(play: Callable[[ScopeRecorder], None]) -> None:
-        scope = ScopeRecorder(name, **spec)
+        kind = ScheduledScopeRecorder if "schedule" in spec else ScopeRecorder
+        scope = kind(name, **spec)
         play(scope)
         _made.append(
             Situation(kind="ScopeCopy", name=name, means=means, kstatus=kstatus, body=scope.body)
@@ -220,6 +223,41 @@ def _(scope: ScopeRecorder) -> None:
     _end(scope, failed=3)
     scope.request("2026-05-05")
     scope.start_again(failed=3)
+
+
+def _night(scope: ScopeRecorder, *, failed: int = 0) -> None:
+    """Let the run of a night be made: the resource is made at noon."""
+    scope.now = scope.now.replace(hour=3, minute=0, second=0) + timedelta(days=1)
+    _end(scope, failed=failed)
+
+
+@_scope("scheduled", "no run was due yet", CURRENT, **NIGHTLY)
+def _(scope: ScopeRecorder) -> None:
+    scope.look()
+
+
+@_scope("scheduled-running", "a run is made", IN_PROGRESS, **NIGHTLY)
+def _(scope: ScopeRecorder) -> None:
+    scope.later(15 * 3600)
+    _copy(scope)
+
+
+@_scope("scheduled-succeeded", "the last run archived every stream", CURRENT, **NIGHTLY)
+def _(scope: ScopeRecorder) -> None:
+    _night(scope)
+
+
+@_scope("scheduled-partially", "3 streams failed in the last run", FAILED, **NIGHTLY)
+def _(scope: ScopeRecorder) -> None:
+    _night(scope)
+    _night(scope, failed=3)
+
+
+@_scope("scheduled-suspended", "suspended after the last run", CURRENT, **NIGHTLY)
+def _(scope: ScopeRecorder) -> None:
+    _night(scope)
+    scope.change(suspend=True)
+    scope.look()
 
 
 @_scope("deleting", "it was deleted while it ran: the driver is being stopped", TERMINATING)

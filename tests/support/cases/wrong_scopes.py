@@ -47,6 +47,9 @@ RECORD: dict[str, object] = {"spec.onTruncation": "Record"}
 APPEND: dict[str, object] = {"spec.onExists": "Append"}
 HOME: dict[str, object] = {"spec.target.scope": "in"}
 
+HOURLY: dict[str, object] = {"spec.schedule": {"cron": "0 * * * *"}}
+KEPT: dict[str, object] = {"spec.retention": {"keepLast": 7, "keepWithin": "30d"}}
+
 FOLDER = {"storeRef": {"name": "archives"}, "path": "backup/in"}
 RESTORE: dict[str, object] = {"spec.source": {"archive": FOLDER}}
 ARCHIVED: dict[str, object] = {"spec.target": {"archive": FOLDER}}
@@ -109,6 +112,23 @@ BROKEN: list[Row] = [
         ARCHIVED | MOVE | _included({"type": "Exact", "value": "_RGa"}),
         NOT_MOVED,
     ),
+    ("spec.schedule", HOURLY | APPEND, "have no runs: remove schedule, or name target.archive"),
+    ("spec.schedule", RESTORE | HOURLY | APPEND, "have no runs: remove schedule"),
+    ("spec.retention", KEPT, "have no runs: remove retention, or name target.archive"),
+    ("spec.schedule", ARCHIVED | HOURLY, "take onExists: Append"),
+    ("spec.schedule", ARCHIVED | HOURLY | {"spec.onExists": "Skip"}, "take onExists: Append"),
+    ("spec.schedule", ARCHIVED | HOURLY | APPEND | MOVE, "streams are moved once"),
+    (
+        "spec.ttlSecondsAfterFinished",
+        ARCHIVED | HOURLY | APPEND | {"spec.ttlSecondsAfterFinished": 60},
+        "a copy with a schedule does not finish",
+    ),
+    ("spec.retention", ARCHIVED | {"spec.retention": {}}, "retention keeps something"),
+    (
+        "spec.source.archive.until",
+        _restored(run=3, until="2026-05-04T12:00:00Z"),
+        "give one of them",
+    ),
 ]
 """Specs that rules refuse, in the same words on the API server and on the command line."""
 
@@ -154,6 +174,9 @@ WRONG: list[Row] = [
     ("spec.source.archive.until", _restored(until="yesterday"), "should match"),
     ("spec.target.archive.path", _archived(path="a" * 263), "Too long"),
     ("spec.target.archive.format", _archived(format="Json"), ENUM),
+    ("spec.source.archive.run", _restored(run=0), "greater than or equal to 1"),
+    ("spec.schedule.cron", ARCHIVED | APPEND | {"spec.schedule": {}}, "Required value"),
+    ("spec.retention.keepLast", ARCHIVED | {"spec.retention": {"keepLast": 0}}, "equal to 1"),
     (
         "spec.target.archive.maxEvents",
         _archived(format="EventObjects", maxEvents=0),
@@ -168,7 +191,7 @@ UNKNOWN: list[Row] = [
         "spec.target.onExists": "Fail",
         "spec.streams.includeInternal": True,
         "spec.publish": "Progressive",
-        "spec.source.archive": {**FOLDER, "run": 3},
+        "spec.source.archive": {**FOLDER, "event": 3},
     }.items()
 ]
 
@@ -216,6 +239,9 @@ GOOD: list[dict[str, object]] = [
     ARCHIVED | APPEND | RECORD | MOVE,
     _archived(format="EventObjects", maxEvents=5) | {"spec.onExists": "Skip"},
     {"spec.target": {"archive": {**FOLDER, "storeRef": {"name": "local"}}}},
+    ARCHIVED | APPEND | HOURLY | KEPT | RECORD,
+    ARCHIVED | KEPT,
+    _restored(run=3),
 ]
 
 

@@ -11,6 +11,8 @@ from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.scheduled.decide import reconcile_scheduled
+from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
 from sluice.core.reconcile.copies.scope_results import results_name
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.scope.query import plan_run
@@ -112,7 +114,9 @@ class ScopeBench(OperatorBench):
     def step(self) -> Decision:
         """Look, decide, write the status and act, as the operator does. Return the decision."""
         situation = self.look()
-        decision = reconcile(situation.seen, situation.world)
+        seen = situation.seen
+        decide = reconcile_scheduled if isinstance(seen, ScheduledSeen) else reconcile
+        decision = decide(seen, situation.world)
         self.body["status"] = decision.status.dump()
         self.perform(situation, *decision.actions)
         for (kind, *_), one in self.server.objects.items():

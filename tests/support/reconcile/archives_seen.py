@@ -11,8 +11,9 @@ from sluice.core.archive.manifest import RecordedCut
 from sluice.core.archive.names import Format
 from sluice.core.archive.plan import ArchivePlan, SegmentRun
 from sluice.core.archive.recorded import Recorded, RunFacts
-from sluice.core.reconcile.copies.archive_seen import ArchiveSeen, times
+from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.decide_archive import reconcile_archive
+from sluice.core.reconcile.copies.scheduled.seen import times
 from sluice.core.reconcile.copies.world import JobPhase, PlanSeen, World
 from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
 from sluice.core.workloads.answers import Planned

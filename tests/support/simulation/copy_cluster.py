@@ -40,9 +40,10 @@ from support.simulation.simulated import CLOCK, Place
 
 if TYPE_CHECKING:
     from sluice.core.scope.progress import Progress
-    from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.answers import Answer, ScopeEnded
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.kinds import Object
+    from support.simulation.simulated import Stores
 
 
 @dataclass
@@ -272,6 +273,14 @@ class Cluster(CopyObjects):
         self.end(driver, error)
 
     # -- answers of the engine to the operator
+
+    def of(self, request: Any) -> Stores:  # noqa: ARG002 - one copy has one run
+        """Return the data that a request is about."""
+        return self
+
+    def record(self, ended: ScopeEnded) -> int:
+        """See `engine.scope.query.record_scope_run`."""
+        raise AssertionError(f"this copy has no runs to record: {ended}")
 
     def ask(self, known: Any, *, again: bool) -> Answer:
         """See `engine.copy.query.ask` and its like."""

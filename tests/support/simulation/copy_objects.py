@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from sluice.core.reconcile.copies.copy_status import plan_name, positions_name
 from sluice.core.values.model import StoreAddress
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 _FIRST: Final = 2
 """Number of sorts of forged plans."""
 
-_TARGET: Final[Object] = {"name": "local", "spec": {"pravega": {"controllerURI": TO.uri}}}
-
 
 class CopyObjects:
     """A copy, its StreamStores, its Jobs and its ConfigMaps at an API server.
@@ -48,6 +46,7 @@ class CopyObjects:
     sources: tuple[Object, ...] = (
         {"name": "from", "spec": {"pravega": {"controllerURI": FROM.uri}}},
     )
+    target: ClassVar[Object] = {"name": "local", "spec": {"pravega": {"controllerURI": TO.uri}}}
 
     def __init__(self) -> None:
         self.server = ApiServer()
@@ -161,7 +160,7 @@ class CopyObjects:
 
     def put_store(self, which: str) -> None:
         """Apply a StreamStore: `source` or `target`."""
-        known = {"source": self.sources[0], "target": _TARGET}[which]
+        known = {"source": self.sources[0], "target": self.target}[which]
         if self.server.body(STREAM_STORE, known["name"]) is None:
             meta = {"name": known["name"], "namespace": "default", "generation": 1}
             body = resources.STORE | {"metadata": meta, "spec": known["spec"]}
@@ -169,14 +168,14 @@ class CopyObjects:
 
     def take_store(self, which: str, *, wholly: bool) -> None:
         """Delete a StreamStore. It goes if nothing holds it, or wholly."""
-        name = {"source": self.sources[0], "target": _TARGET}[which]["name"]
+        name = {"source": self.sources[0], "target": self.target}[which]["name"]
         self.server.remove(STREAM_STORE, name)
         if wholly:
             self.server.destroy(STREAM_STORE, name)
 
     def is_leaving(self, which: str) -> bool:
         """Tell whether a deleted StreamStore still exists."""
-        name = {"source": self.sources[0], "target": _TARGET}[which]["name"]
+        name = {"source": self.sources[0], "target": self.target}[which]["name"]
         found = self.server.body(STREAM_STORE, name)
         return found is not None and "deletionTimestamp" in found["metadata"]
 

@@ -22,7 +22,6 @@ from sluice.kube.stores.storeview import StoreView
 from sluice.metrics import Metrics
 from sluice.stores.allowance import Allowance
 from support.kube.api_server import Change
-from support.simulation.copy_store import TO
 from support.simulation.simulated import Calls, Place, Stepped, SteppedApi
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ class Operator:
 
     async def _place(self, namespace: str, address: StoreAddress) -> Place:
         """See Connections.place."""
-        known = {TO.uri, *(_uri(one) for one in self.cluster.sources)}
+        known = {_uri(one) for one in (self.cluster.target, *self.cluster.sources)}
         assert namespace == "default"
         assert address.uri in known, "it connects to a stranger"
         return self.cluster.place
@@ -156,6 +155,8 @@ def _nothing(*_: object) -> None:
 
 def _uri(source: Object) -> str:
     spec = source["spec"]
+    if "s3" in spec:
+        return f"s3://{spec['s3']['bucket']}"
     if "volume" in spec:
         return f"volume://{spec['volume']['claimName']}"
     uri: str = spec["pravega"]["controllerURI"]

@@ -213,7 +213,7 @@ class ScopeCluster(Cluster):
 
     def advance(self, driver: Driver, mounted: Plan) -> None:
         """Take the next step of a driver that can go on: begin, stage, publish, record, end."""
-        store = self.store
+        store = self.of_run(mounted)
         if driver.epoch is None:
             driver.epoch = store.epoch
             store.begin(mounted)
@@ -224,6 +224,10 @@ class ScopeCluster(Cluster):
         else:
             policy = None if self.copy is None else self.copy["spec"].get("failurePolicy")
             store.work(stop=policy == "Stop")
+
+    def of_run(self, plan: Plan) -> ScopeStore:  # noqa: ARG002 - all runs have one log
+        """Return the data of the run that a plan is of."""
+        return self.store
 
     def fail(self, driver: Driver, error: SluiceError | None) -> None:
         """End a driver badly, or as if it were done."""

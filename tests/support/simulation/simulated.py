@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from sluice.core.scope.progress import Progress
-    from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.answers import Answer, ScopeEnded
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.client import Api
     from support.kube.api_server import ApiServer
@@ -64,6 +64,14 @@ class _Datetime(datetime):
 
 class Stores(Protocol):
     """The stores' data of one copy, for the engine's questions."""
+
+    def of(self, request: Any) -> Stores:
+        """Return the data of a request: of a run of its own, if the copy has several."""
+        ...
+
+    def record(self, ended: ScopeEnded) -> int:
+        """See `engine.scope.query.record_scope_run`."""
+        ...
 
     def ask(self, known: Plan | None, *, again: bool) -> Answer:
         """See `engine.copy.query.ask` and its like."""
@@ -106,13 +114,17 @@ class _UnplannedWatch(_Watch):
         super().__init__(plan, target)
 
 
-def _ask(_: object, *, target: tuple[object, Place], known: Any, **others: Any) -> Answer:
-    return target[1].stores.ask(known, again=others.get("again", False))
+def _ask(request: object, *, target: tuple[object, Place], known: Any, **others: Any) -> Answer:
+    return target[1].stores.of(request).ask(known, again=others.get("again", False))
 
 
-def _abandon(_: object, *, target: Place, **__: object) -> str:
-    target.stores.abandon()
+def _abandon(request: object, *, target: Place, **__: object) -> str:
+    target.stores.of(request).abandon()
     return "whatever was there"
+
+
+def _record(request: object, ended: ScopeEnded, target: Place, _: object) -> int:
+    return target.stores.of(request).record(ended)
 
 
 def _there(place: Place) -> Place:
@@ -125,7 +137,8 @@ _ENGINE: tuple[tuple[ModuleType, dict[str, Any]], ...] = (
         scope,
         {
             "ask_scope": _ask,
-            "abandon_scope": _abandon,
+            "abandon_runs": _abandon,
+            "record_scope_run": _record,
             "ScopeWatch": _Watch,
             "UnplannedScopeWatch": _UnplannedWatch,
             "live": _there,

@@ -76,6 +76,13 @@ def test_a_scope_is_restored_from_the_archives_of_a_scope() -> None:
     }
 
 
+def test_a_run_of_a_scope_is_restored_by_its_number() -> None:
+    """If a schedule makes runs of the whole scope, which have numbers."""
+    hourly = resources.changed(ARCHIVES, "spec.schedule", {"cron": "0 * * * *"})
+    found = restore_of(SHOP, hourly, replace(WISH, stream=None, run=3))
+    assert found["spec"]["source"]["archive"]["run"] == 3
+
+
 def test_the_same_wish_has_the_same_name() -> None:
     """Another wish has another one, and the longest archive's name fits."""
     name = made()["metadata"]["name"]

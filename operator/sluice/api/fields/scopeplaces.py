@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
@@ -27,14 +27,22 @@ from sluice.api.fields.common import (
 from sluice.api.fields.instant import Instant
 from sluice.api.fields.rules import Rule, frozen, rules
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
 _FROM_SCOPE = "a source is a scope (storeRef and scope) or a folder of archives (archive): name it"
 _TO_SCOPE = "a target is a scope (storeRef and scope) or a folder of archives (archive): name it"
 _IN_PLACE = "archive stands in place of storeRef and scope: remove these"
+_ONE_RUN = "run and until both say which run is restored: give one of them"
 _NO_SCOPE = "archives need no scope: remove scopePolicy, or name a scope in place of archive"
 
 
 class ArchivedScope(InArchives):
-    """A folder of archives, each under the name of its stream."""
+    """A folder of archives, each under the name of its stream, and which runs are restored."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(Rule("!has(self.run) || !has(self.until)", _ONE_RUN, path=".until"))
+    )
 
     store_ref: LocalRef = Field(
         description="The StreamStore that holds the archives, in this namespace. Its kind is s3 or "
@@ -43,11 +51,24 @@ class ArchivedScope(InArchives):
     path: ArchivePath = Field(
         description="The folder in the store. The archive at PATH/NAME holds the stream NAME."
     )
+    run: Annotated[int, Field(ge=1, le=1 << 53, strict=True)] | None = Field(
+        default=None,
+        description="The number of a run of the scope that a ScopeCopy with a schedule has made. "
+        "The streams that it archived are restored, also if others failed.",
+    )
     until: Instant | None = Field(
         default=None,
-        description="A time, such as 2026-05-04T12:00:00Z. The last run of each archive that ends "
-        "no later is restored. When left out, it is the last run.",
+        description="A time, such as 2026-05-04T12:00:00Z. The last complete run of the scope that "
+        "ends no later is restored; without runs of the scope, the last run of each archive that "
+        "ends no later. When run and until are left out, it is the last one.",
     )
+
+    @field_validator("until", mode="after")
+    @classmethod
+    def _one_run(cls, until: datetime | None, info: ValidationInfo) -> datetime | None:
+        if until is not None and info.data.get("run") is not None:
+            raise ValueError(_ONE_RUN)
+        return until
 
 
 class ScopeSource(OrArchive):

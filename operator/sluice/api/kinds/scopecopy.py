@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
@@ -20,6 +20,7 @@ from sluice.api.fields.running import (
     Suspend,
     TtlSeconds,
 )
+from sluice.api.fields.schedule import RunRetentionSpec, Schedule
 from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ _ONTO_ITSELF = "source and target are one scope: rename the streams, or name ano
 _MIRRORED = (
     "archives are not copied to archives: mirror the bucket or the volume with a tool of its own"
 )
+_NO_RUNS = "streams that are copied to a scope have no runs: remove {}, or name target.archive"
+_ONE_RUN = "each run adds to the archives of the runs before: take onExists: Append"
+_NO_MOVES = "streams are moved once: take sourceOnComplete: Retain, or remove schedule to move them"
+_NO_END = "a copy with a schedule does not finish: remove ttlSecondsAfterFinished"
 _NO_GAPS = "copies that append record no gaps: take onTruncation: Fail, or onExists: Fail or Skip"
 _NOT_MOVED = (
     "sourceOnComplete: Delete moves users' streams to new ones: take onExists: Fail or Skip, and "
@@ -51,6 +56,7 @@ _NOT_DELETED = (
     "are not needed"
 )
 
+_Given = TypeVar("_Given", Schedule | None, RunRetentionSpec | None)
 _Value = Annotated[str, Field(min_length=1, max_length=249)]
 _Affix = Annotated[str, Field(max_length=249, pattern=r"^[A-Za-z0-9._-]*$")]
 
@@ -168,6 +174,40 @@ class ScopeCopySpec(ApiModel):
             ),
             *(
                 Rule(
+                    f"has(self.target.archive) || !has(self.{name})",
+                    _NO_RUNS.format(name),
+                    path=f".{name}",
+                    reason="FieldValueForbidden",
+                )
+                for name in ("schedule", "retention")
+            ),
+            Rule(
+                "!has(self.schedule) || !has(self.target.archive)"
+                " || (has(self.onExists) && self.onExists == 'Append')",
+                _ONE_RUN,
+                path=".schedule",
+            ),
+            Rule(
+                "!has(self.schedule) || !has(self.target.archive)"
+                " || !has(self.sourceOnComplete) || self.sourceOnComplete == 'Retain'",
+                _NO_MOVES,
+                path=".schedule",
+            ),
+            Rule(
+                "!has(self.schedule) || !has(self.ttlSecondsAfterFinished)",
+                _NO_END,
+                path=".ttlSecondsAfterFinished",
+                reason="FieldValueForbidden",
+            ),
+            Rule(
+                "has(self.schedule) == has(oldSelf.schedule)",
+                f"schedule can be changed, but neither added nor removed: {_ANOTHER}; "
+                "to make no runs, set suspend",
+                path=".schedule",
+                reason="FieldValueForbidden",
+            ),
+            *(
+                Rule(
                     f"has(self.{name}) == has(oldSelf.{name})",
                     f"{name} cannot be changed: {_ANOTHER}",
                     path=f".{name}",
@@ -219,6 +259,18 @@ class ScopeCopySpec(ApiModel):
         "each stream before its last bytes are copied, and deletes it once its target is complete. "
         "Finally it deletes the scope if that is empty. Cannot be changed.",
         json_schema_extra=frozen() | immutable("sourceOnComplete", _ANOTHER),
+    )
+    schedule: Schedule | None = Field(
+        default=None,
+        description="When the streams are archived, again and again: each run adds the new bytes "
+        "of all streams that are selected then. Only for archives, and with onExists: Append. Can "
+        "be changed, but neither added nor removed.",
+    )
+    retention: RunRetentionSpec | None = Field(
+        default=None,
+        description="Which runs are kept when a new run of a stream is recorded; all when left "
+        "out. The newest verified run of each stream is always kept, and so is a run that is being "
+        "restored. Only for archives.",
     )
     failure_policy: Literal["Continue", "Stop"] = Field(
         default="Continue",
@@ -298,6 +350,28 @@ class ScopeCopySpec(ApiModel):
         if internal or appends:
             raise ValueError(_NOT_MOVED)
         return chosen
+
+    @field_validator("ttl_seconds_after_finished", mode="after")
+    @classmethod
+    def _finishes(cls, seconds: int | None, info: ValidationInfo) -> int | None:
+        if seconds is not None and info.data.get("schedule") is not None:
+            raise ValueError(_NO_END)
+        return seconds
+
+    @field_validator("schedule", "retention", mode="after")
+    @classmethod
+    def _of_archives(cls, given: _Given, info: ValidationInfo) -> _Given:
+        target = info.data.get("target")
+        if given is None or target is None:
+            return given
+        if target.archive is None:
+            raise ValueError(_NO_RUNS.format(info.field_name))
+        if isinstance(given, Schedule):
+            if info.data.get("on_exists", "Append") != "Append":
+                raise ValueError(_ONE_RUN)
+            if info.data.get("source_on_complete", "Retain") != "Retain":
+                raise ValueError(_NO_MOVES)
+        return given
 
     @property
     def origins(self) -> tuple[tuple[str, ScopeSource], ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from sluice.api.fields.archives import (
     DEFAULT_MAX_EVENTS,
@@ -23,14 +23,12 @@ from sluice.api.fields.common import (
     NameInStore,
     Resource,
 )
-from sluice.api.fields.cron import Cron, TimeZone
 from sluice.api.fields.quantities import Bytes
-from sluice.api.fields.rules import Rule, frozen, immutable, rules
+from sluice.api.fields.rules import frozen, immutable, rules
 from sluice.api.fields.running import DEFAULT_BACKOFF_LIMIT, Runtime, RuntimeSpec
+from sluice.api.fields.schedule import RunRetentionSpec, Schedule
 
-_HOURS = {"h": 1, "d": 24}
 _ANOTHER = "make another StreamArchive, under another name"
-_NO_RULE = "retention keeps something: give keepLast, keepWithin or both"
 
 
 class ArchivedStream(InStore):
@@ -62,61 +60,6 @@ class Destination(InArchives):
     def title(self) -> str:
         """The archive's path, for messages."""
         return self.path
-
-
-class Schedule(ApiModel):
-    """When runs begin."""
-
-    cron: Cron = Field(
-        description="Minute, hour, day of the month, month and day of the week, such as "
-        '"0 3 * * *"; or @hourly, @daily, @weekly, @monthly or @yearly.'
-    )
-    time_zone: TimeZone = Field(
-        default="Etc/UTC",
-        description="The time zone of cron, such as Europe/Berlin. An hour that the clocks skip or "
-        "repeat is treated as Debian's cron does.",
-    )
-    starting_deadline_seconds: Annotated[int, Field(ge=10, le=31_536_000, strict=True)] | None = (
-        Field(
-            default=None,
-            description="How many seconds after its time a run may still begin. Later than that it "
-            "is skipped. When this is left out, the last run that was missed is made however late "
-            "it is.",
-        )
-    )
-
-
-class RunRetentionSpec(ApiModel):
-    """Which runs are kept. A run is kept if any of the rules keeps it."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule("has(self.keepLast) || has(self.keepWithin)", _NO_RULE, path=".keepLast")
-        )
-    )
-
-    keep_last: Annotated[int, Field(ge=1, le=10_000, strict=True)] | None = Field(
-        default=None, description="How many of the last runs are kept."
-    )
-    keep_within: Annotated[str, Field(max_length=6, pattern=r"^[1-9][0-9]{0,4}[hd]$")] | None = (
-        Field(
-            default=None,
-            description="How long runs are kept, in hours or days: 12h, 30d.",
-        )
-    )
-
-    @model_validator(mode="after")
-    def _keeps_something(self) -> Self:
-        if self.keep_last is None and self.keep_within is None:
-            raise ValueError(_NO_RULE)
-        return self
-
-    @property
-    def seconds(self) -> int | None:
-        """How many seconds runs are kept by keepWithin."""
-        if self.keep_within is None:
-            return None
-        return int(self.keep_within[:-1]) * _HOURS[self.keep_within[-1]] * 3600
 
 
 class ArchiveLimits(ApiModel):

@@ -75,8 +75,8 @@ class LeftOutCount(StatusModel):
 
     reason: Reason = Field(
         description="NotSelected, Internal, Ephemeral, Exists (onExists: Skip), Own (targets of "
-        "this copy, where source and target are one scope), or Later (archives without a run up to "
-        "until)."
+        "this copy, where source and target are one scope), Later (archives without a run up to "
+        "until), or NotInRun (archives that the run of the scope did not add to)."
     )
     count: Number = Field(default=0, description="How many streams are left out for this reason.")
 
@@ -98,8 +98,16 @@ class ScopeCopyStatus(CopyingStatus):
 
     model_config = ConfigDict(
         json_schema_extra=following(
-            jobRef=("run", "bounds"),
-            progress=("streams", "failedStreams", "leftOut", "keyValueTables"),
+            jobRef=("runKey", "run", "scheduledTime", "bounds"),
+            progress=(
+                "lastRunTime",
+                "lastSuccessTime",
+                "nextRunTime",
+                "streams",
+                "failedStreams",
+                "leftOut",
+                "keyValueTables",
+            ),
             completionTime=("resultRefs",),
         )
     )
@@ -107,7 +115,30 @@ class ScopeCopyStatus(CopyingStatus):
     run: Number = Field(
         default=0,
         description="The number of the run, from 1. A new value of the annotation "
-        "sluice.dev/requestedAt begins another run, for the streams that are not copied yet.",
+        "sluice.dev/requestedAt begins another run, for the streams that are not copied yet. With "
+        "a schedule: the number of the last recorded run of the scope, for source.archive.run of a "
+        "restore; 0 before any.",
+    )
+    run_key: ShortText | None = Field(
+        default=None,
+        description="With a schedule: identifies the run that goes on, or the last one, by what "
+        "asked for it.",
+    )
+    scheduled_time: Time | None = Field(
+        default=None, description="When that run was due, by the schedule."
+    )
+    last_run_time: Time | None = Field(
+        default=None,
+        description="With a schedule: when the last run ended, recorded or failed.",
+    )
+    last_success_time: Time | None = Field(
+        default=None,
+        description="With a schedule: when the last run ended that has archived every stream. A "
+        "run that fails, or in which a stream fails, does not change it: the age of the last good "
+        "backup counts from here.",
+    )
+    next_run_time: Time | None = Field(
+        default=None, description="When the next run is due, by the schedule."
     )
     bounds: BoundsTaken | None = Field(
         default=None, description="When the ends of the streams were read."

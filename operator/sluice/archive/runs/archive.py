@@ -230,13 +230,16 @@ def run_is_gone(run: int) -> ArchiveNotFound:
     )
 
 
-def find_run(head: Head, *, run: int | None = None, until: int | None = None) -> RunEntry:
+def find_run(
+    head: Head, *, run: int | None = None, until: int | None = None, sha256: str | None = None
+) -> RunEntry:
     """Choose the run to read: the last one that fits.
 
     Args:
         head: the archive's head.
         run: number of the run; None for any.
         until: latest time, in ms, up to which the run may hold the stream; None for any.
+        sha256: the SHA-256 of the run's manifest; None for any.
 
     Raises:
         ArchiveNotFound: no run fits.
@@ -244,7 +247,9 @@ def find_run(head: Head, *, run: int | None = None, until: int | None = None) ->
     entries = [
         one
         for one in head.runs
-        if (run is None or one.run == run) and (until is None or one.time <= until)
+        if (run is None or one.run == run)
+        and (until is None or one.time <= until)
+        and (sha256 is None or one.sha256 == sha256)
     ]
     if entries:
         return entries[-1]

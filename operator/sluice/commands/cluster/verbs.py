@@ -85,8 +85,8 @@ def _set_suspended(
 def retry(names: Sequence[str], namespace: str | None, output: str) -> None:
     """Try again at once, in place of waiting, or after a failure that was mended.
 
-    A StreamArchive begins a run. A ScopeCopy copies the streams that are missing. A copy that is
-    whole is checked, and stays as it is.
+    A StreamArchive begins a run, and so does a ScopeCopy with a schedule. Any other ScopeCopy
+    copies the streams that are missing. A copy that is whole is checked, and stays as it is.
     """
     from sluice.administration import resources  # noqa: PLC0415 - takes a second
 

@@ -14,6 +14,7 @@ from sluice.core.archive.documents import Document
 from sluice.core.values.archive_layout import WORK
 
 _SCOPE: Final = f"{WORK}scope-"
+_FOLDER: Final = re.compile(rf"{_SCOPE}([0-9a-f]{{32}})/")
 _NAME: Final = re.compile(rf"{_SCOPE}[^/]+/[0-9a-f]{{16}}")
 
 
@@ -41,6 +42,12 @@ def scope_notes_prefix(scope_id: str) -> str:
 def is_scope_note(name: str) -> bool:
     """Tell whether an object is a note of a scope's copy. Sluice leaves other objects alone."""
     return _NAME.fullmatch(name) is not None
+
+
+def scope_of_notes(folder: str) -> str | None:
+    """Return the identity of the copy whose notes are in a folder; None for other folders."""
+    found = _FOLDER.fullmatch(folder)
+    return None if found is None else found[1]
 
 
 def scope_note_name(scope_id: str, number: int) -> str:

@@ -75,7 +75,7 @@ NORMAL: Final = (
     Reason("Publishing", COPIES, "The target has all bytes. The driver cleans up."),
     Reason(
         "Scheduled",
-        ARCHIVE,
+        ARCHIVING,
         "The first run is not due yet; status.nextRunTime has its time.",
     ),
     Reason(

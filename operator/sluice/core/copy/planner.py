@@ -68,11 +68,13 @@ class ArchiveChoice(Frozen):
         path: the archive's path in its store.
         run: the run's number; None for the last run.
         until: a time in ms; chooses the last run that holds the stream up to this time at most.
+        sha256: the SHA-256 of the run's manifest; None for any.
     """
 
     path: str
     run: int | None = None
     until: int | None = None
+    sha256: str | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class SourceRequest(Frozen):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
-from sluice.core.archive.request import MAX_EVENTS, ArchiveRequest
+from sluice.core.archive.request import MAX_EVENTS, ArchiveRequest, run_id
 from sluice.core.copy.plan import OnTruncation
 from sluice.core.copy.planner import PART_BYTES, ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.values import identity
@@ -41,12 +41,18 @@ class Rename(Frozen):
 class RestoreFrom(Frozen):
     """Choice of the run that is read of each archive in a folder.
 
+    If the scope was archived on a schedule, its folder has records of the scope's runs. Then one of
+    these is chosen, and with it the run of each archive.
+
     Attributes:
         until: read the last run that holds its stream up to this time or an earlier one, in
-            milliseconds since 1970; None for the last run.
+            milliseconds since 1970; None for the last run. Of a scope's runs, the last complete
+            one is read.
+        run: the number of a run of the scope, complete or not; None for any.
     """
 
     until: int | None = None
+    run: int | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ArchiveTo(Frozen):
@@ -77,6 +83,8 @@ class ScopeRequest(Frozen):
         move, on_truncation, verify: for each stream, see StreamPlan. A move also deletes the
             source's scope if it is empty at the end.
         part_bytes, tasks: see CopyRequest.
+        series: the identity of the resource, if it archives the scope again and again. `scope_id`
+            is that of one run then, and the run is recorded in the folder. None for other copies.
     """
 
     scope_id: str
@@ -95,23 +103,39 @@ class ScopeRequest(Frozen):
     verify: bool = True
     part_bytes: int = PART_BYTES
     tasks: int = Field(default=1, ge=1)
+    series: str | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    def as_run(self, key: str) -> ScopeRequest:
+        """Return the request for the run with this key, of a scope that is archived repeatedly.
+
+        A second request with the same key makes no second run.
+
+        Raises:
+            ValueError: it is another copy.
+        """
+        if self.series is None:
+            raise ValueError("only a scope that is archived repeatedly has runs with keys")
+        return self.model_copy(update={"scope_id": run_id(self.series, key)})
 
     @property
     def copy_id(self) -> str:
         """The identity of the whole copy, by the name that it has in requests of other kinds."""
         return self.scope_id
 
-    def of(self, stream: str, target: str) -> CopyRequest:
+    def of(self, stream: str, target: str, *, sha256: str | None = None) -> CopyRequest:
         """Give the request for the copy of one stream, as a StreamCopy would make it.
 
         Args:
             stream: its name in the source's scope.
             target: the name in the target's scope.
+            sha256: for a restore, the SHA-256 of the manifest of the archive's run, if a run of the
+                scope has chosen it; None to choose it by the time.
         """
         choice = None
         if self.restore is not None:
             path = below(self.source, stream)
-            choice = ArchiveChoice(path=path, until=self.restore.until)
+            until = self.restore.until if sha256 is None else None
+            choice = ArchiveChoice(path=path, until=until, sha256=sha256)
         source = SourceRequest(stream=StreamName(scope=self.source, stream=stream), archive=choice)
         return CopyRequest(
             copy_id=identity.stream_copy_id(self.scope_id, stream),

@@ -35,6 +35,8 @@ class Why(StrEnum):
     """Its target is there, and `onExists` is Skip."""
     LATER = "Later"
     """No run of its archive ends by `until`."""
+    NOT_IN_RUN = "NotInRun"
+    """The run of the scope that is restored did not add to its archive."""
 
 
 class LeftOut(Frozen):
@@ -98,6 +100,8 @@ class ScopePlan(Frozen):
         settled: results of streams that this run does not plan: copied in an earlier run, or
             impossible to copy.
         move: whether the source's scope is deleted at the end if it is empty.
+        restored: the number of the scope's run that is restored; None for any other copy.
+        series: see ScopeRequest.
     """
 
     scope_id: str
@@ -111,6 +115,8 @@ class ScopePlan(Frozen):
     tables: tuple[str, ...] = ()
     settled: tuple[StreamResult, ...] = ()
     move: bool = False
+    restored: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    series: str | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Counts(Frozen):

@@ -15,7 +15,7 @@ from cronsim import CronSim, CronSimError
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from sluice.api.kinds.streamarchive import Schedule
+    from sluice.api.fields.schedule import Schedule
 
 _SHORT: Final = {
     "@hourly": "0 * * * *",

@@ -91,11 +91,16 @@ class ScopeEnded:
         plan: the plan of the last run.
         results: the result of every stream, in the plan's order; streams without a plan follow.
         kept: why a move has kept the source's scope; None if the scope is gone, or is no move's.
+        number: the number under which the run is recorded in the folder of a scope that is archived
+            repeatedly; None if it is not recorded yet, and for any other copy.
+        gone: the streams of the last complete run of such a scope that this run has not any more.
     """
 
     plan: ScopeCopyPlan
     results: tuple[StreamResult, ...]
     kept: str | None = None
+    number: int | None = None
+    gone: tuple[str, ...] = ()
 
 
 Answer = Complete | Planned | ScopeEnded | Recorded

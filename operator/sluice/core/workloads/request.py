@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive
-from sluice.api.kinds.streamcopy import SourceSpec
+from sluice.api.kinds.streamcopy import SourceSpec, StreamCopySpec
 from sluice.api.kinds.streamstore import PravegaSpec, S3Spec, VolumeSpec
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
+from sluice.core.archive.retention import Retention
 from sluice.core.copy.planner import (
     PART_BYTES,
     ArchiveChoice,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
     from sluice.api.kinds.scopecopy import ScopeCopySpec, StreamSelector
     from sluice.api.kinds.streamarchive import ArchivedStream, StreamArchiveSpec
-    from sluice.api.kinds.streamcopy import StreamCopy, StreamCopySpec
+    from sluice.api.kinds.streamcopy import StreamCopy
     from sluice.api.kinds.streamstore import CABundle, StreamStore
     from sluice.api.registry import Copy
 
@@ -60,7 +61,12 @@ def request_of(
         return archive_request(resource, cluster=cluster, run_key=run_key, verify=verify)
     if isinstance(resource, ScopeCopy):
         return scope_request(
-            resource, cluster=cluster, part_bytes=part_bytes, tasks=tasks, verify=verify
+            resource,
+            cluster=cluster,
+            part_bytes=part_bytes,
+            tasks=tasks,
+            verify=verify,
+            run_key=run_key,
         )
     return copy_request(
         resource, cluster=cluster, part_bytes=part_bytes, tasks=tasks, verify=verify
@@ -116,8 +122,13 @@ def scope_request(
     part_bytes: int = PART_BYTES,
     tasks: int = 1,
     verify: bool = True,
+    run_key: str | None = None,
 ) -> ScopeRequest:
-    """Return the request of a ScopeCopy; arguments as those of `copy_request`."""
+    """Return the request of a ScopeCopy; arguments as those of `copy_request`.
+
+    With a schedule, `run_key` is the key of the run. Without a key, the caller has to choose one:
+    see `ScopeRequest.as_run`.
+    """
     spec = copy.spec
     whose = identity.copy_id(
         cluster=cluster,
@@ -125,8 +136,9 @@ def scope_request(
         name=copy.metadata.name,
         identity=spec.identity(),
     )
-    return ScopeRequest(
+    request = ScopeRequest(
         scope_id=whose,
+        series=None if spec.schedule is None else whose,
         source=spec.source.title,
         target=spec.target.title,
         restore=_restored(spec.source),
@@ -145,6 +157,7 @@ def scope_request(
         part_bytes=part_bytes,
         tasks=tasks,
     )
+    return request if request.series is None or run_key is None else request.as_run(run_key)
 
 
 def archive_request(
@@ -195,15 +208,26 @@ def _maker(resource: StreamArchive | ScopeCopy, whose: str) -> Maker:
     return Maker(id=whose, name=f"{resource.kind} {name}")
 
 
+def retention_of(spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec) -> Retention:
+    """Return which runs of an archive a spec keeps; all if it has no rules."""
+    rules = None if isinstance(spec, StreamCopySpec) else spec.retention
+    return (
+        Retention()
+        if rules is None
+        else Retention(keep_last=rules.keep_last, keep_seconds=rules.seconds)
+    )
+
+
 def _selectors(specs: Iterable[StreamSelector]) -> tuple[Selector, ...]:
     return tuple(Selector(type=one.type, value=one.value) for one in specs)
 
 
 def _restored(source: ScopeSource) -> RestoreFrom | None:
     """Return which runs of archives are read; None if the source is a scope."""
-    return (
-        None if source.archive is None else RestoreFrom(until=_milliseconds(source.archive.until))
-    )
+    archive = source.archive
+    if archive is None:
+        return None
+    return RestoreFrom(until=_milliseconds(archive.until), run=archive.run)
 
 
 def _archived(target: ScopeTarget, maker: Maker) -> ArchiveTo | None:

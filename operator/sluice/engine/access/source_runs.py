@@ -176,7 +176,7 @@ def _choose(wanted: ArchiveChoice, place: ArchiveRoot, field: str) -> ArchivedSt
             field=f"{field}.archive.path",
         )
     try:
-        entry = find_run(head, run=wanted.run, until=wanted.until)
+        entry = find_run(head, run=wanted.run, until=wanted.until, sha256=wanted.sha256)
     except ArchiveNotFound as error:
         which = "until" if wanted.until is not None else "run"
         raise ArchiveNotFound(

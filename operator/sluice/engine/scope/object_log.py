@@ -16,7 +16,9 @@ from sluice.core.archive.scope_note import (
     is_scope_note,
     scope_note_name,
     scope_notes_prefix,
+    scope_of_notes,
 )
+from sluice.core.values.archive_layout import WORK
 from sluice.core.values.weight import weight_of_json
 from sluice.engine.journal.record_log import Trail
 from sluice.engine.scope.log import ScopeLog, ScopeRecords
@@ -172,6 +174,13 @@ class ScopeNotes(ScopeRecords, NoteTrail):
         ScopeRecords.__init__(self)
         objects = root.archive(folder, field="spec.target.archive.path").objects
         NoteTrail.__init__(self, objects, scope_id)
+
+
+def scope_ids_in(root: ArchiveRoot, folder: str) -> list[str]:
+    """Return the identities of the copies that have a log in a folder of archives."""
+    objects = root.archive(folder, field="spec.target.archive.path").objects
+    found = (scope_of_notes(one) for one in objects.folders(WORK))
+    return [one for one in found if one is not None]
 
 
 def log_of(target: Place, scope_id: str, goal: str) -> ScopeRecords:

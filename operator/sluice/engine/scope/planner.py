@@ -61,6 +61,7 @@ class ScopePlanner(ABC):
         settled: the results of the other streams: their targets are complete, or they cannot be
             copied.
         known: plans of a previous run by copy id, to check complete targets against.
+        restored: the number of the scope's run that is restored; None for any other copy.
     """
 
     def __init__(self, request: ScopeRequest) -> None:
@@ -68,6 +69,7 @@ class ScopePlanner(ABC):
         self.plans: list[Item] = []
         self.settled: list[StreamResult] = []
         self.known: Mapping[str, StreamPlan] = {}
+        self.restored: int | None = None
         self._taken: list[int] = []
 
     # -- what differs by source and target, for subclasses

@@ -314,6 +314,8 @@ def _planned(
             tables=tuple(tables[:MOST_NAMES]),
             settled=settled,
             move=request.move,
+            restored=planner.restored,
+            series=request.series,
         ),
     )
     if items:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,7 @@ from sluice.engine.scope.copy_planner import copied
 from sluice.engine.scope.object_log import log_of
 from sluice.engine.scope.planner import failed, is_for_all
 from sluice.engine.scope.planning import answer, at, holds, leave_to_driver, plan_next, told_kept
+from sluice.engine.scope.run_records import records_of
 from sluice.engine.scope.streams import ScopeStreams
 from sluice.errors import (
     CopyAborted,
@@ -76,10 +78,11 @@ def ask_scope(
     state = log_of(target[1], request.scope_id, request.target).load()
     if known is not None and not again and holds(known, request, source, target, state):
         if isinstance(known, ScopeCopyPlan):
-            return _finished(request, known, source[1], target[1]) or Planned(plan=known)
+            ended = _finished(request, known, source[1], target[1])
+            return Planned(plan=known) if ended is None else _numbered(request, ended, target[1])
         return Planned(plan=known)
     planner = leave_to_driver if unseen else plan_next
-    return answer(
+    found = answer(
         state,
         source=source,
         target=target,
@@ -87,6 +90,15 @@ def ask_scope(
         plan=partial(planner, request, source=source, target=target),
         check=partial(_checked, request, source[1], target[1]),
     )
+    return _numbered(request, found, target[1]) if isinstance(found, ScopeEnded) else found
+
+
+def _numbered(request: ScopeRequest, ended: ScopeEnded, target: Place) -> ScopeEnded:
+    """Add to the result of a scope's run how it is recorded, and which streams are gone."""
+    if request.series is None:
+        return ended
+    record = records_of(request, target).find(request, ended)
+    return ended if record is None else replace(ended, number=record.number, gone=record.gone)
 
 
 def plan_run(request: ScopeRequest, run: int, *, source: Site, target: Site) -> ScopeCopyPlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from sluice.archive.runs.archive import find_run
@@ -15,12 +16,14 @@ from sluice.engine.access.source_runs import open_run, pin
 from sluice.engine.copy.planning import make_plan
 from sluice.engine.scope.copy_planner import ToScope
 from sluice.engine.scope.planner import failed, is_for_all, refuse_too_many
+from sluice.engine.scope.run_records import RunRecords
 from sluice.errors import ArchiveNotFound, InvalidSpec, SluiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from sluice.archive.runs.archive_root import ArchiveRoot
+    from sluice.core.archive.head import Head
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.scope.request import RestoreFrom, ScopeRequest
     from sluice.core.scope.selection import Choice
@@ -30,8 +33,12 @@ if TYPE_CHECKING:
     _Found = RunEntry | Why | SluiceError
     """The run of an archive to read, why it has none to read, or why that is not known."""
 
+
 FOLDER_FIELD: Final = "spec.source.archive.path"
 
+_OTHER_RUN: Final = (
+    "Restore another run of the scope, by spec.source.archive.run, or restore without this stream."
+)
 _REMEDY: Final = "Take a later spec.source.archive.until, or restore without this stream."
 
 
@@ -53,6 +60,19 @@ class RestorePlanner(ToScope):
         self._wanted = wanted
         self._root = source
         self._found: dict[str, _Found] = {}
+        self._records = RunRecords(source, request.source, field=FOLDER_FIELD)
+
+    @cached_property
+    def _run(self) -> Mapping[str, str] | None:
+        """The SHA-256 of the run of each archive, in the run of the scope that is restored.
+
+        None if the folder has no runs of a scope.
+        """
+        run = self._records.chosen(self._wanted)
+        if run is None:
+            return None
+        self.restored = run.number
+        return {one.stream: one.sha256 for one in run.streams}
 
     def choose(self, *, one_store: bool) -> Choice:
         """Choose the archives of the folder that the request selects. Ignore other content.
@@ -65,7 +85,7 @@ class RestorePlanner(ToScope):
         names = self._archives()
         tagged = {tag: self._tagged(tag) for tag in selection.tags_of(request)}
         wanted = selection.selected(names, tagged=tagged, request=request)
-        left = {name: Why.LATER for name in wanted if self._found[name] is Why.LATER}
+        left = {name: found for name in wanted if isinstance(found := self._found[name], Why)}
         refuse_too_many(len(wanted) - len(left))
         return selection.choose(
             names, tagged=tagged, left=left, request=request, one_store=one_store
@@ -92,8 +112,8 @@ class RestorePlanner(ToScope):
                     ready.append((one, entry))
                 case SluiceError() as error:
                     self.fail(one.chosen, error)
-                case _:
-                    self.fail(one.chosen, _none(self._path(one.chosen.stream)))
+                case why:
+                    self.fail(one.chosen, _none(self._path(one.chosen.stream), why))
         total = sum(entry.bytes for _, entry in ready)
         size = part_size(total, self.request.tasks, self.request.part_bytes)
         self._take()
@@ -118,7 +138,7 @@ class RestorePlanner(ToScope):
                 field=FOLDER_FIELD,
                 remedy="Restore it with a StreamCopy, or name the folder that it lies in.",
             )
-        names = self._root.names(folder)
+        names = sorted({*self._root.names(folder), *(self._run or ())})
         found = dict(zip(names, parallel.each(self._look, names), strict=True))
         self._found = {name: one for name, one in found.items() if one is not None}
         if not self._found:
@@ -133,6 +153,8 @@ class RestorePlanner(ToScope):
         archive, until = self._root.archive(self._path(name)), self._wanted.until
         try:
             head = archive.head()
+            if self._run is not None:
+                return _of_run(head, self._run.get(name), self._path(name))
             if head is None:
                 return None
             if until is None or head.runs[0].time <= until:
@@ -187,8 +209,30 @@ class RestorePlanner(ToScope):
         return below(self.request.source, name)
 
 
-def _none(path: str) -> ArchiveNotFound:
-    """Return the error that an archive begins after the wanted time."""
+def _of_run(head: Head | None, sha256: str | None, path: str) -> _Found | None:
+    """Find the run of an archive that a run of the scope has recorded.
+
+    Args:
+        head: the archive's head.
+        sha256: the SHA-256 of the run; None if the run of the scope did not add to the archive.
+        path: the archive's path.
+    """
+    if sha256 is None:
+        return None if head is None else Why.NOT_IN_RUN
+    if head is None:
+        return ArchiveNotFound(f"there is no archive at {path} any more", remedy=_OTHER_RUN)
+    found = next((one for one in head.runs if one.sha256 == sha256), None)
+    if found is not None:
+        return found
+    what = f"the run of the archive at {path} that the run of the scope had made was let go"
+    return ArchiveNotFound(what, remedy=_OTHER_RUN)
+
+
+def _none(path: str, why: Why) -> ArchiveNotFound:
+    """Return the error that an archive begins after the wanted time, or got no run then."""
+    if why is Why.NOT_IN_RUN:
+        what = f"the run of the scope that is restored did not add to the archive at {path}"
+        return ArchiveNotFound(what, remedy=_OTHER_RUN)
     return ArchiveNotFound(f"the archive at {path} begins after that time", remedy=_REMEDY)
 
 

@@ -12,19 +12,22 @@ from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.erase import Erased
 from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.scope.progress import ScopeWatch, UnplannedScopeWatch
-from sluice.engine.scope.query import abandon_scope, ask_scope, plan_run
+from sluice.engine.scope.query import ask_scope, plan_run
 from sluice.engine.scope.report import ScopeReport
+from sluice.engine.scope.run_records import records_of
+from sluice.engine.scope.series import abandon_runs, record_scope_run
 from sluice.engine.workloads.workload import Found, in_volumes, is_volume
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sluice.core.archive.recorded import Recorded
+    from sluice.core.archive.retention import Retention
     from sluice.core.scope.request import ScopeRequest
     from sluice.core.workloads.answers import Answer
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.workloads.workload import Located, Measures
+    from sluice.engine.workloads.workload import Located, Measures, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,13 @@ class ScopeWorkload:
     """The workload of a ScopeCopy. It reads one store; source or target may hold archives."""
 
     request: ScopeRequest
+
+    def with_key(self, target: Place) -> ScopeRequest:
+        """Return the request with a key of its run, for a client that has none.
+
+        A run that was cut off is resumed. Only for a scope that is archived repeatedly.
+        """
+        return self.request.as_run(records_of(self.request, target).next_key())
 
     @property
     def moves(self) -> bool:
@@ -93,13 +103,13 @@ class ScopeWorkload:
     def abort(self, sources: Callable[[], Sequence[Place]], target: Place) -> str:
         """Delete the log and all unpublished streams, and return in words what was done."""
         (source,) = sources()
-        return abandon_scope(self.request, source=source, target=target, known=None)
+        return abandon_runs(self.request, source=source, target=target, known=None)
 
     def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
         """End the copy, so that nothing unpublished stays, and return in words what was done."""
         seen = sources is not None and not is_volume(sources[0])
         source = self._source(sources[0]) if sources is not None and seen else None
-        return abandon_scope(self.request, source=source, target=self._target(target), known=known)
+        return abandon_runs(self.request, source=source, target=self._target(target), known=known)
 
     def erase(self, target: Place) -> Erased:  # noqa: ARG002 - nothing is deleted
         """Delete nothing: copied streams and archives do not belong to the resource."""
@@ -110,6 +120,23 @@ class ScopeWorkload:
 
     def _target(self, place: Place) -> Place:
         return live(place) if self.request.archive is None else root(place)
+
+
+def record_run(workload: Workload, target: Place, ended: ScopeEnded, retention: Retention) -> int:
+    """Record a run of a scope that is archived repeatedly, once it is over.
+
+    Args:
+        workload: the work for the run.
+        target: the place with the folder of archives.
+        ended: the result of the run.
+        retention: which runs are kept.
+
+    Returns:
+        The run's number. Recording it again changes nothing.
+    """
+    if not isinstance(workload, ScopeWorkload):
+        raise TypeError(f"a {type(workload).__name__} has no runs of a scope")
+    return record_scope_run(workload.request, ended, target, retention)
 
 
 def made_by_driver(watch: Measures) -> Plan | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from sluice.api.fields.common import GROUP, Resource
-from sluice.api.kinds.scopecopy import ScopeCopySpec
+from sluice.api.kinds.scopecopy import ScopeCopy, ScopeCopySpec
 from sluice.api.kinds.streamarchive import StreamArchive, StreamArchiveSpec
 from sluice.api.kinds.streamcopy import StreamCopy, StreamCopySpec
 from sluice.api.load import invalid
@@ -16,7 +16,9 @@ from sluice.api.registry import DRIVEN, KINDS, Copy
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.api.status.common import MOST_TOKEN, CopyingStatus
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
-from sluice.core.reconcile.copies.archive_seen import ArchiveSeen, times
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
+from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen, times
 from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.core.reconcile.ephemeral.world import EphemeralSeen
 from sluice.kube.api.kinds import (
@@ -120,46 +122,42 @@ def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
     """Return a copy as `reconcile` needs it.
 
     Raises:
-        InvalidSpec: an archive's schedule never comes due.
+        InvalidSpec: a schedule never comes due.
     """
     meta = body["metadata"]
-    if isinstance(resource, StreamArchive):
-        return _archive_seen(body, resource, copy_id)
-    return CopySeen(
-        name=meta["name"],
-        uid=meta["uid"],
-        generation=meta.get("generation", 0),
-        copy_id=copy_id,
-        spec=resource.spec,
-        status=STATUSES[COPIES[resource.kind]].read(body.get("status")),
-        requested_at=_requested_at(body),
-        finalizer=has_finalizer(body, STAGING_FINALIZER),
-        deleted=_deleted_for(meta),
-        force_orphan=wants_orphan(body),
-    )
+    common: dict[str, Any] = {
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "generation": meta.get("generation", 0),
+        "copy_id": copy_id,
+        "requested_at": _requested_at(body),
+        "finalizer": has_finalizer(body, STAGING_FINALIZER),
+        "deleted": _deleted_for(meta),
+        "force_orphan": wants_orphan(body),
+    }
+    match resource:
+        case StreamArchive(spec=archive):
+            status = StreamArchiveStatus.read(body.get("status"))
+            due, later = _times(body, archive, status)
+            return ArchiveSeen(spec=archive, status=status, due=due, later=later, **common)
+        case ScopeCopy(spec=scope) if scope.schedule is not None:
+            of_scope = ScopeCopyStatus.read(body.get("status"))
+            due, later = _times(body, scope, of_scope)
+            return ScheduledScopeSeen(spec=scope, status=of_scope, due=due, later=later, **common)
+    status_of_kind = STATUSES[COPIES[resource.kind]].read(body.get("status"))
+    return CopySeen(spec=resource.spec, status=status_of_kind, **common)
 
 
-def _archive_seen(body: Object, resource: StreamArchive, archive_id: str) -> ArchiveSeen:
-    meta, now = body["metadata"], datetime.now(UTC)
-    status = StreamArchiveStatus.read(body.get("status"))
-    created = datetime.fromisoformat(meta["creationTimestamp"])
-    due, later = None, None
-    if not is_deleting(body):  # a bad schedule must not block the deletion
-        due, later = times(resource.spec, status, created=created, now=now)
-    return ArchiveSeen(
-        name=meta["name"],
-        uid=meta["uid"],
-        generation=meta.get("generation", 0),
-        copy_id=archive_id,
-        spec=resource.spec,
-        status=status,
-        requested_at=_requested_at(body),
-        finalizer=has_finalizer(body, STAGING_FINALIZER),
-        deleted=_deleted_for(meta),
-        force_orphan=wants_orphan(body),
-        due=due,
-        later=later,
-    )
+def _times(
+    body: Object,
+    spec: StreamArchiveSpec | ScopeCopySpec,
+    status: StreamArchiveStatus | ScopeCopyStatus,
+) -> tuple[datetime | None, datetime | None]:
+    """Return the times of a run that is due, and of the next one; see `times`."""
+    if is_deleting(body):  # a bad schedule must not block the deletion
+        return None, None
+    created = datetime.fromisoformat(body["metadata"]["creationTimestamp"])
+    return times(spec, status, created=created, now=datetime.now(UTC))
 
 
 def _requested_at(body: Object) -> str | None:

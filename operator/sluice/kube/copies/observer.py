@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sluice.core.archive.recorded import Recorded
-from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.copy_status import plan_name, positions_name
 from sluice.core.reconcile.copies.decide import questions
+from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
 from sluice.core.reconcile.copies.seen import asks_again, recorded
 from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World
 from sluice.core.reconcile.shared.store_seen import StoreSeen
@@ -147,7 +147,7 @@ class CopyObserver:
         profile = self._settings.profiles.get(resource.spec.runtime.profile)
         tasks = 1 if profile is None else tasks_for(resource.spec, profile)
         seen = copy_seen(body, resource, identity_of(resource, cluster=self._cluster))
-        run_key = seen.run_key if isinstance(seen, ArchiveSeen) else None
+        run_key = seen.run_key if isinstance(seen, ScheduledSeen) else None
         request = request_of(resource, cluster=self._cluster, tasks=tasks, run_key=run_key)
         workload = workload_of(request)
         namespace = resource.metadata.namespace

@@ -22,6 +22,7 @@ from sluice.core.reconcile.copies.actions import (
     Expire,
     HoldStores,
     Orphan,
+    RecordScopeRun,
     RemoveFinalizer,
     StartJob,
     WriteControls,
@@ -33,6 +34,8 @@ from sluice.core.reconcile.copies.copy_status import plan_name
 from sluice.core.reconcile.copies.seen import running_job
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.store_seen import StoreSeen
+from sluice.core.workloads.request import retention_of
+from sluice.engine.workloads.scope import record_run
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
 from sluice.kube.api import finalizers, names
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
@@ -45,6 +48,7 @@ from sluice.kube.stores.protection import hold
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
+    from sluice.core.workloads.answers import ScopeEnded
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.client import Api
     from sluice.kube.api.events import Recorder
@@ -114,6 +118,8 @@ class Performer:
                 await self._api.apply(CONFIG_MAP, namespace, body)
             case WriteResults(found):
                 await results.write(self._api, situation.child, found)
+            case RecordScopeRun(ended):
+                await self._record(situation, ended)
             case StartJob(attempt, plan):
                 await self._start_job(situation, attempt, plan)
             case DeleteJob(job):
@@ -259,6 +265,15 @@ class Performer:
         found = await self._api.get(CONFIG_MAP, namespace, run)
         if found is not None and names.is_child(found, situation.seen.uid):
             await self._api.delete(CONFIG_MAP, namespace, run, uid=found["metadata"]["uid"])
+
+    async def _record(self, situation: Situation, ended: ScopeEnded) -> None:
+        """Record the run of a scope in the folder of its archives."""
+        _, target = await self._observer.stores(situation)
+        workload, retention = situation.workload, retention_of(situation.resource.spec)
+        number = await self._observer.blocking(
+            lambda: record_run(workload, target, ended, retention)
+        )
+        _log.info("run of the scope recorded", run=number)
 
     async def _erase(self, situation: Situation) -> None:
         """Delete the archive of a resource, and report by an event what stays of it, and why.

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.status.common import ConditionType, ProgressStatus
 from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.core.catalogue import NORMAL, failures
-from sluice.core.reconcile.copies import decide_archive
 from sluice.core.reconcile.copies.actions import RemoveFinalizer
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.decide import after_failure, reconcile
+from sluice.core.reconcile.copies.decide_archive import reconcile_archive
+from sluice.core.reconcile.copies.scheduled.decide import after_failure as after_failed_run
+from sluice.core.reconcile.copies.scheduled.decide import reconcile_scheduled
+from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
 from sluice.core.scope.scope import StreamState
 from sluice.kube.api.objects import STAGING_FINALIZER, STATUSES
 
@@ -59,15 +62,19 @@ class CopyWorkings:
 
     def decide(self, situation: Situation) -> Decision:
         """Decide what to do."""
-        if isinstance(situation.seen, ArchiveSeen):
-            return decide_archive.reconcile_archive(situation.seen, situation.world)
-        return reconcile(situation.seen, situation.world)
+        match situation.seen:
+            case ArchiveSeen() as archive:
+                return reconcile_archive(archive, situation.world)
+            case ScheduledSeen() as scheduled:
+                return reconcile_scheduled(scheduled, situation.world)
+            case seen:
+                return reconcile(seen, situation.world)
 
     def after_failure(self, situation: Situation, decided: Decision, trouble: Trouble) -> Decision:
         """Decide what to do after an action that failed."""
         seen = replace(situation.seen, status=decided.status)
-        if isinstance(seen, ArchiveSeen):
-            return decide_archive.after_failure(seen, situation.world, trouble)
+        if isinstance(seen, ScheduledSeen):
+            return after_failed_run(seen, situation.world, trouble)
         return after_failure(seen, situation.world, trouble)
 
     async def perform(self, situation: Situation, action: Action) -> None:

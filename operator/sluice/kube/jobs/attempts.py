@@ -68,10 +68,11 @@ class Attempts:
     async def pods(self, namespace: str, seen: CopySeen) -> int:
         """Count a copy's driver and executor pods that are not gone.
 
-        The count matters only while the copy is suspended or deleted. Otherwise it is 0, and the
-        API server is not asked.
+        The count matters only while the copy is suspended or deleted, or while the rest of a run
+        is deleted. Otherwise it is 0, and the API server is not asked.
         """
-        if seen.deleted is None and (seen.done or not seen.spec.suspend):
+        suspended = seen.spec.suspend and not seen.done
+        if seen.deleted is None and not (suspended or seen.waits_for_rest):
             return 0
         pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
         return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)

@@ -16,11 +16,12 @@ from pydantic import ValidationError
 
 from sluice.api.fields.common import GROUP
 from sluice.api.kinds.scopecopy import ScopeCopySpec
-from sluice.api.kinds.streamarchive import ArchiveLimits, StreamArchiveSpec
+from sluice.api.kinds.streamarchive import ArchiveLimits
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name, positions_name
 from sluice.core.values import text
 from sluice.core.values.positions import PositionMap
 from sluice.core.workloads.plan import MOST_PLAN_JSON, ScopeCopyPlan, compressed, expanded
+from sluice.core.workloads.request import retention_of
 from sluice.core.workloads.unplanned import read_plan
 from sluice.kube.api.names import (
     ATTEMPT_LABEL,
@@ -131,9 +132,10 @@ def controls_data(spec: CopySpec) -> dict[str, str]:
     found: dict[str, int | bool | None] = {"bytesPerSecond": limits.bytes_per_second}
     if not isinstance(limits, ArchiveLimits):
         found["inFlightBytes"] = limits.in_flight_bytes
-    if isinstance(spec, StreamArchiveSpec) and spec.retention is not None:
-        found["keepLast"] = spec.retention.keep_last
-        found["keepSeconds"] = spec.retention.seconds
+    retention = retention_of(spec)
+    if retention.has_rule:
+        found["keepLast"] = retention.keep_last
+        found["keepSeconds"] = retention.keep_seconds
     if isinstance(spec, ScopeCopySpec):
         found["parallelism"] = spec.parallelism
         found["stopAtFailure"] = spec.failure_policy == "Stop"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.workloads.plan import ScopeCopyPlan
+from sluice.core.workloads.request import retention_of
 from sluice.kube.api.names import child_labels, controls_name, run_name
 from sluice.kube.jobs.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
 
@@ -147,14 +147,13 @@ def _arguments(request: JobRequest, given: Given, executors: int) -> list[str]:
 
 
 def _retention(spec: CopySpec) -> list[str]:
-    """Build the arguments for an archive's retention.
+    """Build the arguments for the retention of archives.
 
     The controls have the retention, too, but other users may be able to change their ConfigMap. So
     the controls can only make the driver keep more runs than these arguments do.
     """
-    if not isinstance(spec, StreamArchiveSpec) or spec.retention is None:
-        return []
-    rules = {"last": spec.retention.keep_last, "seconds": spec.retention.seconds}
+    retention = retention_of(spec)
+    rules = {"last": retention.keep_last, "seconds": retention.keep_seconds}
     return [f"--keep-{rule}={value}" for rule, value in rules.items() if value is not None]
 
 

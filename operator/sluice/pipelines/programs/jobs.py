@@ -10,12 +10,20 @@ from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.core.archive.retention import Retention
 from sluice.core.workloads import access
 from sluice.core.workloads.answers import ScopeEnded
-from sluice.core.workloads.request import Request, request_of, source_stores, store_address
+from sluice.core.workloads.request import (
+    Request,
+    request_of,
+    retention_of,
+    source_stores,
+    store_address,
+)
 from sluice.core.workloads.scope_log import planned_results
 from sluice.engine.access.source_runs import choose
 from sluice.engine.scope.planning import resolve_scope
+from sluice.engine.scope.run_records import restored_runs
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.workloads.choice import workload_of
+from sluice.engine.workloads.scope import ScopeWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +135,7 @@ def _job(
         sources=tuple(store_address(named[name]) for name in source_stores(spec)),
         target=store_address(target),
         limits=_limits(spec),
-        retention=_retention(spec),
+        retention=retention_of(spec),
         suspend=spec.suspend,
     )
     for place, source in origins if job.workload.moves else ():
@@ -174,13 +182,6 @@ def _limits(spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec) -> Limits:
     return limits
 
 
-def _retention(spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec) -> Retention:
-    """Return which runs of an archive a spec keeps."""
-    if not isinstance(spec, StreamArchiveSpec) or spec.retention is None:
-        return Retention()
-    return Retention(keep_last=spec.retention.keep_last, keep_seconds=spec.retention.seconds)
-
-
 def with_runs(job: Job[CopyRequest], stores: Stores) -> Job[CopyRequest]:
     """Return a job that names the run of each archive, so that a restored target can be checked.
 
@@ -200,6 +201,17 @@ def with_runs(job: Job[CopyRequest], stores: Stores) -> Job[CopyRequest]:
     return replace(job, request=chosen, sources=tuple(sources))
 
 
+def with_run_key(job: Job[Any], stores: Stores) -> Job[Any]:
+    """Return a job that names its next run, if its scope is archived repeatedly; else the job.
+
+    A run that was cut off is the next run again, until it is over.
+    """
+    workload = job.workload
+    if not isinstance(workload, ScopeWorkload) or workload.request.series is None:
+        return job
+    return replace(job, request=workload.with_key(stores.place(job.target)))
+
+
 def jobs_of_streams(job: Job[ScopeRequest], stores: Stores) -> list[Job[CopyRequest]]:
     """Return a job for each stream of a scope's copy, also for streams that are already copied."""
     (source,) = job.sources
@@ -209,10 +221,11 @@ def jobs_of_streams(job: Job[ScopeRequest], stores: Stores) -> list[Job[CopyRequ
         target=(job.target, stores.place(job.target)),
     )
     streams = answer.results if isinstance(answer, ScopeEnded) else planned_results(answer.plan)
+    runs = restored_runs(job.request, stores.place(source))
     return [
         Job(
             name=f"{job.name}/{one.stream}",
-            request=job.request.of(one.stream, one.target),
+            request=job.request.of(one.stream, one.target, sha256=runs.get(one.stream)),
             sources=job.sources,
             target=job.target,
             limits=job.limits,

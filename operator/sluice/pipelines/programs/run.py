@@ -11,7 +11,9 @@ import structlog
 from sluice.archive.formats.piece import OBJECT
 from sluice.core.archive.retention import Retention
 from sluice.core.events.digest import CHUNK
+from sluice.core.scope.scope import StreamState
 from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopyPlan
+from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import StreamReport
@@ -113,7 +115,7 @@ def run_plan(
         stores: the stores, which stay open.
         tasks: where tasks run.
         limits: returns the current limits. It is called several times a second.
-        retention: returns which runs of an archive are kept; called after the run is recorded.
+        retention: returns which runs of an archive are kept; called after the runs are recorded.
         listener: is told of every step; of a scope's streams by many threads.
         patience: see Runner; for a scope it holds for each stream.
 
@@ -132,7 +134,7 @@ def run_plan(
             # What only one kind needs is imported where it is used: a driver runs one plan.
             from sluice.engine.scope.runner import ScopeRunner  # noqa: PLC0415
 
-            return ScopeRunner(
+            scope = ScopeRunner(
                 plan,
                 sources=[stores.place(one) for one in plan.sources],
                 target=target,
@@ -141,6 +143,8 @@ def run_plan(
                 listener=listener,
                 patience=patience,
             ).run()
+            _tidy_all(scope, target, retention(), limits)
+            return scope
         sources = [stores.source(one) for one in plan.sources]
         work = _work(plan, sources, target)
         is_here = _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
@@ -194,6 +198,31 @@ def _is_here(plan: Plan, settings: Settings, *, elsewhere: bool) -> bool:
 def _unit(plan: Plan) -> int:
     """Return the bytes after which a task of a single stream's plan can end."""
     return OBJECT if isinstance(plan, ArchiveRunPlan) else CHUNK
+
+
+def _tidy_all(
+    report: ScopeReport, target: Place, retention: Retention, limits: Callable[[], Limits]
+) -> None:
+    """Apply the retention policy to the archives that this plan of a scope has added a run to.
+
+    Archives of streams that are gone, or that have failed, keep all of their runs. Where no rule
+    is given, nothing is done: a scope that is archived once leaves no runs to remove.
+
+    Args:
+        report: the result of the plan.
+        target: the place of the archives.
+        retention: which runs are kept.
+        limits: called between some archives, since it raises if the driver has to stop.
+    """
+    if not retention.has_rule:
+        return
+    archived = {one.stream for one in report.results if one.state is StreamState.COPIED}
+    runs = [one for one in report.plan.runs if one.name in archived]
+    for batch in parallel.batches(runs, parallel.AT_ONCE):
+        limits()
+        parallel.each(
+            lambda run: _tidy(root(target).archive(run.path), retention, run.maker), batch
+        )
 
 
 def _tidy(archive: Archive, retention: Retention, maker: Maker | None) -> None:

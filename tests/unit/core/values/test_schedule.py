@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.api.kinds.streamarchive import Schedule
+from sluice.api.fields.schedule import Schedule
 from sluice.core.values.schedule import due, following
 from sluice.errors import InvalidSpec
 

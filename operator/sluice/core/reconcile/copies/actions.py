@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from sluice.api.status.common import CopyingStatus
     from sluice.core.scope.scope import StreamResult
     from sluice.core.values.positions import PositionMap
+    from sluice.core.workloads.answers import ScopeEnded
     from sluice.core.workloads.plan import Plan
 
 
@@ -51,6 +52,13 @@ class WriteResults:
     """Publish the results of a scope's streams, in ConfigMaps of bounded size."""
 
     results: tuple[StreamResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordScopeRun:
+    """Record the run of a scope in the folder of its archives: which run each stream has got."""
+
+    ended: ScopeEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,7 @@ Action = (
     | DropControls
     | WritePositions
     | WriteResults
+    | RecordScopeRun
     | StartJob
     | DeleteJob
     | Abandon

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sluice.api.status.archive_status import ArchiveSummary, RunStatus
-from sluice.api.status.common import ConditionType, GapStatus, ProgressStatus
+from sluice.api.status.common import GapStatus, ProgressStatus
 from sluice.core.archive.recorded import Recorded
-from sluice.core.reconcile.copies.copy_status import CopyStatus
+from sluice.core.reconcile.copies.scheduled.status import ScheduledStatus
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.values import text
@@ -20,16 +20,12 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
     from sluice.core.reconcile.copies.world import JobSeen, Reading, World
-    from sluice.core.reconcile.shared.conditions import Tri
     from sluice.core.reconcile.shared.verdict import Verdict
     from sluice.core.values.trouble import Trouble
     from sluice.core.workloads.plan import Plan
 
-_LASTING = (ConditionType.READY, ConditionType.SUCCEEDED, ConditionType.VERIFIED)
-"""Conditions of the last run, which stay until the next run begins."""
 
-
-class ArchiveStatus(CopyStatus):
+class ArchiveStatus(ScheduledStatus):
     """Builder of the next status of a StreamArchive.
 
     Args:
@@ -43,20 +39,15 @@ class ArchiveStatus(CopyStatus):
     dropping: ClassVar[str] = "What a run has written that is not recorded is let go."
     undropped: ClassVar[str] = "What is to be deleted of the archive cannot be deleted yet."
 
+    _seen: ArchiveSeen
+
     def __init__(self, seen: ArchiveSeen, now: datetime) -> None:
         self._seen = seen
         super().__init__(seen, now)
-        self._set(next_run_time=None if seen.spec.suspend else seen.later)
         if seen.status.last_success_time is None:  # as earlier versions wrote it
             runs = seen.status.archive.last_runs if seen.status.archive else ()
             self._set(last_success_time=runs[0].time if runs else None)
-        if not seen.asked:
-            self._set(last_handled_requested_at=seen.status.last_handled_requested_at)
-        if seen.run_key != seen.status.run_key:
-            self._set(
-                run_key=seen.run_key,
-                scheduled_time=seen.due or seen.status.scheduled_time,
-            )
+        self._of_schedule()
 
     def unpublished(self, world: World) -> Action | None:  # noqa: ARG002 - a head publishes it
         """Return None: a recorded run can be found without further action."""
@@ -118,20 +109,6 @@ class ArchiveStatus(CopyStatus):
             self._set(last_run_time=self._now)
         return verdict
 
-    def at_rest(self) -> CopyingStatus:
-        """Report that no run is to be made now."""
-        wanted: dict[ConditionType, tuple[Tri, Saying]] = {
-            kind: (found.status, Saying(found.reason, found.message))
-            for kind in _LASTING
-            if (found := self._copy.status.condition(kind)) is not None
-        }
-        if self._seen.resting:
-            wanted = conditions.ready(Saying("Scheduled", self._first()))
-        if self._seen.spec.suspend:
-            said = Saying("Suspended", "spec.suspend is true: no run begins. Set it to false.")
-            wanted[ConditionType.SUSPENDED] = ("True", said)
-        return self._say(wanted)
-
     def _succeeded(self, recorded: Recorded, job: JobSeen | None) -> datetime | None:
         """Give the time of the last success. It may be early, but never late.
 
@@ -146,12 +123,6 @@ class ArchiveStatus(CopyStatus):
         if before is not None and before <= self._now:
             known.append(before)
         return max(known, default=None)
-
-    def _first(self) -> str:
-        later = self._seen.later
-        if later is None or self._seen.spec.suspend:
-            return "There was no run yet."
-        return f"The first run is due at {later:%Y-%m-%dT%H:%M:%SZ}."
 
     def _summary(self, recorded: Recorded) -> ArchiveSummary:
         runs = recorded.runs

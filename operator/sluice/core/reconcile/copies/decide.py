@@ -28,6 +28,7 @@ from sluice.core.reconcile.copies.actions import (
 from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.reconcile.copies.plan import plan_to_write, too_large
 from sluice.core.reconcile.copies.seen import (
+    PARTLY,
     late_jobs,
     recorded,
     running_job,
@@ -79,7 +80,7 @@ MISSING: Final = frozenset(
 """Reasons that are not about the streams. Staged bytes stay: once the cause is mended, the copy
 goes on where it was."""
 
-HELD: Final = frozenset(error.__name__ for error in UNDECIDED) | {"PartiallySucceeded", "Failed"}
+HELD: Final = frozenset(error.__name__ for error in UNDECIDED) | PARTLY
 """Reasons after which everything stays in the stores until a person decides."""
 
 START_PATIENCE: Final = timedelta(minutes=10)
@@ -141,14 +142,14 @@ def _over(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     """End a copy: publish positions or results first, then report the end.
 
     Until they are published the status stays as it is. Otherwise a requested run would count as
-    handled and done. Staged bytes of streams that failed stay for another run.
+    handled and done. Staged bytes of streams that failed stay if another run goes on from there.
     """
     missing = status.unpublished(world)
     if missing is not None:
         return Decision(status=copy.status, actions=(missing,), again=AT_ONCE)
     said = status.over(world)
-    whole = said.condition(ConditionType.STALLED) is None
-    return finished.tidied(copy, world, said) if whole else Decision(status=said)
+    needed = said.condition(ConditionType.STALLED) is not None and not copy.begins_anew
+    return Decision(status=said) if needed else finished.tidied(copy, world, said)
 
 
 def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:

@@ -42,10 +42,7 @@ if TYPE_CHECKING:
 NAMED: Final = 5
 """Most streams that a message names; the status names more."""
 
-_RETRY = (
-    "To try again what is not {}, annotate the copy with sluice.dev/requestedAt; "
-    "status.failedStreams says why it failed, and status.resultRefs what became of each stream."
-)
+_WHY = "status.failedStreams says why it failed, and status.resultRefs what became of each stream."
 
 
 class ScopeStatus(CopyStatus):
@@ -70,12 +67,12 @@ class ScopeStatus(CopyStatus):
 
     def unpublished(self, world: World) -> Action | None:
         """Publish the results, unless the ConfigMaps already have them."""
-        results = _ended(world).results
+        results = ended_in(world).results
         return None if world.results == results_hash(results) else WriteResults(results)
 
     def over(self, world: World) -> CopyingStatus:
         """Report the end: each stream is copied, has failed, or was stopped."""
-        ended = _ended(world)
+        ended = ended_in(world)
         results = ended.results
         counts = counts_of(results)
         trouble = self._trouble(results, counts)
@@ -158,6 +155,8 @@ class ScopeStatus(CopyStatus):
         archive = self._spec.source.archive
         if archive is None:
             return f"How far each goes was read within {_seconds(scope.end - scope.begin)}."
+        if scope.restored is not None:
+            return f"Each is as run {scope.restored} of the scope has it."
         until = "" if archive.until is None else f" up to {archive.until:%Y-%m-%dT%H:%M:%SZ}"
         return f"Each is as the last run of its archive{until} has it."
 
@@ -177,16 +176,22 @@ class ScopeStatus(CopyStatus):
         if counts.copied == counts.total:
             return None
         failed = _failed(results)
-        names = _some([f"{result.stream} ({trouble.reason})" for result, trouble in failed])
+        names = some([f"{result.stream} ({trouble.reason})" for result, trouble in failed])
         words = _words(_counts(counts, 0), self.made)
         message = f"{words}{': ' if failed else ''}{names}."
         category = failed[0][1].category if failed else Category.INFRASTRUCTURE
-        remedy = _RETRY.format(self.made)
+        remedy = f"{self._again()}; {_WHY}"
         if counts.copied:
             return Trouble(
                 reason="PartiallySucceeded", category=category, message=message, remedy=remedy
             )
         return Trouble(reason="Failed", category=category, message=message, remedy=remedy)
+
+    def _again(self) -> str:
+        """Tell how streams that failed are tried again, as the beginning of a sentence."""
+        return (
+            f"To try again what is not {self.made}, annotate the copy with sluice.dev/requestedAt"
+        )
 
     def _of_scope(self, scope: ScopePlan, results: Sequence[StreamResult]) -> dict[str, Any]:
         """Give the fields that follow from a plan and the results of its streams."""
@@ -256,7 +261,8 @@ class ScopeStatus(CopyStatus):
         return {} if counted == before else {"streams": counted}
 
 
-def _ended(world: World) -> ScopeEnded:
+def ended_in(world: World) -> ScopeEnded:
+    """Return the answer of a world whose copy is over."""
     assert isinstance(world.answer, ScopeEnded)  # noqa: S101 - for the type checker
     return world.answer
 
@@ -348,10 +354,10 @@ def _tables(scope: ScopePlan) -> str:
     """Name the key-value tables, which are not copied, in a sentence after a blank."""
     if not scope.tables:
         return ""
-    return f" Key-value tables are not copied: {_some(scope.tables)}."
+    return f" Key-value tables are not copied: {some(scope.tables)}."
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
     """List the first names, and count the others."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f"{', '.join(names[:NAMED])}{more}"

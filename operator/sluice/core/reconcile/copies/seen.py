@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.api.status.common import ConditionType
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from sluice.api.kinds.streamcopy import StreamCopySpec
     from sluice.api.status.common import CopyingStatus
     from sluice.core.reconcile.copies.world import JobSeen, World
+
+
+PARTLY: Final = frozenset({"PartiallySucceeded", "Failed"})
+"""Reasons of a scope's copy that is over, and in which streams have failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,19 @@ class CopySeen:
         if isinstance(self.spec, StreamArchiveSpec):
             return None
         return self.spec.ttl_seconds_after_finished
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether nothing of the work is needed once it is over, also if streams failed.
+
+        Otherwise what failed can be tried again, and goes on from there.
+        """
+        return False
+
+    @property
+    def waits_for_rest(self) -> bool:
+        """Whether another run is to begin as soon as nothing is left of the last one."""
+        return False
 
     @property
     def changed(self) -> bool:

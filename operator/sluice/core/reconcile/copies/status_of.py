@@ -8,7 +8,8 @@ from sluice.api.kinds.scopecopy import ScopeCopySpec
 from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.archive_status import ArchiveStatus
-from sluice.core.reconcile.copies.scope_archive_status import scope_status_of
+from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen
+from sluice.core.reconcile.copies.scope_archive_status import ScheduledScopeStatus, scope_status_of
 from sluice.core.reconcile.copies.stream_status import StreamStatus
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ def status_of(copy: CopySeen, now: datetime) -> CopyStatus:
     """Return the builder of the status of a stream's copy, a scope's copy or an archive's run."""
     if isinstance(copy, ArchiveSeen):
         return ArchiveStatus(copy, now)
+    if isinstance(copy, ScheduledScopeSeen):
+        return ScheduledScopeStatus(copy, now)
     match copy.spec:
         case ScopeCopySpec() as spec:
             return scope_status_of(copy, spec, now)

@@ -106,7 +106,8 @@ class World:
         job_history: how many ended attempts keep their Jobs while the copy is not done.
         damaged: whether there is a plan ConfigMap that holds no plan.
         jobs: the attempts whose Jobs still exist, the latest last.
-        pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted.
+        pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted, or
+            waits for the rest of a run.
         controls: whether the driver's controls are as the spec wants them.
         answer: the answer to Question.STATE, if it was asked: Complete or Planned for a stream,
             ScopeEnded or Planned for a scope, Recorded or Planned for an archive. With

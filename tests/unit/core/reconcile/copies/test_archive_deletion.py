@@ -11,7 +11,8 @@ from sluice.core.reconcile.copies.actions import (
     Orphan,
     RemoveFinalizer,
 )
-from sluice.core.reconcile.copies.decide_archive import after_failure, reconcile_archive
+from sluice.core.reconcile.copies.decide_archive import reconcile_archive
+from sluice.core.reconcile.copies.scheduled.decide import after_failure
 from sluice.errors import AccessDenied, SourceNotFound, StoreBusy
 from support.reconcile.archives_seen import EVERY_HOUR, after, archive, begun, done, spec
 from support.reconcile.copies import DONE, STALLED, job, message, reason, said, trouble, world

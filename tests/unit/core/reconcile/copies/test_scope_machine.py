@@ -8,6 +8,7 @@ import pytest
 
 from support.search import WALKS, run_machine, searches, seeds
 from support.simulation.copy_machine import walk
+from support.simulation.scheduled_scopes import ScheduledMachine
 from support.simulation.scope_machine import ScopeMachine
 from support.simulation.simulated import simulated
 from support.simulation.unseen_scopes import UnseenMachine
@@ -76,3 +77,30 @@ def test_streams_that_fail_are_planned_by_the_driver_of_another_run() -> None:
     assert machine.status.condition("Ready").reason == "PartiallySucceeded"
     machine.teardown()
     assert (machine.status.attempts, machine.status.run) == (2, 2)
+
+
+@searches
+@pytest.mark.parametrize("first", seeds(25, WALKS))
+def test_a_scope_with_a_schedule_makes_its_runs_by_any_way(first: int) -> None:
+    """Runs do not overlap, none is recorded twice, and nothing is left between two of them."""
+    for seed in range(first, first + WALKS):
+        machine = walk(ScheduledMachine(), seed)
+        machine.teardown()
+
+
+def test_a_stream_that_fails_is_archived_by_the_next_run() -> None:
+    """The simulation comes to a success in part, and an hour later to a whole one."""
+    machine = ScheduledMachine()
+    machine.wait(3600)
+    for _ in range(6):
+        machine.go_on(3, 2)
+    assert machine.status.condition("Ready").reason == "PartiallySucceeded"
+    assert (machine.status.run, machine.status.last_success_time) == (1, None)
+    assert not machine.cluster.store.holds_something
+    machine.mend()
+    machine.wait(3600)
+    for _ in range(8):
+        machine.go_on(3, 3)
+    assert machine.status.condition("Ready").reason == "Succeeded"
+    assert machine.status.run == 2
+    assert machine.status.last_success_time is not None

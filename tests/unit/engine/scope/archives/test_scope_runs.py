@@ -1,0 +1,346 @@
+"""Runs of a scope that is archived again and again: their records, and restores of one of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core.archive.retention import Retention
+from sluice.core.scope.request import RestoreFrom, ScopeRequest, Selector
+from sluice.core.scope.runs import MOST_RUNS, ScopeRun, scope_run_name
+from sluice.core.scope.scope import StreamState, Why
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.core.workloads.plan import ScopeCopyPlan
+from sluice.engine.archive.retention import retain
+from sluice.engine.scope import planner
+from sluice.engine.scope.run_records import records_of
+from sluice.engine.scope.series import abandon_runs, record_scope_run
+from sluice.errors import ArchiveDamaged, ArchiveNotFound
+from support.engine.scope_drivers import damage, source_name
+from support.engine.scope_requests import drop, states_of
+from support.engine.scope_roots import BACK, FOLDER, TO, Env
+from support.engine.sources import events_of, put_source
+from support.model import segment_name
+
+if TYPE_CHECKING:
+    from sluice.engine.scope.report import ScopeReport
+
+NAMES = ["s000", "s001", "s002", "s003"]
+COPIED = StreamState.COPIED.value
+NIGHTLY = TO.model_copy(update={"series": "5e" * 16, "on_exists": "Append"})
+ALL = Retention()
+
+
+@pytest.fixture(autouse=True)
+def later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each look at a clock be a second after the last one."""
+    clock = itertools.count(1_000_000_000_000, 1000)
+    monkeypatch.setattr(planner, "_now", lambda: next(clock))
+
+
+def night(env: Env, key: str, retention: Retention = ALL) -> tuple[ScopeReport, int]:
+    """Make a run of the scope, record it and tidy. Return its report and its number."""
+    request = NIGHTLY.as_run(key)
+    report = env.run(request)
+    ended = env.resolved(request, ask=True)
+    assert isinstance(ended, ScopeEnded)
+    assert ended.number is None
+    number = record_scope_run(request, ended, env.root, retention)
+    recorded = env.resolved(request, ask=True)
+    assert isinstance(recorded, ScopeEnded)
+    assert recorded.number == number
+    env.abandon(request)
+    return report, number
+
+
+def write(env: Env, number: int = 0) -> None:
+    """Write an event to a stream."""
+    env.world.segments[segment_name(source_name(number), 0)].data += events_of([7])
+
+
+def record(env: Env, number: int) -> ScopeRun:
+    """Return the record of a run."""
+    data = env.objects.held[f"{FOLDER}/{scope_run_name(number)}"]
+    return ScopeRun.model_validate_json(data)
+
+
+def restored(env: Env, **wanted: int) -> dict[str, list[bytes]]:
+    """Restore a run into an empty scope, and return what its streams hold."""
+    for name in [one for one in env.world.streams if one.scope == "out"]:
+        drop(env.world, name)
+    env.world.scopes.add("out")
+    request = back(**wanted)
+    env.run(request)
+    env.abandon(request)
+    return env.content("out")
+
+
+def back(**wanted: int) -> ScopeRequest:
+    """Return the request to restore a run."""
+    return BACK.model_copy(update={"restore": RestoreFrom(**wanted)})
+
+
+def test_each_run_adds_to_the_archives_and_is_recorded(env: Env) -> None:
+    """Its record names the run of each stream, which no other record has."""
+    assert [night(env, "one")[1], night(env, "two")[1]] == [1, 2]
+    assert [len(env.manifests(name)) for name in NAMES] == [2] * 4
+    for number in (1, 2):
+        found = record(env, number)
+        assert found.is_complete
+        runs = {one.stream: one.sha256 for one in found.streams}
+        heads = {name: env.archive(name).head() for name in NAMES}
+        assert runs == {
+            name: head.runs[number - 1].sha256 for name, head in heads.items() if head is not None
+        }
+    assert record(env, 1).end < record(env, 2).begin
+
+
+def test_a_request_with_the_same_key_makes_no_second_run(env: Env) -> None:
+    """Neither in the archives nor among the records, whoever asks, and however often."""
+    night(env, "one")
+    request = NIGHTLY.as_run("one")
+    found = env.resolved(request, ask=True)
+    assert isinstance(found, ScopeEnded)
+    assert (states_of(found), found.number) == (dict.fromkeys(NAMES, COPIED), 1)
+    assert record_scope_run(request, found, env.root, ALL) == 1
+    assert [len(env.manifests(name)) for name in NAMES] == [1] * 4
+
+
+def test_a_stream_joins_at_the_next_run(env: Env) -> None:
+    """And one that is gone keeps its archive, with all of its runs."""
+    night(env, "one")
+    first = env.content("in")
+    put_source(env.world, [3], name=StreamName(scope="in", stream="young"), seed=7)
+    drop(env.world, source_name(1))
+    report, _ = night(env, "two")
+    names = ["s000", "s002", "s003", "young"]
+    assert states_of(report) == dict.fromkeys(names, COPIED)
+    assert [one.stream for one in record(env, 2).streams] == names
+    assert len(env.manifests("s001")) == 1
+    night(env, "three")
+    assert restored(env, run=2) == env.content("in")
+    one = {"include": (Selector(type="Exact", value="s001"),)}
+    alone = BACK.model_copy(update=one | {"scope_id": "b1" * 16})
+    nothing = env.resolved(alone.model_copy(update={"restore": RestoreFrom(run=3)}))
+    assert isinstance(nothing, ScopeEnded)
+    assert (Why.NOT_IN_RUN, ("s001",)) in [
+        (left.why, left.streams) for left in nothing.plan.scope.left_out
+    ]
+    report = env.run(alone.model_copy(update={"restore": RestoreFrom(run=1)}))
+    assert states_of(report) == {"s001": COPIED}
+    assert env.content("out")["s001"] == first["s001"]
+
+
+def test_without_a_choice_the_last_complete_run_is_restored(env: Env) -> None:
+    """Not what single archives got since; those that it did not add to are left out, by name."""
+    night(env, "one")
+    first = env.content("in")
+    write(env, 1)
+    put_source(env.world, [3], name=StreamName(scope="in", stream="young"), seed=7)
+    plan = env.plan(NIGHTLY.as_run("two"))
+    damage(env.world, 1)
+    request = NIGHTLY.as_run("two")
+    report = env.run(request, known=plan)
+    assert states_of(report)["s001"] == "SourceReplaced"
+    ended = env.resolved(request, ask=True)
+    assert isinstance(ended, ScopeEnded)
+    record_scope_run(request, ended, env.root, ALL)
+    env.abandon(request)
+    assert record(env, 2).failed == ("s001",)
+    env.world.scopes.add("out")
+    plan = env.plan(BACK)
+    assert isinstance(plan, ScopeCopyPlan)
+    assert plan.scope.restored == 1
+    assert [(one.why, one.streams) for one in plan.scope.left_out] == [(Why.NOT_IN_RUN, ("young",))]
+    assert restored(env) == first
+
+
+def test_a_run_is_restored_by_its_number_also_if_streams_failed_in_it(env: Env) -> None:
+    """Those that it archived, as it archived them."""
+    night(env, "one")
+    write(env, 1)
+    plan = env.plan(NIGHTLY.as_run("two"))
+    damage(env.world, 1)
+    request = NIGHTLY.as_run("two")
+    env.run(request, known=plan)
+    ended = env.resolved(request, ask=True)
+    assert isinstance(ended, ScopeEnded)
+    record_scope_run(request, ended, env.root, ALL)
+    env.abandon(request)
+    assert sorted(restored(env, run=2)) == ["s000", "s002", "s003"]
+    with pytest.raises(ArchiveNotFound, match=r"no run 3 of a scope; it has 1, 2") as caught:
+        env.plan(back(run=3))
+    assert caught.value.field == "spec.source.archive.run"
+
+
+def test_the_last_complete_run_up_to_a_time_is_restored(env: Env) -> None:
+    """A time before the first run names the runs that there are."""
+    night(env, "one")
+    first = env.content("in")
+    write(env)
+    night(env, "two")
+    second = env.content("in")
+    assert first != second
+    assert restored(env, until=record(env, 2).end - 1) == first
+    assert restored(env, until=record(env, 2).end) == second
+    assert restored(env) == second
+    with pytest.raises(ArchiveNotFound, match="ends by that time; it has 1, 2") as caught:
+        env.plan(back(until=record(env, 1).end - 1))
+    assert caught.value.field == "spec.source.archive.until"
+
+
+def test_a_folder_without_a_complete_run_says_so(env: Env) -> None:
+    """It names the runs, of which one can be chosen."""
+    plan = env.plan(NIGHTLY.as_run("one"))
+    damage(env.world, 1)
+    request = NIGHTLY.as_run("one")
+    env.run(request, known=plan)
+    ended = env.resolved(request, ask=True)
+    assert isinstance(ended, ScopeEnded)
+    record_scope_run(request, ended, env.root, ALL)
+    with pytest.raises(ArchiveNotFound, match="no complete run of the scope; it has 1"):
+        env.plan(BACK)
+
+
+def test_a_run_of_a_stream_that_was_let_go_is_named(env: Env) -> None:
+    """The others are restored; another run of the scope can be."""
+    night(env, "one")
+    write(env)
+    night(env, "two")
+    retain(env.archive("s000"), Retention(keep_last=1))
+    env.world.scopes.add("out")
+    report = env.run(back(run=1))
+    assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s000": "ArchiveNotFound"}
+    env.abandon(back(run=1))
+    assert restored(env, run=2) == env.content("in")
+
+
+def test_an_archive_that_is_gone_is_named(env: Env) -> None:
+    """Since the run of the scope had it."""
+    night(env, "one")
+    for name in [one for one in env.objects.held if one.startswith(f"{FOLDER}/s000/")]:
+        del env.objects.held[name]
+    env.world.scopes.add("out")
+    report = env.run(BACK)
+    assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s000": "ArchiveNotFound"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        (Retention(), [1, 2, 3, 4, 5]),
+        (Retention(keep_last=2), [4, 5]),
+        (Retention(keep_seconds=1), [5]),
+        (Retention(keep_seconds=1_000_000), [1, 2, 3, 4, 5]),
+        (Retention(keep_last=3, keep_seconds=1), [3, 4, 5]),
+    ],
+)
+def test_records_are_kept_as_the_runs_are(env: Env, rules: Retention, kept: list[int]) -> None:
+    """By number, by age, or both; numbers go on."""
+    for number in range(4):
+        night(env, f"{number}")
+    night(env, "last", rules)
+    assert records_of(NIGHTLY, env.root).numbers() == kept
+
+
+def test_the_last_complete_record_stays(env: Env) -> None:
+    """However many runs have failed since."""
+    night(env, "one")
+    write(env, 1)
+    damage(env.world, 1)
+    for number in range(3):
+        request = NIGHTLY.as_run(f"bad{number}")
+        env.run(request)
+        ended = env.resolved(request, ask=True)
+        assert isinstance(ended, ScopeEnded)
+        record_scope_run(request, ended, env.root, Retention(keep_last=1))
+        env.abandon(request)
+    assert records_of(NIGHTLY, env.root).numbers() == [1, 4]
+
+
+def test_a_client_without_a_key_resumes_the_run_that_was_cut_off(env: Env) -> None:
+    """It has no record yet, so it is the next one still."""
+    records = records_of(NIGHTLY, env.root)
+    assert records.next_key() == "run:1"
+    env.run(NIGHTLY.as_run(records.next_key()))  # and is killed before the run is recorded
+    assert records.next_key() == "run:1"
+    request = NIGHTLY.as_run("run:1")
+    ended = env.resolved(request, ask=True)
+    assert isinstance(ended, ScopeEnded)
+    assert record_scope_run(request, ended, env.root, ALL) == 1
+    assert [len(env.manifests(name)) for name in NAMES] == [1] * 4
+    assert records.next_key() == "run:2"
+
+
+def test_two_clients_that_record_at_once_get_numbers_of_their_own(env: Env) -> None:
+    """Each run has one record, in the order in which they were made."""
+    requests = [NIGHTLY.as_run(key) for key in ("one", "two")]
+    answers = []
+    for request in requests:
+        env.run(request)
+        answers.append(env.resolved(request, ask=True))
+    found = []
+    for request, ended in zip(reversed(requests), reversed(answers), strict=True):
+        assert isinstance(ended, ScopeEnded)
+        found.append(record_scope_run(request, ended, env.root, ALL))
+    assert found == [1, 2]
+
+
+def test_a_record_that_cannot_be_read_stops_no_run(env: Env) -> None:
+    """The next one gets the number after it. A restore names it, unless a run is chosen."""
+    night(env, "one")
+    env.objects.put(f"{FOLDER}/{scope_run_name(2)}", b"something else")
+    assert night(env, "two", Retention(keep_last=1))[1] == 3
+    assert f"{FOLDER}/{scope_run_name(2)}" in env.objects.held
+    env.objects.put(f"{FOLDER}/{scope_run_name(4)}", b"something else")
+    with pytest.raises(ArchiveDamaged, match="scope-0000000000000004"):
+        env.plan(BACK)
+    assert restored(env, run=3) == env.content("in")
+
+
+def test_a_name_in_a_record_is_no_path(env: Env) -> None:
+    """Other clients may write into the bucket: the record counts as damaged."""
+    night(env, "one")
+    name = f"{FOLDER}/{scope_run_name(1)}"
+    body = json.loads(env.objects.held[name])
+    body["streams"][0]["stream"] = "../other/s000"
+    env.objects.put(name, json.dumps(body).encode())
+    with pytest.raises(ArchiveDamaged, match=r"streams\.0\.stream"):
+        env.plan(BACK)
+
+
+def test_what_an_earlier_run_has_left_goes_with_a_later_one(env: Env) -> None:
+    """Its key may be lost. Logs of other copies in the folder stay."""
+    env.run(NIGHTLY.as_run("forgotten"))
+    other = NIGHTLY.model_copy(update={"series": "0f" * 16}).as_run("other")
+    env.run(other)
+    once = TO.model_copy(update={"on_exists": "Append"})
+    env.run(once)
+    request = NIGHTLY.as_run("later")
+    abandon_runs(request, source=env.store, target=env.root, known=None)
+    logs = {name.split("/")[2] for name in env.objects.held if name.startswith("shop/work/")}
+    assert logs == {f"scope-{one.scope_id}" for one in (other, once)}
+
+
+def test_numbers_of_runs_have_an_end(env: Env) -> None:
+    """A client that takes the last one is named, and nothing is written over."""
+    env.objects.put(f"{FOLDER}/{scope_run_name(MOST_RUNS - 1)}", b"{}")
+    request = NIGHTLY.as_run("one")
+    env.run(request)
+    ended = env.resolved(request, ask=True)
+    assert isinstance(ended, ScopeEnded)
+    with pytest.raises(ArchiveDamaged, match="no run can follow"):
+        record_scope_run(request, ended, env.root, ALL)
+
+
+def test_records_are_no_archive_and_no_stream(env: Env) -> None:
+    """The folder is listed, planned and archived to as before."""
+    night(env, "one")
+    assert sorted(env.root.paths(FOLDER)) == [f"{FOLDER}/{name}" for name in NAMES]
+    assert env.root.names(FOLDER) == NAMES
+    once = TO.model_copy(update={"on_exists": "Append", "scope_id": "cc" * 16})
+    assert states_of(env.run(once)) == dict.fromkeys(NAMES, COPIED)
