@@ -94,6 +94,11 @@ ambientIdentity: {{ .Values.operator.ambientIdentity }}
 metrics:
   resources: {{ .Values.operator.metrics.resources }}
   maxResources: {{ int .Values.operator.metrics.maxResources }}
+notices:
+  sink: {{ .Values.notices.sink | quote }}
+  header:
+    name: {{ .Values.notices.header.name | quote }}
+    file: {{ ternary "/etc/sluice-sink/header" "" (ne .Values.notices.header.secretName "") | quote }}
 listen:
   host: 0.0.0.0
   port: {{ include "sluice.port" . }}

@@ -28,6 +28,7 @@ from sluice.kube.ephemeral.owners import Owners
 from sluice.kube.loop.controller import Controller
 from sluice.kube.loop.memory import BoundedThreads
 from sluice.kube.loop.queue import Lane, WorkQueue
+from sluice.kube.loop.sink import Sink
 from sluice.kube.stores.connections import Connections
 from sluice.kube.stores.probes import Probes
 from sluice.kube.stores.storeview import StoreView
@@ -102,6 +103,8 @@ async def operate(settings: OperatorSettings) -> None:
         )
         stack.callback(connections.close)
         recorder = Recorder(api, socket.gethostname())
+        sink = Sink(settings.notices, cluster=cluster, metrics=metrics)
+        await stack.enter_async_context(sink.delivering())
         probes = Probes(connections, threads)
         watching = watches.Watches(queue, mirror)
         owners = Owners(api, watching.owner)
@@ -114,7 +117,7 @@ async def operate(settings: OperatorSettings) -> None:
             mirror=mirror,
             metrics=metrics,
             recorder=recorder,
-            statuses=StatusWriter(api, recorder),
+            statuses=StatusWriter(api, recorder, sink.tell),
             connections=connections,
             threads=threads,
             allowance=allowance,

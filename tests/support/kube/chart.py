@@ -28,6 +28,7 @@ EVERYTHING: Mapping[str, Any] = {
     "imagePullSecrets": [{"name": "registry"}],
     "driver": {"namespaces": ["demo"]},
     "networkPolicy": {"egress": {"enabled": True}},
+    "notices": {"sink": "https://events.example/sluice", "header": {"secretName": "sink"}},
     "monitoring": {
         "serviceMonitor": {"enabled": True},
         "prometheusRule": {"enabled": True},

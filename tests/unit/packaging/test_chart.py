@@ -31,6 +31,9 @@ VARIANTS: dict[str, Any] = {
 }
 
 
+SECRET_HEADER = {"name": "X-Token", "secretName": "sink", "secretKey": "token"}
+
+
 @pytest.fixture(params=VARIANTS.values(), ids=VARIANTS.keys())
 def rendered(request: pytest.FixtureRequest) -> Rendered:
     """Gives the objects of each variant."""
@@ -93,6 +96,7 @@ def test_the_operators_pod_is_restricted(rendered: Rendered) -> None:
         "name",
         "configMap",
         "emptyDir",
+        "secret",
     }
     for container in spec["containers"]:
         assert container["securityContext"] == {
@@ -183,6 +187,7 @@ def test_settings_reach_the_operator() -> None:
         "lookSeconds": 60,
         "ambientIdentity": True,
         "metrics": {"resources": True, "maxResources": 50_000},
+        "notices": {"sink": "", "header": {"name": "Authorization", "file": ""}},
         "profiles": {"large": {"slots": 8, "ttlSecondsAfterFinished": 31_536_000, "sparkConf": {}}},
     }
 
@@ -396,3 +401,34 @@ def test_alerts_say_what_is_wrong_and_what_to_do() -> None:
         assert rule["labels"]["severity"] in {"warning", "critical"}
         assert set(rule["annotations"]) == {"summary", "description"}
         assert rule["alert"].startswith("Sluice")
+
+
+def test_a_sinks_header_is_a_file_of_its_secret_only() -> None:
+    """The operator needs no right to read it, and it is in no setting."""
+    objects = render({"notices": {"sink": "https://events.example/s", "header": SECRET_HEADER}})
+    assert objects.config["notices"] == {
+        "sink": "https://events.example/s",
+        "header": {"name": "X-Token", "file": "/etc/sluice-sink/header"},
+    }
+    (volume,) = [one for one in objects.pod["spec"]["volumes"] if "secret" in one]
+    assert volume["secret"] == {
+        "secretName": "sink",
+        "defaultMode": 0o440,
+        "items": [{"key": "token", "path": "header"}],
+    }
+    (mount,) = [
+        one
+        for one in objects.pod["spec"]["containers"][0]["volumeMounts"]
+        if one["name"] == volume["name"]
+    ]
+    assert mount == {"name": "sink", "mountPath": "/etc/sluice-sink", "readOnly": True}
+
+
+@pytest.mark.parametrize("sink", ["", "https://events.example/s"])
+def test_egress_to_a_sink_is_open_only_where_there_is_one(sink: str) -> None:
+    """A rule without a sink would open ports for nothing."""
+    notices = {"cidrs": ["192.0.2.7/32"], "ports": [443]}
+    policy = {"egress": {"enabled": True, "notices": notices}}
+    spec = render({"notices": {"sink": sink}, "networkPolicy": policy}).one("NetworkPolicy")["spec"]
+    cidrs = [peer["ipBlock"]["cidr"] for rule in spec["egress"] for peer in rule.get("to", ())]
+    assert cidrs == (["192.0.2.7/32"] if sink else [])

@@ -42,6 +42,15 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"operator": {"podLabels": {"app.kubernetes.io/name": "x"}}},
         ("/operator/podLabels/app.kubernetes.io~1name",),
     ),
+    "a sink that is no URL": ({"notices": {"sink": "events.example"}}, ("/notices/sink",)),
+    "a sink with credentials": (
+        {"notices": {"sink": "https://me:secret@events.example"}},
+        ("/notices/sink",),
+    ),
+    "a header that is none": (
+        {"notices": {"header": {"name": "X Y"}}},
+        ("/notices/header/name", "pattern"),
+    ),
     "an uninstall's policy": ({"uninstall": {"policy": "keep"}}, ("/uninstall/policy", "refuse")),
     "no time to uninstall": (
         {"uninstall": {"timeoutSeconds": 30}},

@@ -6,18 +6,21 @@ texts in `sluice.errors`. The other reasons are here. `docs/conditions.md` is ge
 
 from sluice.core.catalogue.failures import (
     ABSTRACT,
+    ENDS,
     OF_COMMANDS,
     PAGE,
     FailureReason,
     anchor,
     failures,
     is_warning,
+    meaning,
 )
 from sluice.core.catalogue.metrics import METRICS, Metric
 from sluice.core.catalogue.reasons import NORMAL, OUTCOMES, Place, Reason
 
 __all__ = [
     "ABSTRACT",
+    "ENDS",
     "METRICS",
     "NORMAL",
     "OF_COMMANDS",
@@ -30,4 +33,5 @@ __all__ = [
     "anchor",
     "failures",
     "is_warning",
+    "meaning",
 ]

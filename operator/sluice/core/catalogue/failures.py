@@ -177,6 +177,17 @@ _WARNINGS: Final = frozenset(
 )
 
 
+_MEANINGS: Final = {reason.name: reason.means for reason in (*NORMAL, *failures())}
+
+ENDS: Final = frozenset(reason.name for reason in NORMAL if reason.ends)
+"""Reasons with which the work for a resource has ended well."""
+
+
+def meaning(reason: str) -> str:
+    """Tell what a reason means; an empty text for one that the catalogue does not have."""
+    return _MEANINGS.get(reason, "")
+
+
 def is_warning(reason: str) -> bool:
     """Tell whether an event with this reason is a warning."""
     return reason in _WARNINGS

@@ -128,4 +128,11 @@ METRICS: Final = (
         ("kind",),
         "Resources that left staged bytes, streams or archives in a store.",
     ),
+    Metric(
+        "sluice_notices_total",
+        "counter",
+        ("result",),
+        "CloudEvents about final states: Sent, Refused by the sink, Failed after all tries, or "
+        "Dropped while too many waited.",
+    ),
 )

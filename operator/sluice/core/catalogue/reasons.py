@@ -42,6 +42,7 @@ class Reason(NamedTuple):
         remedy: what to do.
         warning: whether events with it are warnings.
         place: where it appears.
+        ends: whether the work for the resource is over with it, by itself or until a request.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Reason(NamedTuple):
     remedy: str = "Nothing."
     warning: bool = False
     place: Place = Place.READY
+    ends: bool = False
 
 
 NORMAL: Final = (
@@ -83,27 +85,40 @@ NORMAL: Final = (
         ARCHIVING,
         "A driver writes new bytes. Readers see them once the run is recorded.",
     ),
-    Reason("Archived", ARCHIVE, "The last run that was due is recorded and can be restored."),
+    Reason(
+        "Archived",
+        ARCHIVE,
+        "The last run that was due is recorded and can be restored.",
+        ends=True,
+    ),
     Reason(
         "ArchivedWithGaps",
         ARCHIVE,
         "As `Archived`, but the source had lost bytes before they were read "
         "(`onTruncation: Record`).",
         "See `status.gaps`. Archive more often, or lengthen the source's retention.",
+        ends=True,
     ),
-    Reason("Copied", COPY, "The target is complete and was verified before it was published."),
+    Reason(
+        "Copied",
+        COPY,
+        "The target is complete and was verified before it was published.",
+        ends=True,
+    ),
     Reason(
         "CopiedWithGaps",
         COPY,
         "As `Copied`, but the source had lost bytes before they were read "
         "(`onTruncation: Record`).",
         "See `status.gaps`. A longer retention of the source gives a copy more time.",
+        ends=True,
     ),
     Reason(
         "Succeeded",
         SCOPE,
         "Every selected stream is complete: copied and verified before it was published, or "
         "archived and read back.",
+        ends=True,
     ),
     Reason(
         "PartiallySucceeded",
@@ -234,6 +249,7 @@ NORMAL: Final = (
         EPHEMERAL,
         "The streams were released for good. The operator makes no stream again.",
         "Nothing; the resource can be deleted.",
+        ends=True,
     ),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import structlog
 
@@ -13,11 +13,15 @@ from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.values.trouble import Trouble
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sluice.api.status.common import ResourceStatus
     from sluice.errors import SluiceError
     from sluice.kube.api.client import Api
     from sluice.kube.api.events import Recorder
     from sluice.kube.api.kinds import Kind, Object
+
+    Told: TypeAlias = Callable[[Object, ResourceStatus, ResourceStatus], None]
 
 _log = structlog.get_logger()
 
@@ -28,11 +32,14 @@ class StatusWriter:
     Args:
         api: the API server.
         recorder: writes events.
+        told: callback `(object, before, after)` after each write, with the object as it is then.
+            It must not block.
     """
 
-    def __init__(self, api: Api, recorder: Recorder) -> None:
+    def __init__(self, api: Api, recorder: Recorder, told: Told | None = None) -> None:
         self._api = api
         self._recorder = recorder
+        self._told = told
 
     async def write(
         self,
@@ -77,6 +84,8 @@ class StatusWriter:
         if now is not None and (was is None or was.reason != now.reason):
             self._recorder.mention(body, Saying(now.reason, now.message))
             _log.info("state", ready=now.status, reason=now.reason, message=now.message)
+        if self._told is not None:
+            self._told(written, before, after)
         return True
 
 

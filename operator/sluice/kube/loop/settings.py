@@ -6,9 +6,10 @@ Profiles hold everything that makes a pod. Tenants choose a profile by name.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
 from sluice.api.fields.quantities import Bytes, MilliCpu
@@ -106,6 +107,42 @@ class MetricsSettings(Setting):
     max_resources: int = Field(default=1000, ge=1, le=100_000)
 
 
+class SinkHeader(Setting):
+    """Header of each CloudEvent, whose value is in a file: it is a credential.
+
+    Attributes:
+        name: of the header.
+        file: read before each delivery, so that a rotated Secret counts at once; empty for none.
+    """
+
+    name: str = Field(default="Authorization", pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$")
+    file: str = ""
+
+
+class NoticeSettings(Setting):
+    """Receiver of CloudEvents about final states. Only the administrator chooses it.
+
+    Attributes:
+        sink: URL that takes them, by http or https; empty for none.
+        header: header that the sink asks for.
+    """
+
+    sink: str = Field(default="", max_length=2048)
+    header: SinkHeader = SinkHeader()
+
+    @field_validator("sink", mode="after")
+    @classmethod
+    def _is_url(cls, sink: str) -> str:
+        if not sink:
+            return sink
+        parts = urlsplit(sink)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("give a URL such as https://events.example.com/sluice")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("a URL has no credentials: put a header into a Secret")
+        return sink
+
+
 class OperatorSettings(Setting):
     """Settings of the operator, as the file has them.
 
@@ -120,6 +157,7 @@ class OperatorSettings(Setting):
         ambient_identity: whether buckets without a Secret are opened with the operator's own
             identity, in every namespace.
         metrics: which resources have metrics of their own.
+        notices: where final states are told.
     """
 
     cluster_id: str = Field(default="", alias="clusterID")
@@ -131,6 +169,7 @@ class OperatorSettings(Setting):
     ambient_identity: bool = False
     metrics: MetricsSettings = MetricsSettings()
     listen: Listen = Listen()
+    notices: NoticeSettings = NoticeSettings()
     image: str
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: list[str] = []

@@ -1,0 +1,216 @@
+"""Send final states to the administrator's sink, as CloudEvents 1.0 in structured HTTP.
+
+A notice is queued after its status was written, and lives in memory only. So the sink may miss
+notices: of an operator that is killed, of a sink that stays away, of a full queue. It gets none
+before the status says so, and two with one id only if an answer of the sink was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import aiohttp
+import structlog
+
+from sluice.api.fields.common import GROUP
+from sluice.core.reconcile.shared.notices import notice_of
+from sluice.kube.api.kinds import OWN
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from sluice.api.status.common import ResourceStatus
+    from sluice.core.reconcile.shared.notices import Notice
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.loop.settings import NoticeSettings
+    from sluice.metrics import Metrics
+
+_log = structlog.get_logger()
+
+MOST_WAITING: Final = 1000
+"""Notices that wait at most. They take about 1 kB each."""
+
+SECONDS: Final = 10.0
+"""Seconds that a sink has for an answer."""
+
+PAUSES: Final = (1.0, 5.0)
+"""Seconds before each further try."""
+
+LAST_SECONDS: Final = 5.0
+"""Seconds that an operator that stops gives the notices that still wait."""
+
+_MOST_HEADER: Final = 8192
+_BUSY: Final = frozenset({408, 425, 429})
+"""Answers below 500 after which another try may help."""
+
+
+class Result(StrEnum):
+    """What became of a notice, in the metric sluice_notices_total."""
+
+    SENT = "Sent"
+    REFUSED = "Refused"
+    FAILED = "Failed"
+    DROPPED = "Dropped"
+
+
+class Sink:
+    """The sender of notices.
+
+    Args:
+        settings: the sink's URL, and its header.
+        cluster: the cluster's identity, in the `source` of each event.
+        metrics: counts what became of notices.
+    """
+
+    def __init__(self, settings: NoticeSettings, *, cluster: str, metrics: Metrics) -> None:
+        self._settings = settings
+        self._source = f"/{GROUP}/clusters/{cluster}"
+        self._metrics = metrics
+        self._waiting: asyncio.Queue[Object] = asyncio.Queue(MOST_WAITING)
+
+    def tell(self, body: Object, before: ResourceStatus, after: ResourceStatus) -> None:
+        """Queue a notice if a newly written status reports an end. Never wait.
+
+        Args:
+            body: the object, with the resource version of the new status.
+            before: the status that was replaced.
+            after: the status.
+        """
+        notice = notice_of(before, after) if self._settings.sink else None
+        if notice is None:
+            return
+        try:
+            self._waiting.put_nowait(cloud_event(body, notice, source=self._source))
+        except asyncio.QueueFull:
+            self._count(Result.DROPPED, why="too many notices wait for the sink")
+
+    @asynccontextmanager
+    async def delivering(self) -> AsyncIterator[None]:
+        """Deliver notices until the context ends. Then try the rest for a few seconds."""
+        if not self._settings.sink:
+            yield
+            return
+        # The proxies of the environment, and answers' cookies, are none of the administrator's.
+        async with aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=SECONDS), cookie_jar=aiohttp.DummyCookieJar()
+        ) as session:
+            work = asyncio.ensure_future(self._work(session))
+            try:
+                yield
+            finally:
+                await asyncio.wait(
+                    [work, rest := asyncio.ensure_future(self._waiting.join())],
+                    timeout=LAST_SECONDS,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                work.cancel()
+                rest.cancel()
+                await asyncio.gather(work, rest, return_exceptions=True)
+                while not self._waiting.empty():
+                    self._stopped(self._waiting.get_nowait())
+
+    async def _work(self, session: aiohttp.ClientSession) -> None:
+        while True:
+            event = await self._waiting.get()
+            result, why = Result.FAILED, ""
+            try:
+                for pause in self._pauses():
+                    await asyncio.sleep(pause)
+                    result, why = await self._post(session, event)
+                    if result is not Result.FAILED:
+                        break
+            except asyncio.CancelledError:
+                self._stopped(event)
+                raise
+            self._count(result, why=why, event=event["id"])
+            self._waiting.task_done()
+
+    def _pauses(self) -> Iterator[float]:
+        """Yield the seconds before each try. While many notices wait, each has one try only."""
+        yield 0.0
+        for pause in PAUSES:
+            if self._waiting.qsize() > MOST_WAITING // 2:
+                return
+            yield pause
+
+    async def _post(self, session: aiohttp.ClientSession, event: Object) -> tuple[Result, str]:
+        """Send an event once; return the result, and why it was not taken.
+
+        The sink's answer is not read, and nothing that it says is followed. Neither URL nor header
+        is logged: both may hold a credential.
+        """
+        try:
+            async with session.post(
+                self._settings.sink,
+                data=json.dumps(event).encode(),
+                headers=self._header() | {"Content-Type": "application/cloudevents+json"},
+                allow_redirects=False,
+            ) as answer:
+                status = answer.status
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            return Result.FAILED, type(error).__name__
+        if status < 300:  # noqa: PLR2004 - any success
+            return Result.SENT, ""
+        again = status >= 500 or status in _BUSY  # noqa: PLR2004 - its own errors
+        return Result.FAILED if again else Result.REFUSED, f"HTTP status {status}"
+
+    def _header(self) -> dict[str, str]:
+        """Read the header from its file.
+
+        Raises:
+            OSError, ValueError: the file cannot be read, or is no header.
+        """
+        header = self._settings.header
+        if not header.file:
+            return {}
+        with Path(header.file).open(encoding="ascii") as file:
+            value = file.read(_MOST_HEADER).strip()
+        if not value.isprintable():
+            raise ValueError("the file of the header has more than a line")
+        return {header.name: value}
+
+    def _stopped(self, event: Object) -> None:
+        self._count(Result.DROPPED, why="the operator stops", event=event["id"])
+
+    def _count(self, result: Result, *, why: str, event: str | None = None) -> None:
+        self._metrics.count("sluice_notices_total", result=result.value)
+        if result is not Result.SENT:
+            _log.warning("a notice was not delivered", result=result.value, why=why, id=event)
+
+
+def cloud_event(body: Object, notice: Notice, *, source: str) -> dict[str, Any]:
+    """Build the CloudEvent of a notice.
+
+    Its id follows from the resource and the version of its status. So a receiver recognises an
+    event that comes twice.
+    """
+    meta, kind = body["metadata"], OWN[body["kind"]]
+    return {
+        "specversion": "1.0",
+        "id": f"{meta['uid']}-{meta['resourceVersion']}",
+        "source": source,
+        "type": f"{'.'.join(reversed(GROUP.split('.')))}.{kind.name.lower()}."
+        f"{notice.outcome.lower()}",
+        "subject": f"namespaces/{meta['namespace']}/{kind.plural}/{meta['name']}",
+        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "datacontenttype": "application/json",
+        "reason": notice.reason,
+        "data": {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "namespace": meta["namespace"],
+            "name": meta["name"],
+            "uid": meta["uid"],
+            "generation": meta.get("generation", 0),
+            "outcome": notice.outcome,
+            "reason": notice.reason,
+            "message": notice.message,
+            **notice.facts,
+        },
+    }

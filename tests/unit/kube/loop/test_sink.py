@@ -1,0 +1,195 @@
+"""Delivery of notices, to a sink that is a real HTTP server."""
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.api.status.common import Condition, StreamCopyStatus
+from sluice.errors import InvalidSpec
+from sluice.kube.loop import sink as module
+from sluice.kube.loop.settings import NoticeSettings, OperatorSettings, SinkHeader
+from sluice.kube.loop.sink import Sink
+from sluice.metrics import Metrics
+from support.kube.sink import receiver
+
+BODY = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "StreamCopy",
+    "metadata": {
+        "name": "orders",
+        "namespace": "demo",
+        "uid": "6e1f",
+        "resourceVersion": "48213",
+        "generation": 3,
+    },
+}
+BEFORE = StreamCopyStatus()
+AFTER = StreamCopyStatus(
+    conditions=(
+        Condition(
+            type="Ready",
+            status="True",
+            reason="Copied",
+            message="demo/orders is whole",
+            last_transition_time="2026-01-02T03:04:05Z",  # type: ignore[arg-type]
+        ),
+    )
+)
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tries follow one another at once."""
+    monkeypatch.setattr(module, "PAUSES", (0.0, 0.0))
+
+
+def counted(metrics: Metrics) -> dict[str, float]:
+    """What became of the notices, by result."""
+    (family,) = [one for one in metrics.registry.collect() if one.name == "sluice_notices"]
+    return {
+        sample.labels["result"]: sample.value
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }
+
+
+async def deliver(settings: NoticeSettings, number: int = 1) -> dict[str, float]:
+    """Tell a sink of ends, wait for the delivery, and return what became of them."""
+    metrics = Metrics()
+    sink = Sink(settings, cluster="paris", metrics=metrics)
+    async with sink.delivering():
+        for _ in range(number):
+            sink.tell(BODY, BEFORE, AFTER)
+    return counted(metrics)
+
+
+def sent_to(url: str, **more: Any) -> NoticeSettings:
+    """The settings for a sink."""
+    return NoticeSettings(sink=url, **more)
+
+
+def test_a_sink_gets_a_cloud_event(tmp_path: Path) -> None:
+    """In structured mode, with all attributes that CloudEvents 1.0 requires, and the facts."""
+    with receiver(tmp_path) as sink:
+        assert asyncio.run(deliver(sent_to(sink.url))) == {"Sent": 1}
+        (request,) = sink.got()
+    event = request["body"]
+    assert request["path"] == "/sluice?from=test"
+    assert request["headers"]["Content-Type"] == "application/cloudevents+json"
+    assert {name: event[name] for name in ("specversion", "id", "source", "type", "subject")} == {
+        "specversion": "1.0",
+        "id": "6e1f-48213",
+        "source": "/sluice.dev/clusters/paris",
+        "type": "dev.sluice.streamcopy.succeeded",
+        "subject": "namespaces/demo/streamcopies/orders",
+    }
+    assert (
+        event["data"]
+        | {
+            "kind": "StreamCopy",
+            "namespace": "demo",
+            "name": "orders",
+            "uid": "6e1f",
+            "generation": 3,
+            "outcome": "Succeeded",
+            "reason": "Copied",
+        }
+        == event["data"]
+    )
+    assert "demo/orders is whole" not in str(event)
+
+
+def test_the_header_is_read_anew_and_stays_out_of_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A Secret that is rotated counts at once, without its last line break."""
+    file = tmp_path / "header"
+    header = SinkHeader(name="X-Token", file=str(file))
+    with receiver(tmp_path, 202, 401) as sink:
+        for value in ("first\n", "second"):
+            file.write_text(value)
+            asyncio.run(deliver(sent_to(sink.url, header=header)))
+        assert [one["headers"]["X-Token"] for one in sink.got()] == ["first", "second"]
+    said = "".join(capsys.readouterr())
+    assert "HTTP status 401" in said
+    assert "second" not in said
+    assert "from=test" not in said
+
+
+def test_a_header_of_two_lines_is_not_sent(tmp_path: Path) -> None:
+    """It would be a header of its own."""
+    file = tmp_path / "header"
+    file.write_text("a\r\nX-Other: b")
+    with receiver(tmp_path) as sink:
+        found = asyncio.run(deliver(sent_to(sink.url, header=SinkHeader(file=str(file)))))
+        assert (found, sink.got()) == ({"Failed": 1}, [])
+
+
+def test_a_busy_sink_is_tried_again(tmp_path: Path) -> None:
+    """It gets the same event, which it recognises by its id."""
+    with receiver(tmp_path, 503, 429, 200) as sink:
+        assert asyncio.run(deliver(sent_to(sink.url))) == {"Sent": 1}
+        assert len({one["body"]["id"] for one in sink.wait(3)}) == 1
+
+
+@pytest.mark.parametrize("status", [302, 307, 400, 403])
+def test_a_refusal_is_final_and_no_redirect_is_followed(tmp_path: Path, status: int) -> None:
+    """The header would go to a place that the administrator has not named."""
+    with receiver(tmp_path, status) as sink:
+        assert asyncio.run(deliver(sent_to(sink.url))) == {"Refused": 1}
+        assert [one["path"] for one in sink.got()] == ["/sluice?from=test"]
+
+
+def test_a_sink_that_is_away_costs_a_count(tmp_path: Path) -> None:
+    """Its notice has failed after all tries."""
+    with receiver(tmp_path) as sink:
+        url = sink.url
+    assert asyncio.run(deliver(sent_to(url))) == {"Failed": 1}
+
+
+def test_too_many_notices_are_dropped_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue is bounded, and telling never waits."""
+    monkeypatch.setattr(module, "MOST_WAITING", 2)
+    with receiver(tmp_path) as sink:
+        found = asyncio.run(deliver(sent_to(sink.url), number=5))
+        assert found == {"Sent": 2, "Dropped": 3}
+
+
+def test_a_sink_that_does_not_answer_keeps_no_operator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What still waits when the operator stops is dropped and counted."""
+    monkeypatch.setattr(module, "LAST_SECONDS", 0.1)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:  # connections are made, and wait
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        assert asyncio.run(deliver(sent_to(url), number=3)) == {"Dropped": 3}
+
+
+def test_without_a_sink_nothing_is_kept() -> None:
+    """The operator has no queue that nobody empties."""
+    assert asyncio.run(deliver(NoticeSettings())) == {}
+
+
+@pytest.mark.parametrize(
+    ("sink", "says"),
+    [
+        ("events.example", "give a URL"),
+        ("ftp://events.example/", "give a URL"),
+        ("https:///x", "give a URL"),
+        ("https://me:secret@events.example/", "put a header into a Secret"),
+    ],
+)
+def test_a_sink_that_is_no_address_is_refused(tmp_path: Path, sink: str, says: str) -> None:
+    """The message names the field, and quotes no credential."""
+    file = tmp_path / "config.yaml"
+    file.write_text(f"image: i\nnotices: {{sink: '{sink}'}}\n")
+    with pytest.raises(InvalidSpec, match=says) as caught:
+        OperatorSettings.read(file)
+    assert "notices.sink" in str(caught.value)
+    assert "secret" not in str(caught.value).replace("a Secret", "")
