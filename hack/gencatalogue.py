@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from sluice.api.registry import KINDS
 from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, Place, anchor, failures
-from sluice.core.reconcile.copies.decide import HELD, MISSING, START_PATIENCE, WAIT_SECONDS
+from sluice.core.reconcile.copies.actions import WAIT_SECONDS
+from sluice.core.reconcile.copies.decide import START_PATIENCE
+from sluice.core.reconcile.copies.failing import HELD, MISSING
 from sluice.core.reconcile.ephemeral import deletion, failure
 from sluice.core.reconcile.shared.verdict import ATTEMPTS, LASTING, RECHECK, Verdict, judge
 from sluice.core.reconcile.store import APPLIED_LATER, AWAY, PROBE_SECONDS
@@ -33,6 +35,7 @@ PLACES = {
     Place.READY: "conditions, event",
     Place.VERIFIED: "`Verified`",
     Place.DRIFTED: "`Drifted`",
+    Place.HOOKS: "`HooksSucceeded`, conditions, event",
     Place.EVENT: "event",
     Place.HISTORY: "`status.history`",
 }
@@ -52,17 +55,17 @@ and Argo CD show each state.
 
 ## Conditions
 
-Conditions other than `Ready` and `Succeeded` are absent while they do not hold. `Ready` is
-`Unknown` while work is in progress, waits or is suspended. It is `False` only together with
-`Stalled`. While `status.observedGeneration` differs from `metadata.generation`, the operator has
-not looked at the latest spec yet.
+Conditions other than `Ready`, `Succeeded` and `HooksSucceeded` are absent while they do not hold.
+`Ready` is `Unknown` while work is in progress, waits or is suspended. It is `False` only together
+with `Stalled`. While `status.observedGeneration` differs from `metadata.generation`, the operator
+has not looked at the latest spec yet.
 
 {conditions()}
 ## Reasons
 
-Each state has one reason. All conditions of a resource have the same reason, except `Verified` and
-`Drifted`. The message of `Ready` tells the state in full, and what to do. The others have short
-messages.
+Each state has one reason. All conditions of a resource have the same reason, except `Verified`,
+`Drifted` and `HooksSucceeded`. The message of `Ready` tells the state in full, and what to do. The
+others have short messages.
 
 {table(("reason", "kind", "appears in", "meaning", "what to do"), map(reason_row, NORMAL))}
 An attempt in `status.history` has an outcome:

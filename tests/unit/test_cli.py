@@ -174,6 +174,18 @@ def test_wrong_input_exits_with_2_and_a_remedy(
     assert remedy in shown.err
 
 
+def test_hooks_are_refused_where_no_cluster_runs_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A copy without the Job that stops its writers would miss events."""
+    file = tmp_path / "copy.yaml"
+    file.write_text(f"{GOOD}  hooks: {{before: {{cronJobRef: {{name: stop-writers}}}}}}\n")
+    assert main(monkeypatch, "run", "-f", str(file)) == 2
+    said = capsys.readouterr().err
+    assert "StreamCopy 'orders' has hooks" in said
+    assert "spec.hooks" in said
+
+
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\xff"], ids=["missing", "not UTF-8"])
 def test_a_file_that_cannot_be_read_exits_with_2(
     monkeypatch: pytest.MonkeyPatch,

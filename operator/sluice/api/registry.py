@@ -172,6 +172,8 @@ KINDS: Final = (
             "is changed. Absent otherwise.",
             ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the copy runs.",
             ConditionType.VERIFIED: "The staged bytes were read again and equal the source's.",
+            ConditionType.HOOKS: "The Jobs of spec.hooks that were due have succeeded. False: one "
+            "has failed. Absent before one is due.",
         },
     ),
     KindSpec(
@@ -212,6 +214,8 @@ KINDS: Final = (
             ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the copy runs.",
             ConditionType.VERIFIED: "The staged bytes of each stream were read again and equal its "
             "source's.",
+            ConditionType.HOOKS: "The Jobs of spec.hooks that were due have succeeded. False: one "
+            "has failed. Absent before one is due.",
         },
     ),
     KindSpec(

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sluice import console
+from sluice.api.fields.hooks import HooksSpec
+from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.load import load
 from sluice.commands.scopes import ScopeView
 from sluice.commands.shared import (
@@ -123,7 +125,7 @@ def run(
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
         where = Tasks(spark=spark, settings=settings, threads=slots)
-        for job in all_jobs(read(file), settings, verify=verify, tasks=slots):
+        for job in all_jobs(_unhooked(read(file)), settings, verify=verify, tasks=slots):
             result = run_job(job, stores, where, patience)
             if result is None:
                 console.note.print(f"{job.name} is suspended: it is planned and not run")
@@ -196,6 +198,22 @@ def run_job(
         lost = InfrastructureError(f"Spark was lost: {error}")
         return view.failed(lost, time.monotonic() - began)
     return view.ended(report, time.monotonic() - began)
+
+
+def _unhooked(resources: Resources) -> Resources:
+    """Return resources without hooks.
+
+    Raises:
+        InvalidSpec: a copy has hooks. Without its Jobs it would miss what writers still write.
+    """
+    for copy in resources.order:
+        if not isinstance(copy, StreamArchive) and copy.spec.hooks != HooksSpec():
+            raise InvalidSpec(
+                f"{copy.kind} {copy.metadata.name!r} has hooks, which are Jobs of a cluster",
+                field="spec.hooks",
+                remedy="Remove the field from the file, and do by hand what the Jobs do.",
+            )
+    return resources
 
 
 def start_spark(stack: ExitStack, slots: int) -> SparkContext:

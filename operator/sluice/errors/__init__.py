@@ -32,7 +32,10 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── ReaderGroupExists         the reader group is there and began somewhere else
     │   ├── ArchiveNotFound           no archive there, or no such run of it
     │   ├── ArchiveUnsupported        a later version wrote it
-    │   └── TooManyEvents             more events than may become objects
+    │   ├── TooManyEvents             more events than may become objects
+    │   ├── HookNotFound              no such CronJob for a hook
+    │   ├── HookRefused               the CronJob may not be used, or its Job is refused
+    │   └── HookFailed                the Job of a hook failed
     ├── BackendError              the store refused a call, or did not answer it
     │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
     │   │   └── StoreTimeout          no answer before the deadline                 (retryable)
@@ -142,6 +145,9 @@ from sluice.errors.spec import (
     ArchiveUnsupported,
     ClaimNotFound,
     CutInsideEvent,
+    HookFailed,
+    HookNotFound,
+    HookRefused,
     InvalidSpec,
     OwnerForbidden,
     OwnerKindNotFound,
@@ -189,6 +195,9 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "ArchiveNotFound",
     "ArchiveUnsupported",
     "TooManyEvents",
+    "HookNotFound",
+    "HookRefused",
+    "HookFailed",
     "BackendError",
     "StoreUnavailable",
     "StoreTimeout",

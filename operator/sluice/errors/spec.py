@@ -159,3 +159,27 @@ class TooManyEvents(SpecError):
     """The stream has more events than `spec.maxEvents` allows."""
 
     default_remedy = "Raise spec.maxEvents, or take the format Segments or Parquet."
+
+
+class HookNotFound(SpecError):
+    """The CronJob that a hook names does not exist in the copy's namespace."""
+
+    default_remedy = "Apply the CronJob, or correct the name. The copy goes on by itself then."
+
+
+class HookRefused(SpecError):
+    """The hook's CronJob may not be used for copies, or the API server refuses its Job."""
+
+    default_remedy = (
+        'If copies may run it, annotate the CronJob with sluice.dev/hook: "true". The copy goes on '
+        "by itself then."
+    )
+
+
+class HookFailed(SpecError):
+    """The Job of a hook failed, took too long, or was deleted before it ended."""
+
+    default_remedy = (
+        "Read the log of the Job, and correct the CronJob. Then annotate the copy with "
+        "sluice.dev/requestedAt, which runs the hook again. Or take onFailure: Continue."
+    )

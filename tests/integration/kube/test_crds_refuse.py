@@ -25,6 +25,7 @@ CUT_REMEDY = "streamCut goes with at: StreamCut, which needs it"
 OFFSETS_REMEDY = "offsets go with at: Offsets, which needs them"
 UNKNOWN = "unknown field"
 
+HOOK = {"cronJobRef": {"name": "quiesce"}}
 FIRST = {"segmentID": 0, "offset": 10}
 BEFORE = {"segmentID": 0, "offset": -1}
 
@@ -69,6 +70,13 @@ COPIES: list[Row] = [
     ("spec.target.sealWhenDone", "yes", "must be of type boolean"),
     ("spec.sourceOnComplete", "Drop", 'supported values: "Retain", "Delete"'),
     ("spec.onTruncation", "Skip", 'supported values: "Fail", "Record"'),
+    ("spec.hooks", ["quiesce"], "must be of type object"),
+    ("spec.hooks.before", {}, "Required value"),
+    ("spec.hooks.before", {"cronJobRef": {"name": "Q"}}, "should match"),
+    ("spec.hooks.before", {"cronJobRef": {"name": "a" * 53}}, "Too long"),
+    ("spec.hooks.after", {**HOOK, "onFailure": "Retry"}, 'supported values: "Fail", "Continue"'),
+    ("spec.hooks.after", {**HOOK, "timeoutSeconds": 0}, "greater than or equal to 1"),
+    ("spec.hooks.after", {**HOOK, "backoffLimit": 21}, "less than or equal to 20"),
     ("spec.suspend", "yes", "must be of type boolean"),
     ("spec.limits", 5, "must be of type object"),
     ("spec.limits.bytesPerSecond", 1023, BYTES_REMEDY),

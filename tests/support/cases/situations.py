@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
 from sluice.api.status.common import StreamCopyStatus
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.copies.actions import StartHook
+from sluice.core.reconcile.copies.world import HookSeen, JobPhase
 from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import CopyGap, Planned
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 HEALTH = StoreHealth(latency=0.004, protocol=17)
 LOST = errors.DriverLost("the driver's pod is gone")
 
+
+HOOKS = {"before": {"cronJobRef": {"name": "quiesce"}}}
 
 _made: list[Situation] = []
 
@@ -74,6 +77,14 @@ def _succeed(copy: CopyRecorder) -> None:
     copy.start()
     copy.run(1.0)
     copy.finish()
+
+
+def _hook(copy: CopyRecorder, phase: JobPhase) -> None:
+    """Bring a copy to its hook, whose Job is in a phase."""
+    decision = copy.look(answer=Planned(plan=copy.plan))
+    (hook,) = [one.job for one in decision.actions if isinstance(one, StartHook)]
+    words = "BackoffLimitExceeded: Job has reached the specified backoff limit"
+    copy.look(hooks={"before": HookSeen(name=hook, phase=phase, made=copy.now, words=words)})
 
 
 @_store("unseen", "applied, the operator has not looked yet", IN_PROGRESS)
@@ -230,6 +241,23 @@ def _(copy: CopyRecorder) -> None:
     error = errors.SourceNotFound("there is no stream in/orders", field="spec.source.stream")
     copy.look(trouble=Trouble.of(error))
     copy.change(backoffLimit=2)
+
+
+@_copy("hook-runs", "the hook before the copy runs", IN_PROGRESS, hooks=HOOKS)
+def _(copy: CopyRecorder) -> None:
+    _hook(copy, JobPhase.RUNNING)
+
+
+@_copy("hook-failed", "the hook before the copy failed", FAILED, hooks=HOOKS)
+def _(copy: CopyRecorder) -> None:
+    _hook(copy, JobPhase.FAILED)
+
+
+@_copy("hook-missing", "there is no CronJob of the hook's name", FAILED, hooks=HOOKS)
+def _(copy: CopyRecorder) -> None:
+    field = "spec.hooks.before.cronJobRef.name"
+    missing = errors.HookNotFound("there is no CronJob 'quiesce'", field=field)
+    copy.look(answer=Planned(plan=copy.plan), hooks={"before": Trouble.of(missing)})
 
 
 @_copy("suspended", "spec.suspend was true from the start", IN_PROGRESS, suspend=True)

@@ -254,6 +254,10 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
         for operator in self.operators:
             operator.crash()
 
+    def others(self, random: Random) -> dict[str, tuple[int, Callable[[], None]]]:  # noqa: ARG002 - for subclasses
+        """Return the moves of a walk that only this machine has, each with its weight."""
+        return {}
+
     # -- people
 
     def change(self, **fields: Any) -> None:
@@ -339,6 +343,7 @@ def walk(machine: CopyMachine, seed: int, moves: int = 60) -> CopyMachine:
         "lose status": (1, lambda: machine.lose_status(really=flag())),
         "delete": (1, lambda: machine.delete(orphan=not random.randrange(3))),
     }
+    choices |= machine.others(random)
     weights = [weight for weight, _ in choices.values()]
     changes = [random.choice(CHANGES) for _ in range(random.randrange(3))]
     machine.begin(two=not random.randrange(3), changes=changes)

@@ -16,6 +16,7 @@ from sluice.kube.api.objects import (
     STATUSES,
     has_finalizer,
 )
+from sluice.kube.jobs.hooks import is_hook
 from sluice.kube.jobs.manifests import positions_of
 from sluice.kube.jobs.pods import PLAN_FILE
 from sluice.kube.loop.settings import OperatorSettings, Profile
@@ -105,8 +106,8 @@ class CopyObjects:
 
     @property
     def jobs(self) -> list[Object]:
-        """The Jobs that have not ended."""
-        return [job for job in self.server.all(JOB) if not has_ended(job)]
+        """The attempts' Jobs that have not ended."""
+        return [job for job in self.server.all(JOB) if not has_ended(job) and not is_hook(job)]
 
     @property
     def positions(self) -> PositionMap | None:

@@ -126,15 +126,15 @@ def test_every_state_speaks_in_words_of_the_catalogue(situation: Situation) -> N
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
 def test_conditions_stand_as_the_page_says(situation: Situation) -> None:
-    """What stands is True, but for Ready and Succeeded; Ready is False only where it is stalled."""
+    """What stands is True, but for three; Ready is False only where it is stalled."""
     found = {one["type"]: one for one in situation.body["status"].get("conditions", [])}
     if not found:
         assert situation.name == "unseen"
         return
     for name, one in found.items():
-        assert name in {"Ready", "Succeeded"} or one["status"] == "True"
+        assert name in {"Ready", "Succeeded", "HooksSucceeded"} or one["status"] == "True"
     assert (found["Ready"]["status"] == "False") == ("Stalled" in found)
-    aside = {"Verified", "Drifted"}
+    aside = {"Verified", "Drifted", "HooksSucceeded"}
     repeats = situation.kind == "StreamArchive" or "schedule" in situation.body["spec"]
     if repeats and found["Ready"]["status"] == "True":
         aside.add("Suspended")  # what is there stays as it is, and no run begins

@@ -10,11 +10,16 @@ import yaml
 
 from sluice.api.fields.common import GROUP, Resource
 from sluice.api.kinds.ephemeralstream import EphemeralStream
+from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.load import Resources, load
 from sluice.api.registry import KINDS
+from sluice.core.reconcile.copies.hooks.standing import POINTS
 from sluice.core.workloads import access
 from sluice.core.workloads.request import copy_request
+from sluice.kube.api.kinds import STREAM_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs.hooks import CONSENT, hook_job
 from sluice.kube.loop.settings import Profile
 from sluice.pipelines.programs.jobs import store_of
 from support.kube.chart import ROOT, refusal, render
@@ -75,6 +80,26 @@ def test_examples_of_copies_can_be_run_without_a_cluster(path: Path) -> None:
     for one in found.order if found.stores else ():
         for field, what in (*one.spec.origins, one.spec.goal):
             assert store_of(one, found, field, what)
+
+
+def test_the_hooks_have_cron_jobs_that_are_meant_for_them() -> None:
+    """Each CronJob agrees, runs by itself never, and its pod is restricted."""
+    name = "streamcopy-hooks.yaml"
+    hooks = resource(name, StreamCopy).spec.hooks
+    there = {
+        one["metadata"]["name"]: one
+        for one in documents(EXAMPLES / name)
+        if one["kind"] == "CronJob"
+    }
+    for point in POINTS:
+        hook = getattr(hooks, point)
+        cron_job = there.pop(hook.cron_job_ref.name)
+        assert cron_job["metadata"]["annotations"] == {CONSENT: "true"}
+        assert cron_job["spec"]["suspend"] is True
+        child = Child(kind=STREAM_COPY, namespace="demo", name="orders-quiet", uid="u")
+        job = hook_job(child, cron_job["spec"]["jobTemplate"], hook, point, "sluice-hook-1")
+        assert violations(job["spec"]["template"]["spec"]) == []
+    assert not there
 
 
 @pytest.mark.parametrize("name", ["ephemeralstream.yaml", APPLICATION])

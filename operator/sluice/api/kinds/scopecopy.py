@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from sluice.api.fields.common import ApiModel, Resource
+from sluice.api.fields.hooks import Hooks, HooksSpec
 from sluice.api.fields.rules import Rule, frozen, immutable, rules
 from sluice.api.fields.running import (
     DEFAULT_BACKOFF_LIMIT,
@@ -282,6 +283,7 @@ class ScopeCopySpec(ApiModel):
         description="How many streams are copied at the same time at most; 16 when left out. May "
         "be changed while the copy runs.",
     )
+    hooks: Hooks = HooksSpec()
     suspend: Suspend = False
     limits: Limits = LimitsSpec()
     backoff_limit: BackoffLimit = DEFAULT_BACKOFF_LIMIT

@@ -22,6 +22,7 @@ from sluice.api.fields.common import (
     NewNameInStore,
     Resource,
 )
+from sluice.api.fields.hooks import Hooks, HooksSpec
 from sluice.api.fields.instant import Instant
 from sluice.api.fields.ranges import MOST_RANGES, RangeSpec
 from sluice.api.fields.rules import Rule, exactly_one, frozen, immutable, rules
@@ -251,6 +252,7 @@ class StreamCopySpec(ApiModel):
         "its last bytes are copied, and deletes it once the target is complete. Cannot be changed.",
         json_schema_extra=frozen() | immutable("sourceOnComplete", _ANOTHER),
     )
+    hooks: Hooks = HooksSpec()
     suspend: Suspend = False
     limits: Limits = LimitsSpec()
     backoff_limit: BackoffLimit = DEFAULT_BACKOFF_LIMIT

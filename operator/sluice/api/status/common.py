@@ -93,6 +93,7 @@ class ConditionType(StrEnum):
     SUSPENDED = "Suspended"
     VERIFIED = "Verified"
     DRIFTED = "Drifted"
+    HOOKS = "HooksSucceeded"
 
 
 class StatusModel(BaseModel):
@@ -128,7 +129,7 @@ class Condition(StatusModel):
             max_length=64,
             pattern=r"^[A-Za-z]([A-Za-z0-9]*)$",
             description="What the condition is about: Ready, Succeeded, Reconciling, Stalled, "
-            "Suspended, Verified or Drifted.",
+            "Suspended, Verified, Drifted or HooksSucceeded.",
         ),
     ]
     status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
@@ -349,7 +350,37 @@ class CopyingStatus(ResourceStatus):
     ] = Field(default=(), description="The last attempts, oldest first.")
 
 
-class StreamCopyStatus(CopyingStatus):
+class HookStatus(StatusModel):
+    """How a hook stands: the Job that runs, or ran last."""
+
+    number: Number = Field(description="How many Jobs were made for this hook, each for a run.")
+    job: Name = Field(description="The Job's name.")
+    state: Literal["Pending", "Running", "Succeeded", "Failed"] | None = Field(
+        default=None,
+        description="How far it is: Pending, Running, Succeeded or Failed. Absent if the hook is "
+        "due again, with another Job.",
+    )
+    start_time: Time | None = Field(default=None, description="When the Job was made.")
+    end_time: Time | None = Field(default=None, description="When it succeeded or failed.")
+    message: Text | None = Field(default=None, description="Why it failed.")
+
+
+class HooksStatus(StatusModel):
+    """How the hooks stand."""
+
+    before: HookStatus | None = Field(default=None, description="The hook before the copy.")
+    after: HookStatus | None = Field(default=None, description="The hook after the copy.")
+
+
+class HookedStatus(CopyingStatus):
+    """The status of a copy that may have hooks."""
+
+    hooks: HooksStatus | None = Field(
+        default=None, description="How the hooks of spec.hooks stand, once one was due."
+    )
+
+
+class StreamCopyStatus(HookedStatus):
     """The progress and the result of the copy."""
 
     model_config = ConfigDict(

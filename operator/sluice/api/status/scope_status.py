@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from sluice.api.fields.rules import following
 from sluice.api.fields.texts import Reason, cut
 from sluice.api.status.common import (
-    CopyingStatus,
     Count,
+    HookedStatus,
     Name,
     Number,
     ObjectRef,
@@ -93,7 +93,7 @@ class BoundsTaken(StatusModel):
     )
 
 
-class ScopeCopyStatus(CopyingStatus):
+class ScopeCopyStatus(HookedStatus):
     """The progress and the result of a scope's copy."""
 
     model_config = ConfigDict(

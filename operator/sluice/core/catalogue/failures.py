@@ -80,9 +80,12 @@ _OF_TARGETS: Final = frozenset(
         "DigestMismatch",
         "AbortRefused",
         "CopyAborted",
+        "HookNotFound",
+        "HookRefused",
+        "HookFailed",
     }
 )
-"""Errors of copies only, since these make streams."""
+"""Errors of copies only, since these make streams and have hooks."""
 
 _SAID_BY_STORES: Final = frozenset(
     {
@@ -177,7 +180,9 @@ _WARNINGS: Final = frozenset(
 )
 
 
-_MEANINGS: Final = {reason.name: reason.means for reason in (*NORMAL, *failures())}
+_MEANINGS: Final = {reason.name: reason.means for reason in NORMAL} | {
+    failure.name: failure.means for failure in failures()
+}
 
 ENDS: Final = frozenset(reason.name for reason in NORMAL if reason.ends)
 """Reasons with which the work for a resource has ended well."""

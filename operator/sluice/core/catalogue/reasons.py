@@ -26,6 +26,8 @@ class Place(StrEnum):
     """In the condition Verified."""
     DRIFTED = "Drifted"
     """In the condition Drifted."""
+    HOOKS = "HooksSucceeded"
+    """In the condition HooksSucceeded, and for a while as `READY`."""
     EVENT = "event"
     """In an event only."""
     HISTORY = "history"
@@ -68,6 +70,19 @@ NORMAL: Final = (
         "it are done or deleted.",
     ),
     Reason("Starting", DRIVEN, "The plan is written, and the attempt's driver starts."),
+    Reason(
+        "HookRunning",
+        COPIES,
+        "A Job of `spec.hooks` runs. The copy goes on when it has ended.",
+        "Nothing. The Job's name is in the message, and its time limit in spec.hooks.",
+        place=Place.HOOKS,
+    ),
+    Reason(
+        "HookSucceeded",
+        COPIES,
+        "The Jobs of `spec.hooks` that were due have succeeded.",
+        place=Place.HOOKS,
+    ),
     Reason("Copying", COPIES, "A driver stages bytes. Readers cannot see them yet."),
     Reason(
         "Verifying",

@@ -88,6 +88,7 @@ STREAM_ARCHIVE: Final = OWN["StreamArchive"]
 STREAM_STORE: Final = OWN["StreamStore"]
 EPHEMERAL_STREAM: Final = OWN["EphemeralStream"]
 JOB: Final = Kind("batch", "v1", "jobs", "Job")
+CRON_JOB: Final = Kind("batch", "v1", "cronjobs", "CronJob")
 POD: Final = Kind("", "v1", "pods", "Pod")
 CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap")
 SECRET: Final = Kind("", "v1", "secrets", "Secret")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies.copy_status import plan_name, positions_name
 from sluice.core.reconcile.copies.decide import questions
+from sluice.core.reconcile.copies.hooks.standing import under_way
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
 from sluice.core.reconcile.copies.seen import asks_again, recorded
 from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World
@@ -32,7 +33,7 @@ from sluice.kube.api.names import Child
 from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_copy
 from sluice.kube.copies.memory import CopyMemory
 from sluice.kube.copies.store_access import ERASES, KEEPS, MOVES, READS, WRITES, look_at_store
-from sluice.kube.jobs import results
+from sluice.kube.jobs import hooks, results
 from sluice.kube.jobs.attempts import Attempts
 from sluice.kube.jobs.manifests import believed_plan, controls_data, positions_of, runtime_hash
 from sluice.kube.jobs.pods import tasks_for
@@ -154,6 +155,10 @@ class CopyObserver:
         memory = self._memories.of(namespace, seen.name, seen.uid)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         jobs = await self._attempts.jobs(namespace, seen, runtime=runtime)
+        at_work = any(job.active for job in jobs)
+        hooked = await hooks.look(self._api, namespace, seen, at_work=at_work)
+        if under_way(seen.status):
+            memory.survey = None  # what was read before a hook is old after it
         plan, damaged = await self._plan(namespace, seen, memory)
         origins, eager = origins_of(resource), seen.changed or seen.asked
         reads = MOVES if workload.moves else READS
@@ -177,6 +182,8 @@ class CopyObserver:
             jobs=jobs,
             pods=await self._attempts.pods(namespace, seen),
             controls=memory.controls == controls_data(resource.spec),
+            hooks=hooked,
+            late_hooks=await hooks.late(self._api, namespace, seen, at_work=at_work),
         )
         situation = Situation(
             body=body,

@@ -6,6 +6,7 @@ the copy, and objects that exist already are adopted.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, assert_never
 
 import structlog
@@ -24,6 +25,7 @@ from sluice.core.reconcile.copies.actions import (
     Orphan,
     RecordScopeRun,
     RemoveFinalizer,
+    StartHook,
     StartJob,
     WriteControls,
     WritePlan,
@@ -36,18 +38,22 @@ from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.workloads.request import retention_of
 from sluice.engine.workloads.scope import record_run
-from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
+from sluice.errors import CopyAborted, HookRefused, PodRefused, QuotaExceeded
 from sluice.kube.api import finalizers, names
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
 from sluice.kube.api.objects import STAGING_FINALIZER, goal_of, origins_of
 from sluice.kube.api.responses import Refused
-from sluice.kube.jobs import manifests, results
+from sluice.kube.jobs import hooks, manifests, results
 from sluice.kube.jobs.jobs import attempt_of
 from sluice.kube.jobs.pods import JobRequest
+from sluice.kube.loop.settings import Profile
 from sluice.kube.stores.protection import hold
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sluice.core.reconcile.copies.actions import Action
+    from sluice.core.reconcile.copies.hooks.standing import Point
     from sluice.core.workloads.answers import ScopeEnded
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.client import Api
@@ -122,6 +128,8 @@ class Performer:
                 await self._record(situation, ended)
             case StartJob(attempt, plan):
                 await self._start_job(situation, attempt, plan)
+            case StartHook(point, job):
+                await self._start_hook(situation, point, job)
             case DeleteJob(job):
                 await self._delete_job(situation, job)
             case Abandon():
@@ -219,20 +227,30 @@ class Performer:
         run = manifests.run_config_map(request)
         if await self._api.create(CONFIG_MAP, namespace, run) is None:
             await self._take_run(namespace, run)
-        try:
+        with _refusals(PodRefused):
             made = await self._api.create(JOB, namespace, job)
-        except Refused as error:
-            if "exceeded quota" in error.message:
-                raise QuotaExceeded(error.message) from error
-            if error.status in _REFUSALS:
-                raise PodRefused(error.message) from error
-            raise
         if made is None and await self._job(situation, job["metadata"]["name"]) is None:
             raise PodRefused(
                 f"there is a Job {job['metadata']['name']!r} already that is not this copy's",
                 remedy="Delete it: the driver's Job has to have this name.",
             )
         _log.info("driver started" if made else "driver adopted", attempt=attempt)
+
+    async def _start_hook(self, situation: Situation, point: Point, name: str) -> None:
+        """Make the Job of a hook, or adopt it.
+
+        Raises:
+            QuotaExceeded: a quota forbids the Job.
+            HookNotFound, HookRefused: there is no template, or the API server refuses the Job.
+        """
+        profile = self._settings.profiles.get(situation.resource.spec.runtime.profile, Profile())
+        # The operator deletes the Jobs of a copy that has succeeded earlier; see `finished`.
+        keep = profile.failed_ttl_seconds_after_finished
+        with _refusals(HookRefused):
+            made = await hooks.start(
+                self._api, situation.child, situation.seen, point, name, keep=keep
+            )
+        _log.info("hook started" if made else "hook adopted", hook=point, job=name)
 
     async def _take_run(self, namespace: str, run: Object) -> None:
         """Adopt an existing ConfigMap with the wanted content; replace any other.
@@ -311,6 +329,19 @@ class Performer:
 
 
 _REFUSALS = frozenset({400, 403, 422})
+
+
+@contextmanager
+def _refusals(refused: type[PodRefused | HookRefused]) -> Iterator[None]:
+    """Raise errors that tell why the API server refuses a Job: a quota, or `refused`."""
+    try:
+        yield
+    except Refused as error:
+        if "exceeded quota" in error.message:
+            raise QuotaExceeded(error.message) from error
+        if error.status in _REFUSALS:
+            raise refused(error.message) from error
+        raise
 
 
 def _left(situation: Situation) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.kube.api.kinds import EVENT, JOB, POD
 from sluice.kube.api.names import UID_LABEL, copy_of, is_child, is_pod_of
+from sluice.kube.jobs.hooks import is_hook
 from sluice.kube.jobs.jobs import attempt_of, drivers_of, is_gone, job_seen
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Attempts:
         if seen.done and seen.deleted is None and tidied:
             return ()
         labelled = self._mirror.where(JOB, copy_of, (namespace, seen.uid))
-        found = [job for job in labelled if is_child(job, seen.uid)]
+        found = [job for job in labelled if _is_attempt(job, seen.uid)]
         pods = self._mirror.where(POD, copy_of, (namespace, seen.uid))
         latest = max(found, key=attempt_of, default=None)
         running = any(pod.get("status", {}).get("phase") == "Running" for pod in pods)
@@ -56,7 +57,7 @@ class Attempts:
             found = await self._api.list(JOB, namespace, labels=label)
             pods = await self._api.list(POD, namespace, labels=label)
         jobs = []
-        for job in sorted((one for one in found if is_child(one, seen.uid)), key=attempt_of):
+        for job in sorted((one for one in found if _is_attempt(one, seen.uid)), key=attempt_of):
             own = drivers_of(job, pods)
             state = job_seen(job, own, (), runtime=runtime)
             if state.active and state.trouble is None and not _any_started(own):
@@ -84,6 +85,11 @@ class Attempts:
             uid = body["metadata"]["uid"]
             events += await self._api.list(EVENT, namespace, fields=f"involvedObject.uid={uid}")
         return sorted(events, key=lambda event: str(event.get("lastTimestamp") or ""))
+
+
+def _is_attempt(job: Object, uid: str) -> bool:
+    """Tell whether a Job is an attempt of the copy, and none of its hooks."""
+    return is_child(job, uid) and not is_hook(job)
 
 
 def _any_started(pods: list[Object]) -> bool:

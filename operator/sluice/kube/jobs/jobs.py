@@ -92,7 +92,7 @@ def job_seen(
         attempt=attempt_of(job),
         phase=phase,
         started=time_of(status.get("startTime") or meta["creationTimestamp"]),
-        ended=_ended(job),
+        ended=ended_of(job),
         trouble=trouble,
         words=words,
         deleting="deletionTimestamp" in meta,
@@ -126,7 +126,8 @@ def _phase(job: Object, pods: Sequence[Object]) -> JobPhase:
     return JobPhase.PENDING
 
 
-def _ended(job: Object) -> datetime | None:
+def ended_of(job: Object) -> datetime | None:
+    """Return when a Job succeeded or failed; None if it has not ended."""
     found = _condition(job, "Complete") or _condition(job, "Failed")
     return time_of(found["lastTransitionTime"]) if found else None
 

@@ -128,6 +128,8 @@ class Sink:
             except asyncio.CancelledError:
                 self._stopped(event)
                 raise
+            except Exception as error:  # noqa: BLE001 - a notice must not end all others
+                why = type(error).__name__
             self._count(result, why=why, event=event["id"])
             self._waiting.task_done()
 

@@ -89,3 +89,21 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00\xd8")
     with pytest.raises(InvalidSpec, match="cannot read"):
         OperatorSettings.read(binary)
+
+
+@pytest.mark.parametrize(
+    ("sink", "says"),
+    [
+        ("events.example", "give a URL"),
+        ("ftp://events.example/", "give a URL"),
+        ("https:///x", "give a URL"),
+        ("https://me:secret@events.example/", "put a header into a Secret"),
+    ],
+)
+def test_a_sink_that_is_no_address_is_refused(file: Path, sink: str, says: str) -> None:
+    """The message names the field, and quotes no credential."""
+    file.write_text(f"image: i\nnotices: {{sink: '{sink}'}}\n")
+    with pytest.raises(InvalidSpec, match=says) as caught:
+        OperatorSettings.read(file)
+    assert "notices.sink" in str(caught.value)
+    assert "secret" not in str(caught.value).replace("a Secret", "")

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from sluice.api.status.common import CopyingStatus
+    from sluice.core.reconcile.copies.hooks.standing import Point
     from sluice.core.scope.scope import StreamResult
     from sluice.core.values.positions import PositionMap
     from sluice.core.workloads.answers import ScopeEnded
     from sluice.core.workloads.plan import Plan
+
+
+POLL_SECONDS: Final = 2.0
+"""Seconds between two looks at a running copy's progress, or at a hook that begins."""
+
+WAIT_SECONDS: Final = 10.0
+"""Seconds between two looks at a copy that waits; events usually wake it sooner."""
+
+AT_ONCE: Final = 0.0
+"""Seconds until the look that finds what was just published, or that a hook has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,14 @@ class StartJob:
 
 
 @dataclass(frozen=True, slots=True)
+class StartHook:
+    """Make the Job of a hook from its CronJob, or adopt it."""
+
+    point: Point
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """Delete a Job, its pods, and its driver's ConfigMap; any of them may be gone already."""
 
@@ -120,6 +139,7 @@ Action = (
     | WriteResults
     | RecordScopeRun
     | StartJob
+    | StartHook
     | DeleteJob
     | Abandon
     | Erase

@@ -15,6 +15,7 @@ from sluice.api.status.common import (
 )
 from sluice.core.copy.plan import origin
 from sluice.core.reconcile.copies import table
+from sluice.core.reconcile.copies.hooks import standing
 from sluice.core.reconcile.copies.seen import recorded
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
@@ -25,8 +26,9 @@ from sluice.core.values.trouble import sentence
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.api.status.common import CopyingStatus
+    from sluice.api.status.common import CopyingStatus, HookStatus
     from sluice.core.reconcile.copies.actions import Action
+    from sluice.core.reconcile.copies.hooks.standing import Point
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.world import JobSeen, Reading, World
     from sluice.core.reconcile.shared.conditions import Tri
@@ -115,12 +117,29 @@ class CopyStatus(ABC):
 
     def unchanged(self) -> CopyingStatus:
         """Keep the conditions, for the present generation."""
-        standing = {
+        kept: dict[ConditionType, tuple[Tri, Saying]] = {
             kind: (found.status, Saying(found.reason, found.message))
             for kind in ConditionType
-            if (found := self._copy.status.condition(kind)) is not None
+            if kind is not ConditionType.HOOKS
+            and (found := self._copy.status.condition(kind)) is not None
         }
-        return self._say(standing)
+        return self._say(kept)
+
+    def hook(self, point: Point, hook: HookStatus) -> CopyingStatus:
+        """Report how a hook stands, while the copy waits for it or goes on after it."""
+        self._stand()
+        # No failure stands any more, or the copy would count as given up.
+        self._set(retry_time=None, completion_time=None, last_failure=None)
+        self.note_hook(point, hook)
+        return self._say(conditions.working(standing.said(point, hook)))
+
+    def note_hook(self, point: Point, hook: HookStatus | None) -> None:
+        """Write how a hook stands."""
+        self._set(**standing.with_hooks(self.value, **{point: hook}))
+
+    def forget_hooks(self, *, asked: bool) -> None:
+        """Let hooks run again, as `standing.forgotten` says."""
+        self._set(**standing.forgotten(self.value, asked=asked))
 
     def given_up(self) -> CopyingStatus:
         """Report the final failure again, if other conditions have replaced it."""
@@ -347,6 +366,9 @@ class CopyStatus(ABC):
         return max(1, number + over)
 
     def _say(self, wanted: dict[ConditionType, tuple[Tri, Saying]]) -> CopyingStatus:
+        hooked = standing.condition(self._copy, self.value)
+        if hooked is not None:
+            wanted = wanted | {ConditionType.HOOKS: hooked}
         self._set(
             observed_generation=self._copy.generation,
             conditions=conditions.merge(

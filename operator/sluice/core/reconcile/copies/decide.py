@@ -16,41 +16,40 @@ from sluice.api.status.common import ConditionType
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies import deletion, finished
 from sluice.core.reconcile.copies.actions import (
-    Abandon,
+    AT_ONCE,
+    POLL_SECONDS,
+    WAIT_SECONDS,
     AddFinalizer,
     Decision,
     DeleteJob,
     HoldStores,
-    RemoveFinalizer,
     StartJob,
     WriteControls,
 )
 from sluice.core.reconcile.copies.copy_status import job_name
+from sluice.core.reconcile.copies.failing import dropped, failed
+from sluice.core.reconcile.copies.hooks import standing
+from sluice.core.reconcile.copies.hooks.steps import hooked, stopped_by
 from sluice.core.reconcile.copies.plan import plan_to_write, too_large
 from sluice.core.reconcile.copies.seen import (
-    PARTLY,
     late_jobs,
     recorded,
     running_job,
     seconds_left,
+    stores_trouble,
     too_late,
     waits,
 )
 from sluice.core.reconcile.copies.status_of import status_of
 from sluice.core.reconcile.copies.world import JobPhase, Question
-from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.errors import (
-    UNDECIDED,
     AccessDenied,
-    Category,
     DeadlineExceeded,
     DriverLost,
     DriverNotStarted,
     InvalidSpec,
-    StoreNotFound,
-    StoreNotReady,
 )
 
 if TYPE_CHECKING:
@@ -59,29 +58,11 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.world import JobSeen, World
 
-POLL_SECONDS: Final = 2.0
-"""Seconds between two looks at a running copy's progress."""
-
 YOUNG_SECONDS: Final = 0.25
-"""The same for a copy that has just begun: a small one is done within a second."""
-
-AT_ONCE: Final = 0.0
-"""Seconds until the look that finds the results which were just published."""
-
-WAIT_SECONDS: Final = 10.0
-"""Seconds between two looks at a copy that waits; events usually wake it sooner."""
+"""Seconds between two looks at a copy that has just begun: a small one is done within a second."""
 
 TIDY_SECONDS: Final = 30.0
 """Seconds before a failed cleanup is tried again."""
-
-MISSING: Final = frozenset(
-    {"StoreNotFound", "SecretNotFound", "ClaimNotFound", "ProfileNotFound", "InvalidSpec"}
-)
-"""Reasons that are not about the streams. Staged bytes stay: once the cause is mended, the copy
-goes on where it was."""
-
-HELD: Final = frozenset(error.__name__ for error in UNDECIDED) | PARTLY
-"""Reasons after which everything stays in the stores until a person decides."""
 
 START_PATIENCE: Final = timedelta(minutes=10)
 """How long a driver's pod may take to start before its attempt counts as failed."""
@@ -89,7 +70,7 @@ START_PATIENCE: Final = timedelta(minutes=10)
 
 def questions(copy: CopySeen, world: World) -> frozenset[Question]:
     """List the questions whose answers `reconcile` needs from the stores."""
-    if copy.deleted is not None or copy.done or not _all_ready(world):
+    if copy.deleted is not None or copy.done or not world.ready or standing.under_way(copy.status):
         return frozenset()
     job = world.job
     if job is not None and job.deleting:
@@ -111,18 +92,20 @@ def reconcile(copy: CopySeen, world: World) -> Decision:
     status = status_of(copy, world.now)
     if copy.done:
         return finished.tidied(copy, world, status.unchanged())
-    decision = _decide(copy, world, status)
+    if copy.asked or copy.changed:
+        status.forget_failures()
+        # A request while an attempt is at work is answered by that attempt.
+        status.forget_hooks(asked=copy.asked and running_job(copy, world) is None)
+    decision = hooked(copy, world, status) or _decide(copy, world, status)
     planned = {action for action in decision.actions if isinstance(action, DeleteJob)}
     # Delete first the Jobs that only a delayed or killed operator can have left.
-    late = [DeleteJob(job.name) for job in late_jobs(copy, world)]
+    late = [DeleteJob(name) for name in late_jobs(copy, world)]
     more = tuple(action for action in late if action not in planned)
     return replace(decision, actions=(*more, *decision.actions))
 
 
 def _decide(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     """Decide about a copy that is not done and not being deleted."""
-    if copy.asked or copy.changed:
-        status.forget_failures()
     if isinstance(world.answer, Complete | ScopeEnded | Recorded):
         return _over(copy, world, status)
     blocked = _blocked(copy, world, status)
@@ -147,9 +130,21 @@ def _over(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     missing = status.unpublished(world)
     if missing is not None:
         return Decision(status=copy.status, actions=(missing,), again=AT_ONCE)
+    waiting = _after(copy, world, status)
+    if waiting is not None:
+        return waiting
     said = status.over(world)
     needed = said.condition(ConditionType.STALLED) is not None and not copy.begins_anew
     return Decision(status=said) if needed else finished.tidied(copy, world, said)
+
+
+def _after(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:
+    """Run the hook after a copy that is complete; None if it is not, or nothing is to run."""
+    if standing.spec_of(copy, standing.AFTER) is None:
+        return None
+    if status_of(copy, world.now).over(world).condition(ConditionType.STALLED) is not None:
+        return None
+    return stopped_by(copy, world, status, standing.AFTER)
 
 
 def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:
@@ -159,10 +154,10 @@ def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | Non
         said = status.given_up() if copy.gave_up else status.stopping()
         return Decision(status=said, again=POLL_SECONDS)
     if copy.gave_up and running is None:
-        return Decision(status=status.given_up(), actions=_drop(copy, status))
+        return Decision(status=status.given_up(), actions=dropped(copy, status))
     if too_late(copy, world):
         return _deadline(copy, world, status)
-    trouble = _stores_trouble(copy, world)
+    trouble = stores_trouble(copy, world)
     if trouble is None or (copy.spec.suspend and (running is not None or world.plan is not None)):
         return None
     stopping: tuple[Action, ...] = ()
@@ -196,7 +191,7 @@ def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
         return Decision(status=status.unchanged(), again=TIDY_SECONDS)
     if copy.spec.suspend or (world.job is not None and world.job.active):
         return Decision(status=status.waiting(trouble), again=WAIT_SECONDS)
-    return _failed(copy, status, trouble, attempt=None)
+    return failed(copy, status, trouble, attempt=None)
 
 
 def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
@@ -209,7 +204,7 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
                 status=status.starting(job), actions=(DeleteJob(job.name),), again=POLL_SECONDS
             )
         if world.now - job.started > START_PATIENCE:
-            decision = _failed(copy, status, job.trouble or _not_started(job), attempt=job)
+            decision = failed(copy, status, job.trouble or _not_started(job), attempt=job)
             return Decision(
                 status=decision.status, actions=(DeleteJob(job.name),), again=decision.again
             )
@@ -251,54 +246,32 @@ def _ended(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> De
             said = status.waiting(world.trouble) if world.trouble else status.unchanged()
             return Decision(status=said, again=WAIT_SECONDS)
         status.end(job, outcome="Succeeded")
-        return _failed(copy, status, world.trouble, attempt=None)
+        return failed(copy, status, world.trouble, attempt=None)
     trouble = job.trouble or Trouble.of(
         DriverLost("the driver ended without a word, and the target is not whole")
     )
     status.measure(world)
-    return _failed(copy, status, trouble, attempt=job)
-
-
-def _failed(
-    copy: CopySeen, status: CopyStatus, trouble: Trouble, *, attempt: JobSeen | None
-) -> Decision:
-    """Record a failure; try again later, or give up."""
-    verdict = status.fail(trouble, attempt)
-    return Decision(status=status.value, actions=_drop(copy, status), again=verdict.wait)
-
-
-def _drop(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
-    """Delete staged bytes and the finalizer after a failure that ends the copy.
-
-    The driver has deleted its staging already; this makes sure. An object that is missing around
-    the copy, such as a Secret, can be put there again. So staged bytes stay then.
-    """
-    failure = status.value.last_failure
-    hopeless = (
-        failure is not None
-        and failure.category in {Category.SPEC, Category.INTEGRITY}
-        and failure.reason not in MISSING | HELD
-    )
-    if not (copy.finalizer and hopeless):
-        return ()
-    return (Abandon(),) if copy.keeps else (Abandon(), RemoveFinalizer())
+    return failed(copy, status, trouble, attempt=job)
 
 
 def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     """Start a driver, unless there is a reason to wait."""
     if waits(copy, world):
         return Decision(status=status.unchanged(), again=seconds_left(copy, world))
-    if world.profile is not None:
-        return _failed(copy, status, world.profile, attempt=None)
-    if world.trouble is not None:
-        return _failed(copy, status, world.trouble, attempt=None)
+    hindrance = world.profile or world.trouble
+    if hindrance is not None:
+        return failed(copy, status, hindrance, attempt=None)
     if not isinstance(world.answer, Planned):
         # There is no answer yet. A new observedGeneration would claim that the spec was checked.
         return Decision(status=copy.status, again=POLL_SECONDS)
     plan, actions = plan_to_write(world, status)
     trouble = too_large(plan)
     if trouble is not None:
-        return _failed(copy, status, trouble, attempt=None)
+        return failed(copy, status, trouble, attempt=None)
+    # The plan shows that the copy is possible. After the hook it is made anew, up to the end then.
+    waiting = stopped_by(copy, world, status, standing.BEFORE)
+    if waiting is not None:
+        return waiting
     number = status.next_attempt()
     status.planned(plan)
     least = number - world.job_history
@@ -335,10 +308,10 @@ def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         plan, actions = plan_to_write(world, status)
         trouble = too_large(plan)
         if trouble is not None:
-            return _failed(copy, status, trouble, attempt=None)
+            return failed(copy, status, trouble, attempt=None)
         status.planned(plan)
     elif world.plan is None and world.trouble is not None:
-        return _failed(copy, status, world.trouble, attempt=None)
+        return failed(copy, status, world.trouble, attempt=None)
     elif world.plan is None and waits(copy, world):
         return Decision(status=status.unchanged(), again=seconds_left(copy, world))
     return Decision(status=status.suspended(world), actions=actions)
@@ -356,33 +329,3 @@ def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     status.fail(trouble, job)
     actions = (DeleteJob(job.name),) if job is not None and job.active else ()
     return Decision(status=status.value, actions=actions)
-
-
-def _all_ready(world: World) -> bool:
-    stores = (*world.sources, world.target)
-    return all(isinstance(store, StoreSeen) and store.ready for store in stores)
-
-
-def _stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
-    """Tell why a store cannot be used; None if all can."""
-    places = (*copy.spec.origins, copy.spec.goal)
-    named = [(f"{field}.{one.store_field}", one.store) for field, one in places]
-    for (field, name), store in zip(named, (*world.sources, world.target), strict=True):
-        found = _store_trouble(field, name, store, begun=copy.finalizer)
-        if found is not None:
-            return found
-    return None
-
-
-def _store_trouble(
-    field: str, name: str, store: StoreSeen | Trouble | None, *, begun: bool
-) -> Trouble | None:
-    if store is None:
-        return Trouble.of(StoreNotFound(f"there is no StreamStore {name!r}", field=field))
-    if isinstance(store, Trouble):
-        return store
-    if store.deleting and not begun:
-        return Trouble.of(StoreNotReady(f"StreamStore {name!r} is being deleted", field=field))
-    if not store.ready:
-        return Trouble.of(StoreNotReady(f"StreamStore {name!r}: {store.why}", field=field))
-    return None

@@ -15,6 +15,7 @@ from sluice.core.reconcile.copies.actions import (
     Expire,
     RemoveFinalizer,
 )
+from sluice.core.reconcile.copies.hooks import standing
 
 if TYPE_CHECKING:
     from sluice.api.status.common import CopyingStatus
@@ -65,6 +66,7 @@ def _at_rest(copy: CopySeen, world: World, status: CopyingStatus) -> Decision:
     if age < jobs:
         return Decision(status=status, again=min([*left, jobs - age]))
     kept = [entry.job for entry in status.history[-1 - world.job_history :]]
+    kept += standing.jobs_of(status)
     return Decision(
         status=status.model_copy(update={"job_ref": None}),
         actions=(*(DeleteJob(name) for name in dict.fromkeys((*kept, job.name))), DropControls()),

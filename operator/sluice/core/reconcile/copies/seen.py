@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.api.status.common import ConditionType
 from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.values.trouble import Trouble
+from sluice.errors import StoreNotFound, StoreNotReady
 
 if TYPE_CHECKING:
     from sluice.api.kinds.scopecopy import ScopeCopySpec
     from sluice.api.kinds.streamcopy import StreamCopySpec
     from sluice.api.status.common import CopyingStatus
     from sluice.core.reconcile.copies.world import JobSeen, World
+    from sluice.core.reconcile.shared.store_seen import StoreSeen
 
 
 PARTLY: Final = frozenset({"PartiallySucceeded", "Failed"})
@@ -117,10 +120,10 @@ def running_job(copy: CopySeen, world: World) -> JobSeen | None:
     return job if job is not None and job.active and not recorded(copy, job) else None
 
 
-def late_jobs(copy: CopySeen, world: World) -> list[JobSeen]:
+def late_jobs(copy: CopySeen, world: World) -> list[str]:
     """List the Jobs that must not run: a later attempt has begun, or their end is recorded."""
     return [
-        job
+        job.name
         for job in world.jobs
         if job.active and not job.deleting and (job is not world.job or recorded(copy, job))
     ]
@@ -167,3 +170,28 @@ def asks_again(copy: CopySeen, world: World) -> bool:
     if world.job is not None and not recorded(copy, world.job):
         return False
     return copy.asked or world.plan is None or world.plan.plan.hash != copy.status.plan_hash
+
+
+def stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
+    """Tell why a store cannot be used; None if all can."""
+    places = (*copy.spec.origins, copy.spec.goal)
+    named = [(f"{field}.{one.store_field}", one.store) for field, one in places]
+    for (field, name), store in zip(named, (*world.sources, world.target), strict=True):
+        found = _store_trouble(field, name, store, begun=copy.finalizer)
+        if found is not None:
+            return found
+    return None
+
+
+def _store_trouble(
+    field: str, name: str, store: StoreSeen | Trouble | None, *, begun: bool
+) -> Trouble | None:
+    if store is None:
+        return Trouble.of(StoreNotFound(f"there is no StreamStore {name!r}", field=field))
+    if isinstance(store, Trouble):
+        return store
+    if store.deleting and not begun:
+        return Trouble.of(StoreNotReady(f"StreamStore {name!r} is being deleted", field=field))
+    if not store.ready:
+        return Trouble.of(StoreNotReady(f"StreamStore {name!r}: {store.why}", field=field))
+    return None

@@ -6,15 +6,17 @@ test of any situation of a cluster takes a few lines.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sluice.core.reconcile.shared.store_seen import StoreSeen
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from sluice.core.archive.recorded import Recorded
-    from sluice.core.reconcile.shared.store_seen import StoreSeen
     from sluice.core.scope.progress import Pace, Progress
     from sluice.core.values.positions import PositionMap
     from sluice.core.values.trouble import Trouble
@@ -74,6 +76,30 @@ class PlanSeen:
     name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookSeen:
+    """The Job of a hook.
+
+    Attributes:
+        name: of the Job.
+        phase: how far it is.
+        made: when the Job was made.
+        ended: when it succeeded or failed.
+        words: why it failed, by Kubernetes.
+    """
+
+    name: str
+    phase: JobPhase
+    made: datetime
+    ended: datetime | None = None
+    words: str = ""
+
+    @property
+    def active(self) -> bool:
+        """Whether its pods run or start."""
+        return self.phase in {JobPhase.PENDING, JobPhase.RUNNING}
+
+
 class Question(StrEnum):
     """Question that only the stores can answer. It is asked only if a decision needs it."""
 
@@ -118,6 +144,8 @@ class World:
             is missing.
         reading: the answer to Question.PROGRESS, if it was asked.
         trouble: why the stores could not be asked.
+        hooks: by hook, its Job; or a Trouble, if it has no Job and its CronJob cannot be used.
+        late_hooks: Jobs of hooks that run though one is to begin, since the status was lost.
     """
 
     now: datetime
@@ -136,6 +164,14 @@ class World:
     results: str | None = None
     reading: Reading | None = None
     trouble: Trouble | None = None
+    hooks: Mapping[str, HookSeen | Trouble] = field(default_factory=dict)
+    late_hooks: tuple[str, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        """Whether all stores are ready."""
+        stores = (*self.sources, self.target)
+        return all(isinstance(store, StoreSeen) and store.ready for store in stores)
 
     @property
     def job(self) -> JobSeen | None:

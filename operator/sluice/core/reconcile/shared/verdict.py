@@ -37,6 +37,10 @@ need not annotate the resource as well."""
 LASTING: Final = frozenset({"CutInsideEvent", "InvalidSpec", "SourceUnsupported"})
 """Reasons that fail every attempt for the same spec, some only after it has copied everything."""
 
+DECIDED: Final = frozenset({"HookFailed"})
+"""Reasons after which nothing is tried again by itself: a person has to see first what a Job of
+theirs has left half done."""
+
 _MOST_ROW: Final = 16
 """Failures in a row after which every backoff has reached its longest wait."""
 
@@ -66,7 +70,7 @@ def judge(trouble: Trouble, *, failures: int, limit: int | None) -> Verdict:
             attempt from beginning, as a quota or an unreachable store does: then the operator
             waits without a limit.
     """
-    if trouble.category is Category.INTEGRITY:
+    if trouble.category is Category.INTEGRITY or trouble.reason in DECIDED:
         return Verdict(final=True, wait=None)
     if limit is not None and (failures > limit or trouble.reason in LASTING):
         return Verdict(final=True, wait=None)

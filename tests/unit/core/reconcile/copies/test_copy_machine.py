@@ -8,6 +8,7 @@ import pytest
 
 from support.search import WALKS, run_machine, searches, seeds
 from support.simulation.copy_machine import CopyMachine, walk
+from support.simulation.hooked_machine import HookedMachine
 from support.simulation.simulated import simulated
 
 if TYPE_CHECKING:
@@ -42,3 +43,26 @@ def test_a_copy_without_an_adversary_is_done() -> None:
     machine.teardown()
     assert machine.status.attempts == 1
     assert [entry.outcome for entry in machine.status.history] == ["Succeeded"]
+
+
+@searches
+def test_a_copy_with_hooks_comes_to_its_end_whatever_happens() -> None:
+    """No hook runs twice for a run, no byte comes before its hook, and no hook is left out."""
+    run_machine(HookedMachine, examples=10, steps=50)
+
+
+@searches
+@pytest.mark.parametrize("first", seeds(50, WALKS))
+def test_a_copy_with_hooks_comes_to_its_end_by_any_way(first: int) -> None:
+    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    for seed in range(first, first + WALKS):
+        machine = walk(HookedMachine(), seed, moves=100)
+        machine.teardown()
+
+
+def test_a_copy_with_hooks_and_without_an_adversary_is_done() -> None:
+    """Each hook has run once."""
+    machine = HookedMachine()
+    machine.teardown()
+    assert machine.status.attempts == 1
+    assert machine.cluster.succeeded == {"before": 1, "after": 1}

@@ -5,7 +5,12 @@ from dataclasses import replace
 import pytest
 
 from sluice.api.status.common import ConditionType
-from sluice.core.reconcile.copies.actions import Abandon, RemoveFinalizer, WriteResults
+from sluice.core.reconcile.copies.actions import (
+    Abandon,
+    RemoveFinalizer,
+    StartHook,
+    WriteResults,
+)
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
 from sluice.core.reconcile.copies.world import Question
 from sluice.core.scope.scope import LeftOut, Why
@@ -277,3 +282,12 @@ def test_the_status_speaks_of_the_plan_that_is_written() -> None:
     assert status(reconcile(begun(), ended(PARTLY))).plan_hash == PLAN.hash
     found = status(reconcile(begun(), ended(PARTLY, plan=None)))
     assert (found.plan_hash, found.plan_ref) == (None, None)
+
+
+@pytest.mark.parametrize(("answer", "runs"), [(WHOLE, True), (PARTLY, False), (FAILED, False)])
+def test_the_hook_after_runs_only_for_a_whole_scope(answer: ScopeEnded, *, runs: bool) -> None:
+    """Clients are not switched to a scope that lacks streams. Another run may complete it."""
+    seen = begun(hooks={"after": {"cronJobRef": {"name": "switch"}}})
+    decision = reconcile(seen, ended(answer))
+    assert any(isinstance(action, StartHook) for action in decision.actions) == runs
+    assert (reason(decision) == "HookRunning") == runs

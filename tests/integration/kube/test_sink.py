@@ -1,4 +1,4 @@
-"""Delivery of notices, to a sink that is a real HTTP server."""
+"""Delivery of notices, to a sink that is a real HTTP server in a process of its own."""
 
 import asyncio
 import socket
@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from sluice.api.status.common import Condition, StreamCopyStatus
-from sluice.errors import InvalidSpec
 from sluice.kube.loop import sink as module
-from sluice.kube.loop.settings import NoticeSettings, OperatorSettings, SinkHeader
+from sluice.kube.loop.settings import NoticeSettings, SinkHeader
 from sluice.kube.loop.sink import Sink
 from sluice.metrics import Metrics
 from support.kube.sink import receiver
@@ -174,22 +173,3 @@ def test_a_sink_that_does_not_answer_keeps_no_operator(
 def test_without_a_sink_nothing_is_kept() -> None:
     """The operator has no queue that nobody empties."""
     assert asyncio.run(deliver(NoticeSettings())) == {}
-
-
-@pytest.mark.parametrize(
-    ("sink", "says"),
-    [
-        ("events.example", "give a URL"),
-        ("ftp://events.example/", "give a URL"),
-        ("https:///x", "give a URL"),
-        ("https://me:secret@events.example/", "put a header into a Secret"),
-    ],
-)
-def test_a_sink_that_is_no_address_is_refused(tmp_path: Path, sink: str, says: str) -> None:
-    """The message names the field, and quotes no credential."""
-    file = tmp_path / "config.yaml"
-    file.write_text(f"image: i\nnotices: {{sink: '{sink}'}}\n")
-    with pytest.raises(InvalidSpec, match=says) as caught:
-        OperatorSettings.read(file)
-    assert "notices.sink" in str(caught.value)
-    assert "secret" not in str(caught.value).replace("a Secret", "")

@@ -1,0 +1,1 @@
+"""A copy's hooks: how they stand, and the steps that follow from it."""

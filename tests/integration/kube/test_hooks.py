@@ -1,0 +1,233 @@
+"""Hooks of copies at a real API server and store, and the CloudEvents of how the copies end.
+
+The operator is a process of this machine, and so is the sink. Kubernetes' own Job controller runs
+the Jobs; their pods find no node, and the test ends them (`support.cluster.kubelet`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.cluster.kubelet import DriverPod
+from support.cluster.local_operator import LocalOperator, opened
+from support.kube.sink import Receiver, receiver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from localcluster import Cluster
+    from localstore import ForeignClient, Standalone
+    from support.cluster.tenant import Tenant
+
+pytestmark = pytest.mark.timeout(600)
+
+EVENTS, KEYS = 200, 8
+CONSENT = {"sluice.dev/hook": "true"}
+
+
+@pytest.fixture(scope="module")
+def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    """Gives a sink for the operator's notices, which fails at first."""
+    with receiver(tmp_path_factory.mktemp("sink"), 503, 202) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def local_operator(
+    kube: Cluster,
+    definitions: list[str],
+    standalone: Standalone,
+    sink: Receiver,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LocalOperator]:
+    """Gives an operator on this machine that tells the sink, and its namespace."""
+    folder = tmp_path_factory.mktemp("sluice-test-hooks")
+    more = {"notices": {"sink": sink.url}}
+    with opened(kube, folder, standalone.controller_uri, more) as made:
+        yield made
+
+
+@dataclass
+class Desk:
+    """The namespace, whose pods the test ends.
+
+    Attributes:
+        tenant: the namespace.
+        folder: for files of drivers.
+    """
+
+    tenant: Tenant
+    folder: Path
+    _ended: set[str] = field(default_factory=set)
+
+    def cron_job(self, name: str, annotations: dict[str, str]) -> None:
+        """Apply a CronJob that does not run by itself."""
+        pod = {
+            "restartPolicy": "Never",
+            "nodeSelector": {"sluice.dev/taken-by": "nobody"},
+            "containers": [{"name": "main", "image": "localhost/none"}],
+        }
+        spec = {
+            "suspend": True,
+            "schedule": "0 0 1 1 *",
+            "jobTemplate": {"spec": {"template": {"spec": pod}}},
+        }
+        meta = {"name": name, "annotations": annotations}
+        body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}
+        self.tenant.apply(body)
+
+    def waiting(self, component: str) -> dict[str, Any]:
+        """Wait for a pod of a Job of this component that nobody has ended, and return it."""
+
+        def fresh() -> list[dict[str, Any]]:
+            label = f"app.kubernetes.io/component={component}"
+            jobs = {
+                one["metadata"]["uid"] for one in self.tenant.get_all("jobs", labelSelector=label)
+            }
+            return [
+                pod
+                for pod in self.tenant.get_all("pods")
+                if pod["metadata"]["name"] not in self._ended
+                and any(
+                    owner["uid"] in jobs for owner in pod["metadata"].get("ownerReferences", ())
+                )
+            ]
+
+        found: list[dict[str, Any]] = self.tenant.until(f"a pod of a {component}", fresh)
+        self._ended.add(found[0]["metadata"]["name"])
+        return found[0]
+
+    def end_hook(self, phase: str) -> None:
+        """End the pod of the next hook."""
+        name = self.waiting("hook")["metadata"]["name"]
+        patch = f"--patch={json.dumps({'status': {'phase': phase}})}"
+        self.tenant.run("patch", "pod", name, "--subresource=status", "--type=merge", patch)
+
+    def drive(self) -> None:
+        """Run the next driver's pod to its end."""
+        pod = self.waiting("driver")
+        folder = self.folder / pod["metadata"]["name"]
+        folder.mkdir()
+        driver = DriverPod(self.tenant, pod, folder)
+        try:
+            assert driver.finish(240) == 0
+        finally:
+            driver.close()
+
+    def hook_jobs(self, name: str) -> list[str]:
+        """The names of the Jobs of a copy's hooks."""
+        label = "app.kubernetes.io/component=hook"
+        return sorted(
+            job["metadata"]["name"]
+            for job in self.tenant.get_all("jobs", labelSelector=label)
+            if job["metadata"]["ownerReferences"][0]["name"] == name
+        )
+
+
+@pytest.fixture
+def desk(local_operator: LocalOperator, tmp_path: Path) -> Desk:
+    """Gives the namespace."""
+    return Desk(local_operator.tenant, tmp_path)
+
+
+def told(sink: Receiver, name: str) -> list[dict[str, Any]]:
+    """The events about a resource; those that were refused at first are there twice."""
+    return [one["body"] for one in sink.got() if one["body"]["data"]["name"] == name]
+
+
+def test_a_copy_runs_between_its_hooks(
+    desk: Desk,
+    local_operator: LocalOperator,
+    sink: Receiver,
+    standalone: Standalone,
+    foreign: ForeignClient,
+    scope: str,
+) -> None:
+    """It has what was written until the first hook ended, and is Ready after the second.
+
+    The operator is killed while each hook runs, and makes no Job twice.
+    """
+    tenant, operator = desk.tenant, local_operator.operator
+    foreign.create(scope, "orders")
+    foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
+    for cron_job in ("stop-writers", "switch-writers"):
+        desk.cron_job(cron_job, CONSENT)
+    hooks = {
+        "before": {"cronJobRef": {"name": "stop-writers"}},
+        "after": {"cronJobRef": {"name": "switch-writers"}},
+    }
+    tenant.apply(tenant.copy_resource("quiet", f"{scope}/orders", f"{scope}/quiet", hooks=hooks))
+    said = tenant.until_reason("quiet", "HookRunning")
+    assert "before" in said["message"]
+    operator.kill()
+    foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=EVENTS)
+    operator.start()
+    desk.end_hook("Succeeded")
+    desk.drive()
+    tenant.until(
+        "the hook after runs", lambda: "Hook after" in tenant.condition("quiet").get("message", "")
+    )
+    assert foreign.read(scope, "quiet").events == 2 * EVENTS, "it can be read before the hook"
+    assert tenant.condition("quiet", "HooksSucceeded")["status"] == "Unknown"
+    operator.kill()
+    operator.start()
+    desk.end_hook("Succeeded")
+    status = tenant.until_ready("quiet")
+    assert {point: one["state"] for point, one in status["hooks"].items()} == {
+        "before": "Succeeded",
+        "after": "Succeeded",
+    }
+    assert len(desk.hook_jobs("quiet")) == 2
+    assert status["attempts"] == 1
+    reasons = [reason for reason, _ in tenant.events("quiet")]
+    assert {"HookRunning", "HookSucceeded", "Copied"} <= set(reasons)
+    tenant.until("the sink is told", lambda: told(sink, "quiet"))
+    event = told(sink, "quiet")[-1]
+    assert event["type"] == "dev.sluice.streamcopy.succeeded"
+    assert event["data"]["progress"]["events"] == 2 * EVENTS
+    assert standalone.controller_uri.removeprefix("tcp://") not in str(event)
+
+
+def test_a_hook_that_fails_is_named(
+    desk: Desk, sink: Receiver, foreign: ForeignClient, scope: str
+) -> None:
+    """In the condition, an event of Kubernetes and a CloudEvent; a request runs it again."""
+    tenant = desk.tenant
+    foreign.create(scope, "orders")
+    desk.cron_job("breaks", CONSENT)
+    hooks = {"before": {"cronJobRef": {"name": "breaks"}, "backoffLimit": 0}}
+    tenant.apply(tenant.copy_resource("failing", f"{scope}/orders", f"{scope}/t", hooks=hooks))
+    desk.end_hook("Failed")
+    said = tenant.until_reason("failing", "HookFailed")
+    (job,) = desk.hook_jobs("failing")
+    assert job in said["message"]
+    assert "sluice.dev/requestedAt" in said["message"]
+    assert ("HookFailed", said["message"]) in tenant.events("failing")
+    tenant.until("the sink is told", lambda: told(sink, "failing"))
+    event = told(sink, "failing")[-1]
+    assert (event["type"], event["reason"]) == ("dev.sluice.streamcopy.failed", "HookFailed")
+    tenant.annotate("failing", "sluice.dev/requestedAt=now")
+    desk.end_hook("Succeeded")
+    desk.drive()
+    tenant.until_ready("failing")
+    assert len(desk.hook_jobs("failing")) == 2
+
+
+def test_a_cron_job_that_is_not_meant_for_hooks_is_not_run(
+    desk: Desk, foreign: ForeignClient, scope: str
+) -> None:
+    """Whoever may make copies gets no pods by that."""
+    tenant = desk.tenant
+    foreign.create(scope, "orders")
+    desk.cron_job("private", {})
+    hooks = {"before": {"cronJobRef": {"name": "private"}}}
+    tenant.apply(tenant.copy_resource("curious", f"{scope}/orders", f"{scope}/t", hooks=hooks))
+    said = tenant.until_reason("curious", "HookRefused")
+    assert "spec.hooks.before.cronJobRef.name" in said["message"]
+    assert desk.hook_jobs("curious") == []
+    tenant.run("delete", "scopy", "curious")
