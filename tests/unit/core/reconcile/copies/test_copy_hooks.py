@@ -329,3 +329,13 @@ def test_a_suspended_copy_begins_no_hook() -> None:
     assert reason(reconcile(seen, world(hooks=hook_job("before")))) == "HookRunning"
     resumed = replace(after(seen, decision), spec=bare.spec, generation=3)
     assert reconcile(resumed, world()).actions == (StartHook("before", name("before")),)
+
+
+def test_the_jobs_of_hooks_go_with_those_of_attempts() -> None:
+    """Some minutes after a copy has succeeded; before, people can read their logs."""
+    seen = ended()
+    seen = after(seen, reconcile(seen, world(hooks=hook_job("after", JobPhase.SUCCEEDED))))
+    seen = after(seen, reconcile(seen, WHOLE_WORLD))
+    jobs = {DeleteJob(name("before")), DeleteJob(name("after"))}
+    assert not jobs & set(reconcile(seen, world(job_seconds=600, now=later(500))).actions)
+    assert jobs <= set(reconcile(seen, world(job_seconds=600, now=later(601))).actions)
