@@ -180,6 +180,7 @@ class HookFailed(SpecError):
     """The Job of a hook failed, took too long, or was deleted before it ended."""
 
     default_remedy = (
-        "Read the log of the Job, and correct the CronJob. Then annotate the copy with "
-        "sluice.dev/requestedAt, which runs the hook again. Or take onFailure: Continue."
+        "Look at the Job with kubectl describe and kubectl logs, and correct the CronJob. Then "
+        "annotate the copy with sluice.dev/requestedAt, which runs the hook again. Or take "
+        "onFailure: Continue."
     )

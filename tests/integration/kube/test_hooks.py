@@ -70,7 +70,21 @@ class Desk:
         pod = {
             "restartPolicy": "Never",
             "nodeSelector": {"sluice.dev/taken-by": "nobody"},
-            "containers": [{"name": "main", "image": "localhost/none"}],
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65532,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "localhost/none",
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
+                }
+            ],
         }
         spec = {
             "suspend": True,
