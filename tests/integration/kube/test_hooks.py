@@ -54,7 +54,7 @@ def local_operator(
 
 @dataclass
 class Desk:
-    """The namespace, whose pods the test ends.
+    """The namespace, whose pods the test ends, one after the other.
 
     Attributes:
         tenant: the namespace.
@@ -107,6 +107,7 @@ class Desk:
                 pod
                 for pod in self.tenant.get_all("pods")
                 if pod["metadata"]["name"] not in self._ended
+                and pod["status"].get("phase") == "Pending"
                 and any(
                     owner["uid"] in jobs for owner in pod["metadata"].get("ownerReferences", ())
                 )
