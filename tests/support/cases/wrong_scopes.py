@@ -123,6 +123,11 @@ BROKEN: list[Row] = [
         ARCHIVED | HOURLY | APPEND | {"spec.ttlSecondsAfterFinished": 60},
         "a copy with a schedule does not finish",
     ),
+    (
+        "spec.hooks",
+        ARCHIVED | HOURLY | APPEND | {"spec.hooks": {"after": {"cronJobRef": {"name": "x"}}}},
+        "hooks are for copies that end",
+    ),
     ("spec.retention", ARCHIVED | {"spec.retention": {}}, "retention keeps something"),
     (
         "spec.source.archive.until",

@@ -45,6 +45,7 @@ _MIRRORED = (
 _NO_RUNS = "streams that are copied to a scope have no runs: remove {}, or name target.archive"
 _ONE_RUN = "each run adds to the archives of the runs before: take onExists: Append"
 _NO_MOVES = "streams are moved once: take sourceOnComplete: Retain, or remove schedule to move them"
+_NO_HOOKS = "hooks are for copies that end: remove hooks, or schedule"
 _NO_END = "a copy with a schedule does not finish: remove ttlSecondsAfterFinished"
 _NO_GAPS = "copies that append record no gaps: take onTruncation: Fail, or onExists: Fail or Skip"
 _NOT_MOVED = (
@@ -193,6 +194,12 @@ class ScopeCopySpec(ApiModel):
                 " || !has(self.sourceOnComplete) || self.sourceOnComplete == 'Retain'",
                 _NO_MOVES,
                 path=".schedule",
+            ),
+            Rule(
+                "!has(self.schedule) || !has(self.hooks)",
+                _NO_HOOKS,
+                path=".hooks",
+                reason="FieldValueForbidden",
             ),
             Rule(
                 "!has(self.schedule) || !has(self.ttlSecondsAfterFinished)",
@@ -352,6 +359,13 @@ class ScopeCopySpec(ApiModel):
         if internal or appends:
             raise ValueError(_NOT_MOVED)
         return chosen
+
+    @field_validator("hooks", mode="after")
+    @classmethod
+    def _once(cls, hooks: HooksSpec, info: ValidationInfo) -> HooksSpec:
+        if info.data.get("schedule") is not None:
+            raise ValueError(_NO_HOOKS)
+        return hooks
 
     @field_validator("ttl_seconds_after_finished", mode="after")
     @classmethod
