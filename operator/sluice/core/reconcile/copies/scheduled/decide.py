@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice.core.reconcile.copies import decide
 from sluice.core.reconcile.copies.actions import (
+    POLL_SECONDS,
     Abandon,
     Decision,
     DeleteJob,
@@ -57,9 +58,9 @@ def _without_rest(seen: ScheduledSeen, world: World) -> Decision:
     status = _builder(seen, world).at_rest(world)
     late = tuple(DeleteJob(job.name) for job in world.jobs if job.active and not job.deleting)
     if late or world.pods or any(job.deleting for job in world.jobs):
-        return Decision(status=status, actions=late, again=decide.POLL_SECONDS)
+        return Decision(status=status, actions=late, again=POLL_SECONDS)
     actions = (Abandon(), RemoveFinalizer())
-    return Decision(status=status, actions=actions, again=decide.POLL_SECONDS)
+    return Decision(status=status, actions=actions, again=POLL_SECONDS)
 
 
 def _builder(seen: ScheduledSeen, world: World) -> ScheduledStatus:
