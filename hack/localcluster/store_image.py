@@ -10,7 +10,9 @@ from localstore.foreign_jvm import compiled_client
 from localstore.jars import PRAVEGA_VERSION, ensure_jars
 from localstore.java import LOGBACK, java_command
 
-_DOCKERFILE = Path(__file__).parents[1] / "cluster" / "images" / "pravega" / "Dockerfile"
+_IMAGE = Path(__file__).parents[1] / "cluster" / "images" / "pravega"
+_DOCKERFILE = _IMAGE / "Dockerfile"
+_LAUNCHER = _IMAGE / "pravega-standalone"
 _INSTALLED = Path("/opt/pravega")
 
 
@@ -21,11 +23,12 @@ def store_image() -> Image:
         LocalStoreError: the jars or the client are not available.
     """
     jars, client = ensure_jars(), compiled_client()
-    key = content_key([_DOCKERFILE, LOGBACK, *jars.iterdir(), *client.iterdir()])
+    key = content_key([_DOCKERFILE, _LAUNCHER, LOGBACK, *jars.iterdir(), *client.iterdir()])
 
     def gather(context: Path) -> None:
         shutil.copytree(jars, context / "jars", copy_function=link_or_copy)
         shutil.copytree(client, context / "foreign", copy_function=link_or_copy)
+        shutil.copy(_LAUNCHER, context)
         shutil.copy(LOGBACK, context / "logback.xml")
 
     context = make_once(cache_root() / f"pravega-image-{key}", gather)
@@ -48,7 +51,7 @@ def image_command(
     """Return the command line of a JVM in the image; see `java_command`."""
     return java_command(
         main=main,
-        classpath=f"{_INSTALLED}/foreign:{_INSTALLED}/jars/*",
+        classpath=f"{_INSTALLED}/foreign:{_INSTALLED}/lib/*",
         heap=heap,
         direct_memory=direct_memory,
         properties=properties,
