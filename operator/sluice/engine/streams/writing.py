@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from sluice.core.events.decoding import encoded
 from sluice.errors import (
@@ -65,6 +65,8 @@ class EventWriter:
     Args:
         store: the stream's store.
         stream: the stream.
+        writer: the identity of an earlier writer of the same events, after which this one goes on;
+            a new one if left out. No event must be routed to another segment than it was then.
         sleep: waits for some seconds.
 
     Attributes:
@@ -76,12 +78,17 @@ class EventWriter:
     """
 
     def __init__(
-        self, store: Store, stream: StreamName, *, sleep: Callable[[float], None] = time.sleep
+        self,
+        store: Store,
+        stream: StreamName,
+        *,
+        writer: UUID | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
         self._stream = stream
         self._sleep = sleep
-        self._writer = uuid4()
+        self._writer = writer or uuid4()
         self._stored: defaultdict[int, int] = defaultdict(int)
         self._tail = self._patiently(self._look)
         self.whole = 0

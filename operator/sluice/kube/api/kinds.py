@@ -87,6 +87,7 @@ SCOPE_COPY: Final = OWN["ScopeCopy"]
 STREAM_ARCHIVE: Final = OWN["StreamArchive"]
 STREAM_STORE: Final = OWN["StreamStore"]
 EPHEMERAL_STREAM: Final = OWN["EphemeralStream"]
+DEPLOYMENT: Final = Kind("apps", "v1", "deployments", "Deployment")
 JOB: Final = Kind("batch", "v1", "jobs", "Job")
 CRON_JOB: Final = Kind("batch", "v1", "cronjobs", "CronJob")
 POD: Final = Kind("", "v1", "pods", "Pod")

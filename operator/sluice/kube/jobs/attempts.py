@@ -61,7 +61,7 @@ class Attempts:
             own = drivers_of(job, pods)
             state = job_seen(job, own, (), runtime=runtime)
             if state.active and state.trouble is None and not _any_started(own):
-                events = await self._events(namespace, [job, *own])
+                events = await events_about(self._api, namespace, [job, *own])
                 state = job_seen(job, own, events, runtime=runtime)
             jobs.append(state)
         return tuple(jobs)
@@ -78,13 +78,14 @@ class Attempts:
         pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
         return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)
 
-    async def _events(self, namespace: str, about: list[Object]) -> list[Object]:
-        """Return the events about objects, the latest last."""
-        events = []
-        for body in about:
-            uid = body["metadata"]["uid"]
-            events += await self._api.list(EVENT, namespace, fields=f"involvedObject.uid={uid}")
-        return sorted(events, key=lambda event: str(event.get("lastTimestamp") or ""))
+
+async def events_about(api: Api, namespace: str, about: list[Object]) -> list[Object]:
+    """Return the events about objects, the latest last."""
+    events = []
+    for body in about:
+        uid = body["metadata"]["uid"]
+        events += await api.list(EVENT, namespace, fields=f"involvedObject.uid={uid}")
+    return sorted(events, key=lambda event: str(event.get("lastTimestamp") or ""))
 
 
 def _is_attempt(job: Object, uid: str) -> bool:

@@ -28,16 +28,29 @@ def store_volumes(plan: Plan, *, scratch: str) -> tuple[list[Object], list[Objec
         plan: the plan.
         scratch: the size of /tmp, as a quantity.
     """
-    volumes: list[Object] = [{"name": SCRATCH, "emptyDir": {"sizeLimit": scratch}}]
-    mounts: list[Object] = [{"name": SCRATCH, "mountPath": "/tmp"}]  # noqa: S108 - the pod's own
-    for number, (folder, keys) in enumerate(sorted(_files(_addresses(plan)).items())):
-        name = f"credentials-{number}"
-        volumes.append({"name": name, **_projection(folder, keys)})
-        mounts.append({"name": name, "mountPath": f"{CREDENTIALS_DIR}/{folder}", "readOnly": True})
+    volumes, mounts = login_volumes(_addresses(plan), scratch=scratch)
     for number, claim in enumerate(claims_of(plan)):
         name = f"archives-{number}"
         volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
         mounts.append({"name": name, "mountPath": f"{VOLUMES_DIR}/{claim}"})
+    return volumes, mounts
+
+
+def login_volumes(
+    addresses: Iterable[StoreAddress], *, scratch: str
+) -> tuple[list[Object], list[Object]]:
+    """Return the volumes, and their mounts, that a pod needs to log in to stores.
+
+    Args:
+        addresses: the stores.
+        scratch: the size of /tmp, as a quantity.
+    """
+    volumes: list[Object] = [{"name": SCRATCH, "emptyDir": {"sizeLimit": scratch}}]
+    mounts: list[Object] = [{"name": SCRATCH, "mountPath": "/tmp"}]  # noqa: S108 - the pod's own
+    for number, (folder, keys) in enumerate(sorted(_files(addresses).items())):
+        name = f"credentials-{number}"
+        volumes.append({"name": name, **_projection(folder, keys)})
+        mounts.append({"name": name, "mountPath": f"{CREDENTIALS_DIR}/{folder}", "readOnly": True})
     return volumes, mounts
 
 

@@ -29,6 +29,24 @@ SCOPE_PLAN_FILE: Final = "plan.json.gz"
 CONTROLS_DIR: Final = "/etc/sluice/controls"
 USER: Final = 65532
 
+POD_SECURITY: Final = {
+    "runAsNonRoot": True,
+    "runAsUser": USER,
+    "runAsGroup": USER,
+    "fsGroup": USER,
+    # A volume of archives may have millions of files, so they change their group only once.
+    "fsGroupChangePolicy": "OnRootMismatch",
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""The security context of all pods."""
+
+CONTAINER_SECURITY: Final = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+"""The security context of all containers."""
+
 BYTES_PER_EXECUTOR: Final = 8 << 30
 """Bytes for each executor, if the spec does not say how many executors there are."""
 
@@ -239,18 +257,7 @@ def executor_template(request: JobRequest) -> Object:
 
 def _pod(profile: Profile, settings: OperatorSettings) -> Object:
     """Build the part of a pod's spec that all pods share."""
-    pod: Object = {
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            # A volume of archives may have millions of files, so they change their group only once.
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "enableServiceLinks": False,
-    }
+    pod: Object = {"securityContext": POD_SECURITY, "enableServiceLinks": False}
     optional: dict[str, Any] = {
         "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
         "nodeSelector": profile.node_selector,
@@ -266,11 +273,7 @@ def _container(settings: OperatorSettings, profile: Profile) -> Object:
     return {
         "image": profile.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": CONTAINER_SECURITY,
     }
 
 

@@ -1,0 +1,72 @@
+"""Make a sample stream, for a first try of Sluice: a scope, a stream, a thousand events."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from sluice.core.values.model import Scaling, StreamConfig, StreamName
+from sluice.engine.streams.writing import EventWriter, Routed
+from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.stores.base import Store
+
+SAMPLE: Final = StreamName(scope="sample", stream="orders")
+EVENTS: Final = 1000
+
+_CONFIG: Final = StreamConfig(scaling=Scaling(min_segments=4), tags=("sluice-sample",))
+_CUSTOMERS: Final = 50
+
+_WRITER: Final = UUID("6f3b1f52-6a0e-4c0b-9d5c-3f1f6f0c7a11")
+"""The writer of all runs. With each segment, the store notes the number of its last event. So a run
+goes on where an interrupted run stopped, and a run after a complete run writes nothing."""
+
+
+def make_sample(store: Store) -> int:
+    """Ensure that the sample stream exists and holds all its events. Return their number.
+
+    Raises:
+        InvalidSpec: there is another stream of this name. It is left as it is.
+        TargetSealed: the stream is sealed.
+    """
+    # Look first: a user who may not make scopes can still use one that exists.
+    if not store.scope_exists(SAMPLE.scope):
+        store.create_scope(SAMPLE.scope)
+    store.create_stream(SAMPLE, _CONFIG)
+    _check(store)
+    writer = EventWriter(store, SAMPLE, writer=_WRITER)
+    writer.write(_events(store))
+    return writer.whole
+
+
+def _check(store: Store) -> None:
+    """Raise InvalidSpec unless the stream is the one that a run of this version makes."""
+    found = store.describe(SAMPLE)
+    config = None if found is None else found.config
+    for field in StreamConfig.model_fields:
+        there, wanted = getattr(config, field, None), getattr(_CONFIG, field)
+        if there != wanted:
+            raise _other(field, f"{field} is {there}, and that of the sample is {wanted}")
+    # Events of keys that another segment holds by now would be written twice.
+    if found is not None and found.head != found.tail:
+        raise _other("segments", "its segments were scaled")
+
+
+def _other(field: str, difference: str) -> InvalidSpec:
+    return InvalidSpec(
+        f"there is a stream {SAMPLE} already: {difference}",
+        field=field,
+        remedy="It is left as it is. Delete it if nobody needs it, or do without the sample.",
+    )
+
+
+def _events(store: Store) -> Iterator[Routed]:
+    """Yield the events, the same ones in each run: a customer's orders come in order."""
+    for number in range(1, EVENTS + 1):
+        customer = f"customer-{number * 7 % _CUSTOMERS:02}"
+        order = {"order": number, "customer": customer, "cents": number * 37 % 10_000}
+        yield Routed(store.place_of(customer), json.dumps(order).encode())
