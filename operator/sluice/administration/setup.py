@@ -31,13 +31,13 @@ _OPERATOR: Final = "app.kubernetes.io/name=sluice,app.kubernetes.io/component=op
 _FORBIDDEN, _NOT_FOUND = 403, 404
 
 
-async def ensure(api: Api, kind: Kind, namespace: str, body: Object) -> tuple[Object, bool]:
+async def ensure(api: Api, kind: Kind, namespace: str | None, body: Object) -> tuple[Object, bool]:
     """Make an object unless it is there with these fields.
 
     Args:
         api: the API server.
         kind: its kind.
-        namespace: its namespace; empty for kinds without.
+        namespace: its namespace; None for kinds without.
         body: the object.
 
     Returns:
@@ -50,10 +50,10 @@ async def ensure(api: Api, kind: Kind, namespace: str, body: Object) -> tuple[Ob
     """
     name = body["metadata"]["name"]
     try:
-        found = await api.get(kind, namespace or None, name)
+        found = await api.get(kind, namespace, name)
         if found is None and (made := await api.create(kind, namespace, body)) is not None:
             return made, True
-        found = found or await api.get(kind, namespace or None, name)  # made at this moment
+        found = found or await api.get(kind, namespace, name)  # made at this moment
     except Refused as error:
         if error.status != _NOT_FOUND:
             raise
@@ -76,7 +76,7 @@ async def ensure(api: Api, kind: Kind, namespace: str, body: Object) -> tuple[Ob
     return found, False
 
 
-def _missing(error: Refused, kind: Kind, namespace: str) -> InvalidSpec:
+def _missing(error: Refused, kind: Kind, namespace: str | None) -> InvalidSpec:
     """Return the error of a call whose kind or namespace does not exist."""
     if error.why:  # of an object: the namespace
         return InvalidSpec(
@@ -108,7 +108,7 @@ def differences(wanted: Any, found: Any, field: str = "") -> Iterator[tuple[str,
 async def ensure_namespace(api: Api, name: str) -> bool:
     """Make a namespace unless it exists. Return whether it was made. Raises as `ensure`."""
     try:
-        _, made = await ensure(api, NAMESPACE, "", namespace_body(name))
+        _, made = await ensure(api, NAMESPACE, None, namespace_body(name))
     except Refused as error:
         if error.status != _FORBIDDEN:
             raise

@@ -61,9 +61,13 @@ def test_the_api_server_takes_every_object(
 
 def test_the_api_server_takes_the_plain_manifests(kube: Cluster, system: str) -> None:
     """manifests/*.yaml are valid, and warn of nothing."""
-    for name in ("crds.yaml", "install.yaml"):
+    for name, namespace in {
+        "crds.yaml": NAMESPACE,
+        "install.yaml": NAMESPACE,
+        "pravega-dev.yaml": "pravega-dev",
+    }.items():
         text = (ROOT / "manifests" / name).read_text()
-        try_out(kube, text.replace(NAMESPACE, system))
+        try_out(kube, text.replace(namespace, system))
 
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.yaml") if path.stem != "values")

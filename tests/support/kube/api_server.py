@@ -181,7 +181,7 @@ class ApiServer:
         rows = [{"cells": [one["name"], one["uid"]], "object": {"metadata": one}} for one in metas]
         return {"columnDefinitions": headings, "rows": rows, "metadata": {}}
 
-    async def create(self, kind: Kind, namespace: str, body: Object) -> Object | None:
+    async def create(self, kind: Kind, namespace: str | None, body: Object) -> Object | None:
         """See Api.create."""
         key = (kind.name, namespace, body["metadata"]["name"])
         self.changes.append(("create", *key[::2]))

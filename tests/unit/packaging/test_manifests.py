@@ -5,9 +5,11 @@ import yaml
 
 import genmanifests
 from support.kube.chart import NAMESPACE, ROOT, Manifest
+from support.kube.pod_security import violations
 
 INSTALL = ROOT / "manifests" / "install.yaml"
 CRDS = ROOT / "manifests" / "crds.yaml"
+DEV = ROOT / "manifests" / "pravega-dev.yaml"
 
 
 @pytest.fixture
@@ -52,3 +54,20 @@ def test_the_namespace_admits_restricted_pods_only(install: list[Manifest]) -> N
         }.items()
     )
     assert {manifest["metadata"].get("namespace", NAMESPACE) for manifest in rest} == {NAMESPACE}
+
+
+def test_the_small_pravega_is_restricted_and_publishes_its_pods_address() -> None:
+    """Its namespace admits no other pods. It says that it is not for production."""
+    text = DEV.read_text()
+    assert "NOT FOR PRODUCTION" in text.splitlines()[0]
+    namespace, service, deployment = yaml.safe_load_all(text)
+    labels = namespace["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    template = deployment["spec"]["template"]
+    assert violations(template["spec"]) == []
+    assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+    (container,) = template["spec"]["containers"]
+    address, options = container["env"]
+    assert address["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
+    published = f"-Dpravegaservice.service.published.host.nameOrIp=$({address['name']})"
+    assert published in options["value"].split()

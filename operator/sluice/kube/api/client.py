@@ -286,8 +286,8 @@ class Api:
         found = await self._call("GET", kind.collection(namespace), query=query)
         return items_of(kind, found)
 
-    async def create(self, kind: Kind, namespace: str, body: Object) -> Object | None:
-        """Create an object. Return None if an object of that name exists."""
+    async def create(self, kind: Kind, namespace: str | None, body: Object) -> Object | None:
+        """Create an object, in no namespace for None. Return None if one of that name exists."""
         try:
             return await self._call(
                 "POST", kind.collection(namespace), body=body, query={"fieldManager": self._manager}
