@@ -120,7 +120,7 @@ def test_a_store_that_forbids_it_gets_no_sample(server: FinalizingServer, sluice
 
 def test_the_proposed_copy_is_the_example() -> None:
     """README applies the file, and the command prints the same for any name of the store."""
-    from sluice.commands.init import _COPY  # noqa: PLC0415 - few tests need it
+    from sluice.commands.cluster.init import _COPY  # noqa: PLC0415 - few tests need it
 
     example = (ROOT / "examples" / "first-copy.yaml").read_text()
     assert yaml.safe_load(example) == yaml.safe_load(_COPY.replace("STORE", "pravega"))

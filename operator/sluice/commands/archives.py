@@ -186,6 +186,7 @@ def verify(
 @_RUN
 @_UNTIL
 @click.option("--append", is_flag=True, help="Append to TARGET if it is there.")
+@click.option("--create-scope", is_flag=True, help="Make TARGET's scope if it does not exist.")
 @click.option("--seal", is_flag=True, help="Seal TARGET when it is whole.")
 @click.option(
     "--on-truncation",
@@ -214,6 +215,7 @@ def restore(
     run: int | None,
     until: int | None,
     append: bool,
+    create_scope: bool,
     seal: bool,
     on_truncation: OnTruncation,
     file: str,
@@ -254,6 +256,7 @@ def restore(
             on_truncation=on_truncation,
             part_bytes=settings.part_bytes,
             append=append,
+            make_scope=create_scope,
             tasks=slots,
         ),
         sources=(where.address,),

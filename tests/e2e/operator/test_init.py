@@ -83,7 +83,7 @@ def test_what_differs_in_the_cluster_is_named_and_kept(
     store: ClusterStore,
     init: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    """The field, the exit code of wrong input, and the resource as it was; a dry run asks nobody."""
+    """The field, the exit code of wrong input, the resource as it was. A dry run makes nothing."""
     refused = init(uri="tcp://elsewhere:9090")
     assert refused.returncode == 2
     assert "spec.pravega.controllerURI" in refused.stderr

@@ -83,6 +83,10 @@ def test_archives_are_listed_inspected_verified_and_restored(env: Env) -> None:
     assert (read.events, read.digest) == (6000, env.foreign.read(*env.source).digest)
     again = sluice(env, "restore", place, target, *file)
     assert (again.code, "already" in again.err) == (0, True)
+    elsewhere = f"local:{env.source[0]}-new/by-command"
+    assert "TargetScopeNotFound" in sluice(env, "restore", place, elsewhere, *file).err
+    made = sluice(env, "restore", place, elsewhere, *file, "--create-scope")
+    assert made.code == 0, made.err
     assert list(objects.list(LEASES)) == []
 
     victim = next(objects.list(DATA)).name

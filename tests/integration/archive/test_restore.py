@@ -107,6 +107,23 @@ def test_a_run_is_appended_to_a_stream_that_is_written_to(volume_env: Env) -> No
     assert env.foreign.read(*env.restore.target).events == 7000
 
 
+def test_a_restore_makes_the_scope_where_it_is_asked_to(volume_env: Env) -> None:
+    """So an empty store needs no other program first. Without the request, the scope is named."""
+    env = volume_env
+    env.make()
+    env.write(500)
+    env.take(Format.SEGMENTS)
+    env.restore.target = (f"{env.source[0]}-new", "restored")
+    refused = env.restore.run_inline()
+    assert refused.error is not None
+    assert refused.error.reason == "TargetScopeNotFound"
+    env.restore.scope_policy = "CreateIfAbsent"
+    for outcome in (Outcome.COPIED, Outcome.ALREADY_COMPLETE):
+        report = env.restore.run_inline()
+        assert report.outcome is outcome, report.error
+    assert env.foreign.read(*env.restore.target).events == 500
+
+
 def test_damage_is_refused_by_name_before_the_target_is_visible(volume_env: Env) -> None:
     """20 bytes changed by chance, a missing object, two swapped ones, an edited manifest."""
     env = volume_env

@@ -60,6 +60,7 @@ class Restore(Filed):
         path: the archive's path there.
         which: run or until, as YAML has them.
         exists: the copy's `onExists`.
+        scope_policy: its `scopePolicy`.
         on_truncation: the copy's `onTruncation`.
         seal: whether the target is sealed when it is whole.
         limits: the copy's limits.
@@ -73,6 +74,7 @@ class Restore(Filed):
     path: str = "team/orders"
     which: dict[str, object] = field(default_factory=dict)
     exists: str = "Fail"
+    scope_policy: str = "MustExist"
     on_truncation: str = "Fail"
     seal: bool = False
     limits: dict[str, object] = field(default_factory=dict)
@@ -107,6 +109,7 @@ class Restore(Filed):
             "scope": self.target[0],
             "stream": self.target[1],
             "onExists": self.exists,
+            "scopePolicy": self.scope_policy,
             "sealWhenDone": self.seal,
         }
         archive = {"storeRef": {"name": "backup"}, "path": self.path, **self.which}

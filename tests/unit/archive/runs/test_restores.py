@@ -11,7 +11,7 @@ from sluice.core.archive.names import Format
 from sluice.core.copy.planner import CopyRequest, SourceRequest
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
-from sluice.errors import ArchiveNotFound, InvalidSpec, StoreUnavailable
+from sluice.errors import ArchiveNotFound, InvalidSpec, StoreUnavailable, TargetScopeNotFound
 from support.engine.archives import STREAM
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.restore_env import BLOCK, Env
@@ -63,6 +63,20 @@ def test_a_run_is_appended_to_a_stream() -> None:
     report = env.restore(env.request(append=True))
     assert report.outcome is Outcome.COPIED, report.error
     assert b"".join(env.restored) == b"".join(before) + env.then[0][0]
+
+
+def test_a_restore_makes_the_scope_where_it_is_asked_to() -> None:
+    """Else it names the scope that is missing, and makes nothing."""
+    env = Env()
+    env.take()
+    env.world.scopes.remove(TARGET.scope)
+    with pytest.raises(TargetScopeNotFound):
+        env.restore()
+    assert TARGET.scope not in env.world.scopes
+    report = env.restore(env.request(make_scope=True))
+    assert report.outcome is Outcome.COPIED, report.error
+    assert env.restored == env.then[0]
+    assert TARGET.scope in env.world.scopes
 
 
 def test_of_drivers_that_have_chosen_two_runs_both_read_the_recorded_one() -> None:
