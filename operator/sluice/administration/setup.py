@@ -135,14 +135,17 @@ async def operators_image(api: Api, namespace: str) -> PodImage:
     except Refused as error:
         error.remedy = "Give --image, the image of Sluice's operator."
         raise
-    if len(found) != 1:
+    pods = [one["spec"]["template"]["spec"] for one in found]
+    operators = [
+        (pod, one) for pod in pods for one in pod["containers"] if one["name"] == "operator"
+    ]
+    if len(operators) != 1:
         raise InvalidSpec(
-            f"there are {len(found)} operators in namespace {namespace!r}",
+            f"there are {len(operators)} operators in namespace {namespace!r}",
             field="--operator-namespace",
             remedy="Name the namespace of Sluice's operator, or give --image.",
         )
-    pod = found[0]["spec"]["template"]["spec"]
-    (container,) = (one for one in pod["containers"] if one["name"] == "operator")
+    ((pod, container),) = operators
     secrets = tuple(one["name"] for one in pod.get("imagePullSecrets") or [])
     return PodImage(container["image"], container["imagePullPolicy"], secrets)
 
@@ -195,7 +198,7 @@ async def _begun(api: Api, job: Object, end: float) -> Object:
     while True:
         try:
             found, made = await ensure(api, JOB, namespace, job)
-        except InvalidSpec:
+        except (InvalidSpec, ResourceChanged):  # an earlier one that is on its way out is none
             there = await api.get(JOB, namespace, name)
             if there is not None and not there["metadata"].get("deletionTimestamp"):
                 raise

@@ -33,9 +33,9 @@ def init(
     """Return the function that runs `sluice init` in the tenant's namespace."""
 
     def run(*words: str, uri: str = store.uri) -> subprocess.CompletedProcess[str]:
-        command = [SLUICE, "init", "--store", "store", "--uri", uri, *words]
+        options = ["--store", "store", "--uri", uri, "--namespace", tenant.namespace]
         return subprocess.run(
-            [*command, "--namespace", tenant.namespace],
+            [SLUICE, "init", *options, *words],
             env=os.environ | {"KUBECONFIG": str(kube.kubeconfig)},
             capture_output=True,
             text=True,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from sluice.core.values.model import Scaling, StreamConfig, StreamName
-from sluice.engine.streams.writing import EventWriter, Routed
-from sluice.errors import InvalidSpec
+from sluice.engine.streams.writing import EventWriter, Routed, patiently
+from sluice.errors import InvalidSpec, StoreBusy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,30 +30,35 @@ goes on where an interrupted run stopped, and a run after a complete run writes 
 def make_sample(store: Store) -> int:
     """Ensure that the sample stream exists and holds all its events. Return their number.
 
+    A store that has just been started may need another minute, so each part is tried again.
+
     Raises:
         InvalidSpec: there is another stream of this name. It is left as it is.
         TargetSealed: the stream is sealed.
+        StoreUnavailable: the store was away for too long.
     """
-    # Look first: a user who may not make scopes can still use one that exists.
-    if not store.scope_exists(SAMPLE.scope):
-        store.create_scope(SAMPLE.scope)
-    store.create_stream(SAMPLE, _CONFIG)
-    _check(store)
+    patiently(partial(_make_stream, store))
     writer = EventWriter(store, SAMPLE, writer=_WRITER)
     writer.write(_events(store))
     return writer.whole
 
 
-def _check(store: Store) -> None:
-    """Raise InvalidSpec unless the stream is the one that a run of this version makes."""
+def _make_stream(store: Store) -> None:
+    """Make the stream and its scope. Raise InvalidSpec if there is another stream of this name."""
+    # Look first: a user who may not make scopes can still use one that exists.
+    if not store.scope_exists(SAMPLE.scope):
+        store.create_scope(SAMPLE.scope)
+    store.create_stream(SAMPLE, _CONFIG)
     found = store.describe(SAMPLE)
-    config = None if found is None else found.config
-    for field in StreamConfig.model_fields:
-        there, wanted = getattr(config, field, None), getattr(_CONFIG, field)
-        if there != wanted:
-            raise _other(field, f"{field} is {there}, and that of the sample is {wanted}")
+    if found is None:
+        raise StoreBusy(f"{SAMPLE} was deleted at this moment")
+    there, wanted = (one.model_dump(mode="json", by_alias=True) for one in (found.config, _CONFIG))
+    for field, value in wanted.items():
+        if there[field] != value:
+            is_not = f"{json.dumps(there[field])} in place of {json.dumps(value)}"
+            raise _other(field, f"its {field} is {is_not}")
     # Other segments have not noted which events the former ones hold.
-    if found is not None and not all(store.is_original(one.id) for one in found.tail):
+    if not all(store.is_original(one.id) for one in found.tail):
         raise _other("segments", "its segments were scaled")
 
 

@@ -43,6 +43,18 @@ _PAUSES: Final = (0.2, 1.0, 3.0, 10.0, 20.0, 30.0)
 _T = TypeVar("_T")
 
 
+def patiently(call: Callable[[], _T], sleep: Callable[[float], None] = time.sleep) -> _T:
+    """Repeat a call while it fails in a way that may pass. Raise its last error after a minute."""
+    for pause in _PAUSES:
+        try:
+            return call()
+        except BackendError as error:
+            if not error.retryable:
+                raise
+        sleep(pause)
+    return call()
+
+
 class Routed(NamedTuple):
     """An event to write.
 
@@ -145,15 +157,7 @@ class EventWriter:
         return events[done:]
 
     def _patiently(self, call: Callable[[], _T]) -> _T:
-        """Repeat a call while it fails in a way that may pass."""
-        for pause in _PAUSES:
-            try:
-                return call()
-            except BackendError as error:
-                if not error.retryable:
-                    raise
-            self._sleep(pause)
-        return call()
+        return patiently(call, self._sleep)
 
     def _wait(self, pauses: Iterator[float]) -> None:
         """Wait until the store may have ended a scale event.
