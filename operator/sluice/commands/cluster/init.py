@@ -21,7 +21,7 @@ import yaml
 from sluice import console
 from sluice.api.fields.common import GROUP, VERSION
 from sluice.api.kinds.streamstore import StreamStore
-from sluice.commands.cluster.shared import MANAGER
+from sluice.commands.cluster.shared import connected
 from sluice.commands.shared import CREDENTIALS, EXIT_CODES, settings_of
 from sluice.core.values.model import StoreAddress
 from sluice.core.values.trouble import Trouble
@@ -160,24 +160,22 @@ def init(
 async def _objects(wanted: Wanted) -> list[Object]:
     """Return the objects that would be made. The cluster is asked for the operator's image only."""
     from sluice.administration.setup import namespace_body  # noqa: PLC0415 - takes a second
-    from sluice.kube.api.client import Api  # noqa: PLC0415 - as above
 
     found = [namespace_body(wanted.namespace)] if wanted.named else []
     found.append(wanted.resource)
     if wanted.sample:
-        async with await Api.connect(manager=MANAGER) as api:
-            found.append(await _job(api, wanted, StoreAddress(uri=wanted.uri)))
+        async with connected(wanted.namespace) as place:
+            found.append(await _job(place.api, wanted, StoreAddress(uri=wanted.uri)))
     return found
 
 
 async def _make(wanted: Wanted) -> Trouble | None:
     """Make all that is missing. Return why the sample's Job failed, if it did."""
     from sluice.administration.setup import ensure, ensure_namespace  # noqa: PLC0415
-    from sluice.kube.api.client import Api  # noqa: PLC0415
     from sluice.kube.api.kinds import STREAM_STORE  # noqa: PLC0415
     from sluice.kube.api.objects import parse  # noqa: PLC0415
 
-    async with await Api.connect(manager=MANAGER) as api:
+    async with connected(wanted.namespace, changes=True) as (api, _):
         if wanted.named:
             made = await ensure_namespace(api, wanted.namespace)
             _tell(f"namespace/{wanted.namespace}", made=made)
