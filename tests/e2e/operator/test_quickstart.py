@@ -38,8 +38,8 @@ SECONDS: Final = 900
 # What differs from a person's machine, and nothing else does.
 LINES: Final = {
     "kind create cluster": "the cluster of the tests",
-    "docker build -t localhost/sluice:0.1.0 .": "the image of the tests",
-    "kind load docker-image localhost/sluice:0.1.0": "it is in the cluster",
+    "docker build -t localhost/sluice:dev .": "the image of the tests",
+    "kind load docker-image localhost/sluice:dev": "it is in the cluster",
     "python3 -m venv ~/.venv-sluice && . ~/.venv-sluice/bin/activate && pip install .": (
         "the environment of the tests has the command"
     ),
@@ -49,7 +49,7 @@ LINES: Final = {
 
 FILES: Final = {
     "manifests/install.yaml": {
-        "localhost/sluice:0.1.0": "SLUICE",
+        "localhost/sluice:dev": "SLUICE",
         "excludedNamespaces: []": f'excludedNamespaces: ["{EXCLUDED}"]',  # other lanes' own
     },
     "manifests/pravega-dev.yaml": {"pravega/pravega:0.13.0": "PRAVEGA"},
