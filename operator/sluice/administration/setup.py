@@ -12,7 +12,7 @@ from sluice.errors import InfrastructureError, InvalidSpec, ResourceChanged
 from sluice.kube.api.kinds import DEPLOYMENT, JOB, NAMESPACE, POD
 from sluice.kube.api.responses import Refused
 from sluice.kube.jobs.attempts import events_about
-from sluice.kube.jobs.jobs import drivers_of, is_over, job_seen
+from sluice.kube.jobs.jobs import drivers_of, ended_of, job_seen
 from sluice.kube.jobs.sample import DEADLINE, PodImage
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ async def _begun(api: Api, job: Object, end: float) -> Object:
             if there is not None and not there["metadata"].get("deletionTimestamp"):
                 raise
         else:
-            if made or not is_over(found):
+            if made or ended_of(found) is None:
                 return found
             await api.delete(JOB, namespace, name, uid=found["metadata"]["uid"])
         if time.monotonic() > end:

@@ -83,8 +83,8 @@ def folder(
     (programs / "kubectl").symlink_to(tools.kubectl())
     (programs / "sluice").symlink_to(Path(sys.executable).with_name("sluice"))
     uninstall(kube)
-    # A new cluster has no definitions. Here they stay, and other tests need them: those that Helm has
-    # left from another version would conflict.
+    # A new cluster has no definitions. Here they stay, since other tests need them: those that Helm
+    # has left from another version would conflict.
     crds = f"--filename={ROOT / 'manifests' / 'crds.yaml'}"
     kube.kubectl("apply", "--server-side", "--force-conflicts", crds)
     try:

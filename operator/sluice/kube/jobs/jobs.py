@@ -68,11 +68,6 @@ def is_gone(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
 
-def is_over(job: Object) -> bool:
-    """Tell whether a Job has succeeded or failed."""
-    return _ended(job) is not None
-
-
 def job_seen(
     job: Object, pods: Sequence[Object], events: Sequence[Object], *, runtime: str | None
 ) -> JobSeen:
