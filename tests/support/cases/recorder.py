@@ -128,10 +128,9 @@ class CopyingRecorder(Recorder):
     @property
     def copy_id(self) -> str:
         """The copy's identity in stores."""
-        resource = parse_copy(self.body)
-        if isinstance(resource, ScopeCopy):
-            return scope_request(resource, cluster="c").scope_id
-        return copy_request(resource, cluster="c").copy_id
+        if self.body["kind"] == "ScopeCopy":
+            return scope_request(parse(self.body, ScopeCopy), cluster="c").scope_id
+        return copy_request(parse(self.body, StreamCopy), cluster="c").copy_id
 
     def look(self, **world: Any) -> Decision:
         """Let the operator look at the copy and write its status.
@@ -222,6 +221,7 @@ class CopyRecorder(CopyingRecorder):
         self.body["spec"]["target"] |= {"onExists": "Fail", "sealWhenDone": False}
         resource = parse(self.body, StreamCopy)
         source, target = resource.spec.source, resource.spec.target
+        assert source is not None
         self.plan = whole_plan(
             stream_plan(
                 segment_plan(BYTES // 2, events=EVENTS // 2, number=0),

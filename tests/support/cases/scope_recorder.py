@@ -18,7 +18,7 @@ from sluice.core.scope.scope import Counts, LeftOut, ScopePlan, StreamResult, St
 from sluice.core.values.model import StreamName
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded
-from sluice.core.workloads.plan import Plan, ScopeCopyPlan
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import SourceTruncated
 from sluice.kube.api.objects import copy_seen, parse
@@ -49,6 +49,8 @@ class ScopeRecorder(CopyingRecorder):
         name: the resource's name.
         spec: fields of its spec besides source and target.
     """
+
+    plan: ScopeCopyPlan
 
     def __init__(self, name: str, **spec: Any) -> None:
         super().__init__(resources.SCOPE, name, **spec)
@@ -104,7 +106,7 @@ class ScopeRecorder(CopyingRecorder):
         found = []
         for number, planned in enumerate(planned_results(self.plan)):
             if number < whole:
-                change = {"state": StreamState.COPIED, "digest": DIGEST}
+                change: dict[str, Any] = {"state": StreamState.COPIED, "digest": DIGEST}
             elif number < whole + failed:
                 error = SourceTruncated(
                     f"in/{planned.stream} has lost [0, 1080) of segment 0, which was to be copied"
@@ -115,7 +117,7 @@ class ScopeRecorder(CopyingRecorder):
             found.append(planned.model_copy(update=change))
         return tuple(found)
 
-    def _plan(self, streams: int) -> Plan:
+    def _plan(self, streams: int) -> ScopeCopyPlan:
         move = self.body["spec"]["sourceOnComplete"] == "Delete"
         source, target = (self.body["spec"][side] for side in ("source", "target"))
         archives = "archive" in target

@@ -70,7 +70,7 @@ def after(
     return seen_at(found, at)
 
 
-def plan(size: int = 1000, *, run: int = 1) -> Plan:
+def plan(size: int = 1000, *, run: int = 1) -> ArchiveRunPlan:
     """Return the plan of a run of one segment with `size` new bytes."""
     cut = RecordedCut.model_validate({"time": 0, "offsets": [{"segment": 0, "offset": size}]})
     return ArchiveRunPlan(

@@ -29,7 +29,6 @@ RESTORED: Final[dict[str, Any]] = {"source": {"archive": FOLDER}}
 def run_plan(name: str, size: int = 1000, *, parent: Parent | None = None) -> ArchivePlan:
     """Return the plan of one stream's run."""
     bare = archives_seen.plan(size).archive
-    assert bare is not None
     source = StreamName(scope="in", stream=name)
     changes = {"source": source, "path": f"backup/in/{name}", "parent": parent}
     return bare.model_copy(update=changes)
@@ -54,8 +53,10 @@ def restore_plan(*streams: StreamPlan, **changes: Any) -> ScopeCopyPlan:
     return bare.model_copy(update={"sources": (BUCKET,), "target": ADDRESS})
 
 
-ARCHIVING: Final = Planned(plan=archive_plan(run_plan("a", 3000), run_plan("b"), run_plan("c")))
-RESTORING: Final = Planned(plan=restore_plan(restored("a"), restored("b")))
+_ALL: Final = archive_plan(run_plan("a", 3000), run_plan("b"), run_plan("c"))
+_BOTH: Final = restore_plan(restored("a"), restored("b"))
+ARCHIVING: Final = Planned(plan=_ALL)
+RESTORING: Final = Planned(plan=_BOTH)
 UNPLANNED: Final = UnplannedScopeCopy(
     sources=(StoreAddress(backend="volume", uri="volume://archives"),),
     target=ADDRESS,
@@ -63,7 +64,5 @@ UNPLANNED: Final = UnplannedScopeCopy(
 )
 """The request from which a driver has to plan archives in a volume."""
 
-WHOLE: Final = ScopeEnded(
-    plan=ARCHIVING.plan, results=(copied("a", 3000), copied("b"), copied("c"))
-)
-BACK: Final = ScopeEnded(plan=RESTORING.plan, results=(copied("a"), copied("b")))
+WHOLE: Final = ScopeEnded(plan=_ALL, results=(copied("a", 3000), copied("b"), copied("c")))
+BACK: Final = ScopeEnded(plan=_BOTH, results=(copied("a"), copied("b")))
