@@ -23,7 +23,7 @@ from sluice.kube.api.objects import (
     is_scheduled,
     wants_orphan,
 )
-from sluice.kube.stores.dependents import KINDS, stores_of
+from sluice.kube.stores.dependents import KINDS, stores_of, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,7 +102,11 @@ class Holder:
     def where(self) -> str:
         """The data that it holds, and the StreamStore, for messages."""
         if is_scheduled(self.body) and not self.leaves:
-            return f"its schedule needs StreamStore {', '.join(sorted(stores_of(self.body)))}"
+            stores = sorted(
+                store.name if store.namespace == self.namespace else "/".join(store)
+                for store in stores_of(self.body)
+            )
+            return f"its schedule needs StreamStore {', '.join(stores)}"
         tell = _HELD.get(self.kind.name)
         return "the operator has not let go of it yet" if tell is None else tell(self.body)
 
@@ -158,7 +162,7 @@ def _place(spec: Object) -> str:
 
 
 def _store(spec: Object) -> str:
-    return f"StreamStore {(spec.get('storeRef') or {}).get('name')}"
+    return f"StreamStore {title_of(spec)}"
 
 
 async def resources(api: Api, served: Served) -> list[Holder]:

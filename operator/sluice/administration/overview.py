@@ -12,6 +12,7 @@ from sluice.kube.api.names import Child
 from sluice.kube.api.objects import STATUSES, is_deleting
 from sluice.kube.jobs import results
 from sluice.kube.loop.served import Served
+from sluice.kube.stores.dependents import title_of
 
 if TYPE_CHECKING:
     from sluice.api.status.common import CopyingStatus
@@ -86,6 +87,6 @@ def _place(spec: Object) -> str:
     """Return a scope or a stream as `sluice verify` takes it, or an archive with its path."""
     spec = spec.get("archive") or spec
     if "path" in spec:
-        return f"{(spec.get('storeRef') or {}).get('name')}/{spec['path']}"
+        return f"{title_of(spec)}/{spec['path']}"
     stream = f"/{spec['stream']}" if "stream" in spec else ""
-    return f"{(spec.get('storeRef') or {}).get('name')}:{spec.get('scope')}{stream}"
+    return f"{title_of(spec)}:{spec.get('scope')}{stream}"

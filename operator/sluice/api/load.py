@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
+    from sluice.api.fields.common import StoreRef
+
 _MODELS: Final = {kind.name: kind.model for kind in KINDS}
 """The models of the kinds that a file may hold. EphemeralStreams are checked and then ignored:
 only the operator handles them.
@@ -58,18 +60,19 @@ class Resources:
         return [archive for archive in self.order if isinstance(archive, StreamArchive)]
 
     def store(
-        self, copy: StreamCopy | ScopeCopy | StreamArchive, name: str, *, field: str
+        self, copy: StreamCopy | ScopeCopy | StreamArchive, ref: StoreRef, *, field: str
     ) -> StreamStore:
         """Return the StreamStore that a copy or an archive names in a field.
 
         Raises:
-            InvalidSpec: the file has no such StreamStore in the resource's namespace.
+            InvalidSpec: the file has no such StreamStore.
         """
-        found = self.stores.get((copy.metadata.namespace, name))
+        namespace = ref.namespace or copy.metadata.namespace
+        found = self.stores.get((namespace, ref.name))
         if found is None:
             raise InvalidSpec(
-                f"{copy.kind} {copy.metadata.name!r} names StreamStore {name!r}, which is not in "
-                f"the file (namespace {copy.metadata.namespace!r})",
+                f"{copy.kind} {copy.metadata.name!r} names StreamStore {ref.name!r}, which is not "
+                f"in the file (namespace {namespace!r})",
                 field=field,
                 remedy="Add the StreamStore to the file, or correct the name.",
             )

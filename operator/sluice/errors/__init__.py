@@ -20,6 +20,8 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── CutInsideEvent            a range begins or ends inside an event
     │   ├── PlanTooLarge              the plan does not fit into a ConfigMap
     │   ├── StoreNotFound             the StreamStore that is named does not exist
+    │   ├── StoreNotShared            another namespace shares no such StreamStore
+    │   ├── LoginNotShared            a shared StreamStore has a login, and drivers get none
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
     │   ├── ClaimNotFound             the PersistentVolumeClaim that is named does not exist
     │   ├── ProfileNotFound           the administrator offers no such runtime profile
@@ -149,6 +151,7 @@ from sluice.errors.spec import (
     HookNotFound,
     HookRefused,
     InvalidSpec,
+    LoginNotShared,
     OwnerForbidden,
     OwnerKindNotFound,
     PlanTooLarge,
@@ -161,6 +164,7 @@ from sluice.errors.spec import (
     SourceUnsupported,
     SpecError,
     StoreNotFound,
+    StoreNotShared,
     StreamExists,
     TargetExists,
     TargetScopeNotFound,
@@ -182,6 +186,8 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "CutInsideEvent",
     "PlanTooLarge",
     "StoreNotFound",
+    "StoreNotShared",
+    "LoginNotShared",
     "SecretNotFound",
     "ClaimNotFound",
     "ProfileNotFound",

@@ -68,6 +68,24 @@ class StoreNotFound(SpecError):
     default_remedy = "Apply the StreamStore, or correct the name. Work goes on by itself then."
 
 
+class StoreNotShared(SpecError):
+    """The other namespace shares no StreamStore of this name with the resource's namespace."""
+
+    default_remedy = (
+        "Ask its administrator to add your namespace to spec.access.sharedWith, or correct the "
+        "name. Work goes on by itself then."
+    )
+
+
+class LoginNotShared(SpecError):
+    """Drivers cannot mount the login or files of a StreamStore of another namespace."""
+
+    default_remedy = (
+        "Run the copy in the StreamStore's namespace, or make a StreamStore with a login of your "
+        "own."
+    )
+
+
 class SecretNotFound(SpecError):
     """The StreamStore's Secret does not exist, or lacks a key."""
 

@@ -122,7 +122,7 @@ async def operate(settings: OperatorSettings) -> None:
             threads=threads,
             allowance=allowance,
             probes=probes,
-            stores=StoreView(api, mirror, probes),
+            stores=StoreView(api, mirror, probes, settings.served),
             owners=owners,
         )
         reconcilers = {name: RECONCILERS[name](parts) for name in OWN}

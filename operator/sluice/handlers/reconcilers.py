@@ -80,6 +80,7 @@ def _stores(parts: Parts) -> Reconciles:
         mirror=parts.mirror,
         probes=parts.probes,
         statuses=parts.statuses,
+        namespaces=parts.settings.namespaces,
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
-from sluice.api.fields.common import ApiModel, InStore, LocalRef, NameInStore
+from sluice.api.fields.common import ApiModel, InStore, NameInStore, StoreRef
 from sluice.api.fields.rules import Rule, rules
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class OrArchive(ApiModel):
     in_place: ClassVar[str]
 
     archive: InArchives | None = None
-    store_ref: LocalRef | None = Field(default=None, validate_default=True)
+    store_ref: StoreRef | None = Field(default=None, validate_default=True)
     scope: NameInStore = Field(default="", validate_default=True)
 
     @field_validator("store_ref", "scope", "stream", mode="wrap", check_fields=False)
@@ -90,10 +90,16 @@ class OrArchive(ApiModel):
         return value if missing else read(value)
 
     @property
-    def store(self) -> str:
-        """The name of the StreamStore."""
+    def ref(self) -> StoreRef:
+        """The reference to the StreamStore. A valid place has one."""
         ref = self.store_ref if self.archive is None else self.archive.store_ref
-        return ref.name if ref is not None else ""
+        assert ref is not None  # noqa: S101 - for the type checker: the validators saw to it
+        return ref
+
+    @property
+    def store(self) -> str:
+        """The name of the StreamStore, with its namespace if that is given."""
+        return self.ref.title
 
     @property
     def store_field(self) -> str:

@@ -144,12 +144,45 @@ class Metadata(ApiModel):
     namespace: StoreName = Field(default="default", description="The resource's namespace.")
 
 
-class LocalRef(ApiModel):
-    """A reference to one of Sluice's resources in the same namespace."""
+class StoreRef(ApiModel):
+    """A reference to a StreamStore."""
 
     model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
-    name: StoreName = Field(description="The object's name.")
+    name: StoreName = Field(description="The StreamStore's name.")
+    namespace: StoreName | None = Field(
+        default=None,
+        description="The StreamStore's namespace, if it is another one. The StreamStore's "
+        "`access.sharedWith` has to admit the resource's namespace.",
+    )
+
+    @property
+    def title(self) -> str:
+        """The name, with the namespace if it is given."""
+        return self.name if self.namespace is None else f"{self.namespace}/{self.name}"
+
+    def other(self, namespace: str) -> str | None:
+        """Return the StreamStore's namespace if it is not this one; None if it is."""
+        return None if self.namespace in {None, namespace} else self.namespace
+
+
+def other_store(source: str, target: str) -> str:
+    """Return the API server's rule that two places name different StreamStores.
+
+    It does not know the resource's own namespace, so it compares the references as they are.
+
+    Args:
+        source: a place that has the field storeRef, in CEL.
+        target: the other place.
+    """
+    near, far = f"{source}.storeRef", f"{target}.storeRef"
+    # The word is reserved in CEL. Without the underscores the API server does not find the field's
+    # maxLength, and refuses the rule as too costly.
+    own, other = f"{near}.__namespace__", f"{far}.__namespace__"
+    return (
+        f"{near}.name != {far}.name || has({own}) != has({other})"
+        f" || (has({own}) && {own} != {other})"
+    )
 
 
 class SecretRef(ApiModel):
@@ -163,12 +196,17 @@ class SecretRef(ApiModel):
 class InStore(ApiModel):
     """A place in a StreamStore."""
 
-    store_ref: LocalRef
+    store_ref: StoreRef
+
+    @property
+    def ref(self) -> StoreRef:
+        """The reference to the StreamStore."""
+        return self.store_ref
 
     @property
     def store(self) -> str:
-        """The name of the StreamStore."""
-        return self.store_ref.name
+        """The name of the StreamStore, with its namespace if that is given."""
+        return self.ref.title
 
     @property
     def store_field(self) -> str:

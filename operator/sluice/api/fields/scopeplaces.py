@@ -20,9 +20,9 @@ from sluice.api.fields.archives import (
 from sluice.api.fields.common import (
     ArchiveFolder,
     ArchivePath,
-    LocalRef,
     NameInStore,
     NewNameInStore,
+    StoreRef,
 )
 from sluice.api.fields.instant import Instant
 from sluice.api.fields.rules import Rule, frozen, rules
@@ -44,9 +44,8 @@ class ArchivedScope(InArchives):
         json_schema_extra=rules(Rule("!has(self.run) || !has(self.until)", _ONE_RUN, path=".until"))
     )
 
-    store_ref: LocalRef = Field(
-        description="The StreamStore that holds the archives, in this namespace. Its kind is s3 or "
-        "volume."
+    store_ref: StoreRef = Field(
+        description="The StreamStore that holds the archives. Its kind is s3 or volume."
     )
     path: ArchivePath = Field(
         description="The folder in the store. The archive at PATH/NAME holds the stream NAME."
@@ -88,10 +87,10 @@ class ScopeSource(OrArchive):
         default=None,
         description="Archives to restore streams from, in place of storeRef and scope.",
     )
-    store_ref: LocalRef | None = Field(
+    store_ref: StoreRef | None = Field(
         default=None,
         validate_default=True,
-        description="The StreamStore that holds the scope, in this namespace.",
+        description="The StreamStore that holds the scope.",
     )
     scope: NameInStore = Field(default="", validate_default=True, description="The scope's name.")
 
@@ -106,8 +105,8 @@ class ArchivesMade(InArchives):
 
     model_config = ConfigDict(json_schema_extra=rules(MAX_EVENTS_RULE))
 
-    store_ref: LocalRef = Field(
-        description="The StreamStore to archive to, in this namespace. Its kind is s3, or with the "
+    store_ref: StoreRef = Field(
+        description="The StreamStore to archive to. Its kind is s3, or with the "
         "command line also volume."
     )
     path: ArchiveFolder = Field(
@@ -152,10 +151,10 @@ class ScopeTarget(OrArchive):
         default=None,
         description="Where to archive each stream, in place of storeRef and scope.",
     )
-    store_ref: LocalRef | None = Field(
+    store_ref: StoreRef | None = Field(
         default=None,
         validate_default=True,
-        description="The StreamStore that holds the scope, in this namespace.",
+        description="The StreamStore that holds the scope.",
     )
     scope: NewNameInStore = Field(
         default="", validate_default=True, description="The scope's name."

@@ -9,10 +9,10 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 from sluice.api.fields.common import (
     NEW_NAME_RULE,
     ApiModel,
-    LocalRef,
     NewNameInStore,
     Resource,
     StoreName,
+    StoreRef,
 )
 from sluice.api.fields.quantities import Bytes
 from sluice.api.fields.rules import Rule, exactly_one, immutable, one_of, rules
@@ -211,8 +211,8 @@ class EphemeralStreamSpec(ApiModel):
         )
     )
 
-    store_ref: LocalRef = Field(
-        description="The StreamStore of the streams, in this namespace. Cannot be changed.",
+    store_ref: StoreRef = Field(
+        description="The StreamStore of the streams. Cannot be changed.",
         json_schema_extra=immutable("the store", _ANOTHER),
     )
     scope: NewNameInStore = Field(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
-from sluice.api.fields.common import ApiModel, Resource
+from sluice.api.fields.common import ApiModel, Resource, other_store
 from sluice.api.fields.hooks import Hooks, HooksSpec
 from sluice.api.fields.rules import Rule, frozen, immutable, rules
 from sluice.api.fields.running import (
@@ -145,7 +145,7 @@ class ScopeCopySpec(ApiModel):
             ),
             Rule(
                 "has(self.source.archive) || has(self.target.archive)"
-                " || self.source.storeRef.name != self.target.storeRef.name"
+                f" || {other_store('self.source', 'self.target')}"
                 " || self.source.scope != self.target.scope"
                 " || (has(self.rename) && size(self.rename) > 0)",
                 _ONTO_ITSELF,

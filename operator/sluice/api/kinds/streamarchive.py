@@ -19,9 +19,9 @@ from sluice.api.fields.common import (
     ApiModel,
     ArchivePath,
     InStore,
-    LocalRef,
     NameInStore,
     Resource,
+    StoreRef,
 )
 from sluice.api.fields.quantities import Bytes
 from sluice.api.fields.rules import frozen, immutable, rules
@@ -34,8 +34,8 @@ _ANOTHER = "make another StreamArchive, under another name"
 class ArchivedStream(InStore):
     """The stream to archive, from its oldest byte when the first run begins."""
 
-    store_ref: LocalRef = Field(
-        description="The StreamStore that holds the stream, in this namespace. Its kind is pravega."
+    store_ref: StoreRef = Field(
+        description="The StreamStore that holds the stream. Its kind is pravega."
     )
     scope: NameInStore = Field(description="The stream's scope.")
     stream: NameInStore = Field(description="The stream's name.")
@@ -49,8 +49,8 @@ class ArchivedStream(InStore):
 class Destination(InArchives):
     """Where the archive is."""
 
-    store_ref: LocalRef = Field(
-        description="The StreamStore to archive to, in this namespace. Its kind is s3 or volume."
+    store_ref: StoreRef = Field(
+        description="The StreamStore to archive to. Its kind is s3 or volume."
     )
     path: ArchivePath = Field(
         description="The archive's path in the store. Each stream needs its own."

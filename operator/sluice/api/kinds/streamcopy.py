@@ -17,10 +17,11 @@ from sluice.api.fields.common import (
     ApiModel,
     ArchivePath,
     InStore,
-    LocalRef,
     NameInStore,
     NewNameInStore,
     Resource,
+    StoreRef,
+    other_store,
 )
 from sluice.api.fields.hooks import Hooks, HooksSpec
 from sluice.api.fields.instant import Instant
@@ -61,9 +62,8 @@ class ArchiveSource(InArchives):
         json_schema_extra=rules(Rule("!has(self.run) || !has(self.until)", _ONE_RUN, path=".until"))
     )
 
-    store_ref: LocalRef = Field(
-        description="The StreamStore that holds the archive, in this namespace. Its kind is s3 or "
-        "volume."
+    store_ref: StoreRef = Field(
+        description="The StreamStore that holds the archive. Its kind is s3 or volume."
     )
     path: ArchivePath = Field(description="The archive's path in the store.")
     run: Annotated[int, Field(ge=1, le=1 << 53, strict=True)] | None = Field(
@@ -108,10 +108,10 @@ class SourceSpec(OrArchive):
         default=None,
         description="An archive to restore the stream from, in place of all other fields.",
     )
-    store_ref: LocalRef | None = Field(
+    store_ref: StoreRef | None = Field(
         default=None,
         validate_default=True,
-        description="The StreamStore that holds the stream, in this namespace.",
+        description="The StreamStore that holds the stream.",
     )
     scope: NameInStore = Field(default="", validate_default=True, description="The stream's scope.")
     stream: NameInStore = Field(default="", validate_default=True, description="The stream's name.")
@@ -140,7 +140,7 @@ class SourceSpec(OrArchive):
 class Target(InStore):
     """The stream to make, or to append to."""
 
-    store_ref: LocalRef = Field(description="The StreamStore to copy to, in this namespace.")
+    store_ref: StoreRef = Field(description="The StreamStore to copy to.")
     scope: NewNameInStore = Field(description="The target's scope.")
     stream: NewNameInStore = Field(description="The target's name.")
     scope_policy: Literal["MustExist", "CreateIfAbsent"] = Field(
@@ -178,7 +178,7 @@ _NO_GAPS = (
 
 
 _SAME = (
-    "has({0}.archive) || {0}.storeRef.name != self.target.storeRef.name"
+    f"has({{0}}.archive) || {other_store('{0}', 'self.target')}"
     " || {0}.scope != self.target.scope || {0}.stream != self.target.stream"
 )
 

@@ -128,6 +128,22 @@ class VolumeSpec(ApiModel):
 
 Operation = Literal["Read", "Create", "Append", "Delete"]
 ScopePattern = Annotated[str, Field(min_length=1, max_length=250, pattern=r"^[A-Za-z0-9._-]*\*?$")]
+Scopes = Annotated[
+    Annotated[tuple[ScopePattern, ...], Field(min_length=1, max_length=64)] | None,
+    Field(
+        description="Scopes that may be used: names, or beginnings of names, with * at their end. "
+        "All when left out.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    ),
+]
+Operations = Annotated[
+    Annotated[tuple[Operation, ...], Field(min_length=1, max_length=4)] | None,
+    Field(
+        description="What may be done: Read streams, Create them, Append to or change those that "
+        "exist, Delete them. All when left out.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    ),
+]
 Label = Annotated[
     str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$")
 ]
@@ -140,6 +156,17 @@ class NamespaceSelector(ApiModel):
     match_labels: Annotated[dict[LabelKey, Label], Field(min_length=1, max_length=16)] = Field(
         description="Labels that a namespace must have, all of them."
     )
+
+
+class Grant(ApiModel):
+    """Namespaces whose resources may use the store, within the limits of `access`."""
+
+    selector: NamespaceSelector = Field(
+        description="The namespaces. Every namespace has the label kubernetes.io/metadata.name, "
+        "which nobody can change."
+    )
+    scopes: Scopes = None
+    operations: Operations = None
 
 
 class Access(ApiModel):
@@ -163,17 +190,13 @@ class Access(ApiModel):
     selector: NamespaceSelector | None = Field(
         default=None, description="With namespaces: Selector, the other namespaces."
     )
-    scopes: Annotated[tuple[ScopePattern, ...], Field(min_length=1, max_length=64)] | None = Field(
-        default=None,
-        description="Scopes that may be used: names, or beginnings of names, with * at their end. "
-        "All when left out.",
-        json_schema_extra={"x-kubernetes-list-type": "set"},
-    )
-    operations: Annotated[tuple[Operation, ...], Field(min_length=1, max_length=4)] | None = Field(
-        default=None,
-        description="What may be done: Read streams, Create them, Append to or change those that "
-        "exist, Delete them. All when left out.",
-        json_schema_extra={"x-kubernetes-list-type": "set"},
+    scopes: Scopes = None
+    operations: Operations = None
+    shared_with: Annotated[tuple[Grant, ...], Field(max_length=64)] = Field(
+        default=(),
+        description="Other namespaces whose resources may name this StreamStore. One entry has to "
+        "allow all that a resource does. Their users never see the login.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
     @model_validator(mode="after")
@@ -195,6 +218,13 @@ class StreamStoreSpec(ApiModel):
                 path=".access.scopes",
                 reason="FieldValueForbidden",
             ),
+            Rule(
+                f"{_LIVE} || !has(self.access) || !has(self.access.sharedWith)"
+                " || self.access.sharedWith.all(grant, !has(grant.scopes))",
+                _NO_SCOPES,
+                path=".access.sharedWith",
+                reason="FieldValueForbidden",
+            ),
         )
     )
 
@@ -214,7 +244,9 @@ class StreamStoreSpec(ApiModel):
     def _one_backend(self) -> Self:
         if len(self._given()) != 1:
             raise ValueError(f"exactly one backend is needed: {', '.join(BACKENDS)}")
-        if self.holds_archives and self.access is not None and self.access.scopes is not None:
+        access = self.access
+        limits: tuple[Access | Grant, ...] = () if access is None else (access, *access.shared_with)
+        if self.holds_archives and any(one.scopes is not None for one in limits):
             raise ValueError(_NO_SCOPES)
         return self
 

@@ -282,6 +282,9 @@ class StreamStoreStatus(ResourceStatus):
         default=None,
         description="Resources that need this store: unfinished ones, and those with a schedule.",
     )
+    shared_users: Number | None = Field(
+        default=None, description="How many of these are in other namespaces; absent for none."
+    )
     held_secrets: Annotated[tuple[ObjectName, ...], Field(max_length=64)] = Field(
         default=(),
         description="Secrets of this namespace that must not be deleted while the store is in use.",

@@ -69,6 +69,11 @@ class EphemeralStreamStatus(ResourceStatus):
     owners_summary: ShortText | None = Field(
         default=None, description="How many of the owners exist, for a table."
     )
+    admitted_time: Time | None = Field(
+        default=None,
+        description="When the StreamStore, if it is of another namespace, first admitted this "
+        "resource. Its streams are released from there even if it no longer does.",
+    )
     owners_gone_time: Time | None = Field(
         default=None, description="When the operator saw that the last owner was gone or finished."
     )

@@ -108,6 +108,7 @@ _SAID_BY_EPHEMERALS: Final = _SAID_BY_STORES | {
     "AccessDenied",
     "StoreNotFound",
     "StoreNotReady",
+    "StoreNotShared",
     "ScopeNotFound",
     "ResourceChanged",
     "StreamExists",
@@ -121,7 +122,7 @@ _OF_EPHEMERALS: Final = frozenset(
 )
 """Errors of EphemeralStreams only."""
 
-_WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady"})
+_WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady", "StoreNotShared"})
 """Errors that a copy waits for: the operator looks at it again when they have passed."""
 
 _PLAINLY: Final = {

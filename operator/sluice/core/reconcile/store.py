@@ -37,6 +37,7 @@ class StoreWorld:
         probe: its answer, or the failure.
         failures: failed probes in a row.
         users: resources that need the store: they have data in it, or a schedule.
+        shared: how many of them are in other namespaces.
         held: whether the in-use finalizer stands on it.
     """
 
@@ -45,6 +46,7 @@ class StoreWorld:
     probe: StoreHealth | Trouble
     failures: int = 1
     users: tuple[str, ...] = ()
+    shared: int = 0
     held: bool = False
 
 
@@ -72,6 +74,7 @@ def reconcile_store(
         update={
             "observed_generation": generation,
             "in_use_by": len(world.users),
+            "shared_users": world.shared or None,
             "last_probe_time": world.probed,
         }
     )

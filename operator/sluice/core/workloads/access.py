@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.fields.backends import Holds, named
-from sluice.errors import AccessDenied, InvalidSpec
+from sluice.errors import (
+    AccessDenied,
+    InvalidSpec,
+    LoginNotShared,
+    StoreNotFound,
+    StoreNotShared,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from sluice.api.fields.common import StoreRef
     from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
-    from sluice.api.kinds.streamstore import Access, Operation, StreamStoreSpec
+    from sluice.api.kinds.streamstore import Access, Grant, Operation, StreamStoreSpec
+    from sluice.core.values.model import StoreAddress
 
 
 def check(
@@ -21,6 +29,7 @@ def check(
     scope: str,
     operations: Iterable[Operation],
     field: str = "spec",
+    grants: Sequence[Grant] | None = None,
 ) -> None:
     """Check that a resource may do these operations in a scope.
 
@@ -30,12 +39,32 @@ def check(
         scope: the scope.
         operations: all operations that the resource needs there.
         field: the part of the resource that names store and scope.
+        grants: the entries of `access.sharedWith` that select the resource's namespace, of which
+            one has to allow everything; None for a resource of the StreamStore's own namespace.
 
     Raises:
         AccessDenied: the scope or an operation is not allowed.
+        StoreNotShared: there are no grants.
     """
-    if access is None:
+    if access is not None:
+        _check(access, store=store, scope=scope, operations=operations, field=field)
+    if grants is None:
         return
+    denied: AccessDenied | None = None
+    for grant in grants:
+        try:
+            _check(grant, store=store, scope=scope, operations=operations, field=field)
+        except AccessDenied as error:
+            denied = error
+        else:
+            return
+    raise denied or not_shared(store, field=f"{field}.storeRef")
+
+
+def _check(
+    access: Access | Grant, *, store: str, scope: str, operations: Iterable[Operation], field: str
+) -> None:
+    """Check one list of scopes and operations. Arguments and errors are those of `check`."""
     if access.scopes is not None and not any(_takes(one, scope) for one in access.scopes):
         raise AccessDenied(
             f"StreamStore {store!r} may be used for these scopes only: {', '.join(access.scopes)}",
@@ -48,6 +77,71 @@ def check(
                 f"StreamStore {store!r} does not allow to {' and '.join(missing)}",
                 field=f"{field}.storeRef.name",
             )
+
+
+def grants(access: Access | None, labels: Mapping[str, str] | None) -> tuple[Grant, ...]:
+    """Return the entries of `access.sharedWith` that select a namespace.
+
+    Args:
+        access: the StreamStore's `access`.
+        labels: the labels of the namespace; None when there is no such namespace.
+    """
+    if access is None or labels is None:
+        return ()
+    return tuple(
+        grant
+        for grant in access.shared_with
+        if grant.selector.match_labels.items() <= labels.items()
+    )
+
+
+def not_shared(store: str, *, field: str) -> StoreNotShared:
+    """Return the error about a StreamStore of another namespace that does not admit a resource.
+
+    It is the same if there is no such StreamStore, so it tells nothing of the other namespace.
+
+    Args:
+        store: its namespace and name, as the resource has them.
+        field: the field of the resource that names it.
+    """
+    return StoreNotShared(f"no StreamStore {store!r} is shared with this namespace", field=field)
+
+
+def not_found(ref: StoreRef, *, namespace: str, field: str) -> StoreNotFound | StoreNotShared:
+    """Return the error about a StreamStore that is not there, for its users.
+
+    Args:
+        ref: the reference.
+        namespace: the namespace of the resource that has it.
+        field: the field of the resource that has it.
+    """
+    if ref.other(namespace) is not None:
+        return not_shared(ref.title, field=field)
+    return StoreNotFound(f"there is no StreamStore {ref.name!r}", field=field)
+
+
+def check_mounts(address: StoreAddress, *, store: str, field: str) -> None:
+    """Check that a driver of another namespace can use a store: it mounts nothing from there.
+
+    Raises:
+        LoginNotShared: it would need a Secret, a ConfigMap or a claim of the StreamStore's
+            namespace.
+    """
+    needed = [
+        what
+        for what, name in (
+            ("Secret", address.secret),
+            ("bundle of certificates", address.ca),
+            ("claim", address.claim),
+        )
+        if name is not None
+    ]
+    if needed:
+        raise LoginNotShared(
+            f"StreamStore {store!r} is of another namespace, and drivers would have to mount its "
+            f"{' and its '.join(needed)}",
+            field=field,
+        )
 
 
 def needs(spec: EphemeralStreamSpec) -> set[Operation]:

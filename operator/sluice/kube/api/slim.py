@@ -16,6 +16,7 @@ _OF_STATUS: Final = frozenset(
         "streams",
         "createdMilliseconds",
         "release",
+        "admittedTime",
         "completionTime",
         "lastSuccessTime",
     }

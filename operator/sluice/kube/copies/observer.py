@@ -205,23 +205,27 @@ class CopyObserver:
         Raises:
             StoreNotFound, StoreNotReady, SecretNotFound: the target's store cannot be reached.
         """
-        namespace, world = situation.namespace, situation.world
-        target = await self._connections.place(namespace, self._target_address(situation))
-        addresses = _addresses(situation.resource, world)
-        if addresses is None:
+        target = await self._connections.place(*self._target_address(situation))
+        sources = _sources(situation.resource, situation.world)
+        if sources is None:
             return None, target
         try:
-            return [await self._connections.place(namespace, one) for one in addresses], target
+            return await self._open(sources), target
         except SluiceError:
             return None, target
 
-    def _target_address(self, situation: Situation) -> StoreAddress:
-        """Return the target store's address, from its StreamStore or else from the plan."""
+    async def _open(self, stores: tuple[StoreSeen, ...]) -> list[Place]:
+        """Connect to stores, each with the keys of its StreamStore's namespace."""
+        return [await self._connections.place(one.namespace, one.address) for one in stores]
+
+    def _target_address(self, situation: Situation) -> tuple[str, StoreAddress]:
+        """Return the target store's namespace and address, from its StreamStore or the plan."""
         store = situation.world.target
         if isinstance(store, StoreSeen):
-            return store.address
+            return store.namespace, store.address
         if situation.world.plan is not None:
-            return situation.world.plan.plan.target
+            # A plan names no Secret of another namespace, since drivers can mount none.
+            return situation.namespace, situation.world.plan.plan.target
         name = goal_of(situation.resource)[1].store
         if isinstance(store, Trouble):
             raise StoreNotReady(store.message, field=store.field, remedy=store.remedy)
@@ -238,14 +242,14 @@ class CopyObserver:
             return replace(situation, world=world)
 
     async def _answers(self, situation: Situation, asked: frozenset[Question]) -> Situation:
-        world, memory, namespace = situation.world, situation.memory, situation.namespace
-        addresses = _addresses(situation.resource, world)
-        if addresses is None or not isinstance(world.target, StoreSeen):
+        world, memory = situation.world, situation.memory
+        sources = _sources(situation.resource, world)
+        if sources is None or not isinstance(world.target, StoreSeen):
             return situation
-        target = await self._connections.place(namespace, world.target.address)
+        (target,) = await self._open((world.target,))
         to = world.target.address, target
         if Question.STATE in asked:
-            answer = await self._state(situation, addresses, to)
+            answer = await self._state(situation, sources, to)
             world = await self._published(situation.child, replace(world, answer=answer))
             return replace(situation, world=world)
         if world.plan is None:
@@ -267,7 +271,7 @@ class CopyObserver:
             # The store tells the end seconds before the kubelet tells that the pod has ended.
             ended = None
             with suppress(SluiceError):  # the progress is known, and the next look asks again
-                ended = await self._state(situation, addresses, to)
+                ended = await self._state(situation, sources, to)
             if isinstance(ended, Complete | ScopeEnded | Recorded):
                 world = await self._published(situation.child, replace(world, answer=ended))
                 return replace(situation, world=world)
@@ -277,11 +281,12 @@ class CopyObserver:
         return replace(situation, world=world)
 
     async def _state(
-        self, situation: Situation, addresses: tuple[StoreAddress, ...], target: Located
+        self, situation: Situation, stores: tuple[StoreSeen, ...], target: Located
     ) -> Answer:
         """Ask the stores about the copy's state."""
-        places = [await self._connections.place(situation.namespace, one) for one in addresses]
-        sources, world = list(zip(addresses, places, strict=True)), situation.world
+        addresses = tuple(store.address for store in stores)
+        sources = list(zip(addresses, await self._open(stores), strict=True))
+        world = situation.world
         workload, known = situation.workload, world.plan.plan if world.plan else None
         again = asks_again(situation.seen, world)
         told = _told(situation)
@@ -329,10 +334,10 @@ def _told(situation: Situation) -> Recorded | None:
     return None if job is None or recorded(situation.seen, job) else job.recorded
 
 
-def _addresses(copy: Copy, world: World) -> tuple[StoreAddress, ...] | None:
-    """List the addresses of the source stores, as the plan numbers them; None if one is unknown."""
+def _sources(copy: Copy, world: World) -> tuple[StoreSeen, ...] | None:
+    """List the source stores, as the plan numbers them; None if one is unknown."""
     known = {
-        source.store: store.address
+        source.store: store
         for (_, source), store in zip(origins_of(copy), world.sources, strict=True)
         if isinstance(store, StoreSeen)
     }

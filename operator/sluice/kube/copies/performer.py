@@ -159,13 +159,12 @@ class Performer:
 
     async def _hold_stores(self, situation: Situation) -> None:
         """Set the finalizers that keep the stores and their Secrets while the copy needs them."""
-        namespace = situation.namespace
         places = (*origins_of(situation.resource), goal_of(situation.resource))
         stores = (*situation.world.sources, situation.world.target)
         for (field, what), store in zip(places, stores, strict=True):
             if not isinstance(store, StoreSeen) or store.held:
                 continue
-            await hold(self._api, namespace, store, field=f"{field}.{what.store_field}")
+            await hold(self._api, store, field=f"{field}.{what.store_field}")
 
     def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
         spec = situation.resource.spec

@@ -9,7 +9,9 @@ from sluice.api.fields.scopeplaces import ScopeTarget
 from sluice.api.kinds.streamarchive import Destination
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import access
-from sluice.errors import AccessDenied, InvalidSpec, StoreNotReady
+from sluice.errors import InvalidSpec, SpecError, StoreNotReady
+from sluice.kube.api.objects import is_deleting
+from sluice.kube.stores.dependents import was_admitted
 
 if TYPE_CHECKING:
     from sluice.api.kinds.streamstore import Operation
@@ -47,19 +49,26 @@ async def look_at_store(
 
     Returns:
         The StreamStore; None if there is none; a Trouble if the copy may not use it. A copy
-        that is being deleted gets the StreamStore, with the Trouble as `refused`.
+        that is being deleted gets the StreamStore, with the Trouble as `refused`; from another
+        namespace only if it was admitted before.
     """
-    name = what.store
+    name, namespace = what.store, body["metadata"]["namespace"]
+    place = f"{field}.{what.store_field}"
+    deleted = is_deleting(body)
     try:
-        found = await stores.look(body["metadata"]["namespace"], name, eager=eager)
+        found = await stores.look(
+            what.ref, namespace, admitted=deleted and was_admitted(body), eager=eager
+        )
     except InvalidSpec as error:
         return Trouble.of(
             StoreNotReady(
                 f"the spec of StreamStore {name!r} is invalid: {error}",
-                field=f"{field}.{what.store_field}",
+                field=place,
                 remedy="Correct the StreamStore and apply it again; the copy goes on then.",
             )
         )
+    if found is None and what.ref.other(namespace) is not None:
+        return Trouble.of(access.not_shared(name, field=place))
     if found is None:
         return None
     try:
@@ -67,19 +76,22 @@ async def look_at_store(
             found.resource.spec,
             store=name,
             archives=what.holds_archives,
-            field=f"{field}.{what.store_field}",
+            field=place,
         )
         access.check(
             found.resource.spec.access,
             store=name,
             scope="" if isinstance(what, Destination) else what.scope,
             operations=needs,
-            field=f"{field}.{what.store_field}".removesuffix(".storeRef.name"),
+            field=place.removesuffix(".storeRef.name"),
+            grants=found.grants,
         )
+        if found.grants is not None:
+            access.check_mounts(found.seen.address, store=name, field=place)
         if found.seen.address.claim is not None:
             _check_volume(field, what, keeps=needs in {KEEPS, ERASES})
-    except (AccessDenied, InvalidSpec) as error:
-        if "deletionTimestamp" not in body["metadata"]:
+    except SpecError as error:
+        if not deleted:
             return Trouble.of(error)
         return replace(found.seen, refused=Trouble.of(error))
     return found.seen

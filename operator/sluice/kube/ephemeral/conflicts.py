@@ -23,12 +23,13 @@ from sluice.kube.api.objects import (
     is_deleting,
     parse,
 )
-from sluice.kube.stores.dependents import sources_of
+from sluice.kube.stores.dependents import place_of, sources_of
 
 if TYPE_CHECKING:
     from sluice.core.values.model import StoreAddress
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.stores.dependents import StorePlace
 
 
 def rival(mirror: Mirror, body: Object) -> Rival | None:
@@ -41,7 +42,7 @@ def rival(mirror: Mirror, body: Object) -> Rival | None:
     If two were made in the same second, the lower uid counts as older.
     """
     meta, spec = body["metadata"], body["spec"]
-    here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
+    here = _address(mirror, place_of(spec, meta["namespace"]))
     older = [
         other
         for other in _near(mirror, spec)
@@ -50,7 +51,7 @@ def rival(mirror: Mirror, body: Object) -> Rival | None:
         and _has_claimed(other)
         and _overlap(other.get("spec", {}), spec)
         and here is not None
-        and here == _address(mirror, other["metadata"]["namespace"], _store(other["spec"]))
+        and here == _address(mirror, place_of(other["spec"], other["metadata"]["namespace"]))
     ]
     if not older:
         return None
@@ -65,7 +66,7 @@ def rival(mirror: Mirror, body: Object) -> Rival | None:
 def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
     """List the unfinished copies and archives that read what an EphemeralStream claims, sorted."""
     meta, spec = body["metadata"], body["spec"]
-    here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
+    here = _address(mirror, place_of(spec, meta["namespace"]))
     return tuple(
         sorted(
             _told(kind, copy, meta["namespace"])
@@ -78,7 +79,7 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
             and here is not None
             and any(
                 _overlap(source, spec)
-                and here == _address(mirror, copy["metadata"]["namespace"], _store(source))
+                and here == _address(mirror, place_of(source, copy["metadata"]["namespace"]))
                 for source in sources_of(copy)
             )
         )
@@ -156,13 +157,9 @@ def _overlap(one: Object, other: Object) -> bool:
     return names[0].startswith(names[1]) or names[1].startswith(names[0])
 
 
-def _store(spec: Object) -> str:
-    return str(spec.get("storeRef", {}).get("name", ""))
-
-
-def _address(mirror: Mirror, namespace: str, name: str) -> StoreAddress | None:
+def _address(mirror: Mirror, place: StorePlace) -> StoreAddress | None:
     """Return a StreamStore's address without its Secret, to compare StreamStores by their store."""
-    body = mirror.get(STREAM_STORE, namespace, name)
+    body = mirror.get(STREAM_STORE, *place)
     if body is None:
         return None
     try:

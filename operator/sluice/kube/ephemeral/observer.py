@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec, Owner
-    from sluice.api.kinds.streamstore import StreamStore
     from sluice.core.claims.claim import Holding
     from sluice.core.reconcile.ephemeral.world import EphemeralSeen
     from sluice.core.values.model import StoreAddress
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from sluice.kube.api.kinds import Object
     from sluice.kube.ephemeral.owners import Owners
     from sluice.kube.stores.connections import Connections
-    from sluice.kube.stores.storeview import StoreView
+    from sluice.kube.stores.storeview import FoundStore, StoreView
     from sluice.stores.base import Store
 
 
@@ -50,12 +49,13 @@ class _Memory:
     """Memory of a resource between two looks.
 
     Attributes:
-        address: the last address of its store, for the time when its StreamStore is gone.
+        address: the last address of its store with the StreamStore's namespace, for the time when
+            the StreamStore is gone.
         holding: the store's last answer while the streams were the resource's own, when it came
             (monotonic seconds), and the generation that it is about. It only spares calls.
     """
 
-    address: StoreAddress | None = None
+    address: tuple[str, StoreAddress] | None = None
     holding: tuple[Holding, float, int] | None = None
 
 
@@ -128,17 +128,24 @@ class EphemeralObserver:
         """
         resource = parse(body, EphemeralStream)
         seen = ephemeral_seen(body, resource)
-        found = await self._stores.look(seen.namespace, seen.spec.store_ref.name, eager=seen.asked)
-        memory = self._memory(seen)
-        if found is not None and found.seen is not None:
-            memory.address = found.seen.address
-        refused = await self._refused(seen, found.resource if found else None)
+        ends = seen.deleted is not None or seen.status.release is not None
+        admitted = ends and seen.status.admitted_time is not None
+        found = await self._stores.look(
+            seen.spec.store_ref, seen.namespace, admitted=admitted, eager=seen.asked
+        )
+        if found is not None:
+            self._memory(seen).address = (found.seen.namespace, found.seen.address)
+        refused = await self._refused(seen, found)
+        # Rivals and readers are found by the store's address, which is told to none whom the
+        # StreamStore does not admit.
         world = EphemeralWorld(
             now=datetime.now(UTC),
             store=found.seen if found else None,
-            owners=await self._look_at_owners(seen, found.resource if found else None, refused),
-            rival=None if seen.deleted is not None else conflicts.rival(self._mirror, body),
-            readers=conflicts.readers(self._mirror, body),
+            owners=await self._look_at_owners(seen, found, refused),
+            rival=None
+            if seen.deleted is not None or found is None
+            else conflicts.rival(self._mirror, body),
+            readers=conflicts.readers(self._mirror, body) if found else (),
             refused=refused,
         )
         claim = claim_of(resource, seen, cluster=self._cluster)
@@ -153,25 +160,37 @@ class EphemeralObserver:
         Raises:
             StoreNotFound, SecretNotFound: the store cannot be reached any more.
         """
-        address = self._memory(situation.seen).address
-        if address is None:
-            name = situation.seen.spec.store_ref.name
+        known = self._memory(situation.seen).address
+        if known is None:
+            name = situation.seen.spec.store_ref.title
             raise StoreNotFound(f"there is no StreamStore {name!r} any more")
-        return await self._connections.get(situation.seen.namespace, address)
+        return await self._connections.get(*known)
 
     def _memory(self, seen: EphemeralSeen) -> _Memory:
         return self._memories.of(seen.namespace, seen.name, seen.uid)
 
     async def _look_at_owners(
-        self, seen: EphemeralSeen, store: StreamStore | None, refused: Trouble | None
+        self, seen: EphemeralSeen, store: FoundStore | None, refused: Trouble | None
     ) -> tuple[OwnerSeen, ...]:
         """Look at the owners; for a deleted resource, only if it has a prefix.
 
         A resource that the StreamStore refuses gets no look at owners. Otherwise its status would
-        tell of workloads that its author may not see.
+        tell of workloads that its author may not see. Without a StreamStore none has admitted the
+        owners of other namespaces.
         """
         if refused is not None:
             return tuple(OwnerSeen(trouble=refused) for _ in seen.spec.owners)
+        if seen.deleted is None and store is None:
+            ref, namespace = seen.spec.store_ref, seen.namespace
+            gone = access.not_found(ref, namespace=namespace, field="spec.storeRef.name")
+            return tuple(
+                [
+                    await self._look_at_owner(seen, owner)
+                    if owner.namespace in {None, namespace}
+                    else OwnerSeen(trouble=Trouble.of(gone))
+                    for owner in seen.spec.owners
+                ]
+            )
         if seen.deleted is None:
             return tuple([await self._look_at_owner(seen, owner) for owner in seen.spec.owners])
         if seen.spec.stream_prefix is None:
@@ -200,17 +219,17 @@ class EphemeralObserver:
             return found
         return await self._owners.confirm(owner, namespace)
 
-    async def _refused(self, seen: EphemeralSeen, store: StreamStore | None) -> Trouble | None:
+    async def _refused(self, seen: EphemeralSeen, store: FoundStore | None) -> Trouble | None:
         """Tell why the StreamStore's access forbids what the spec asks for; None if it does not."""
         if store is None or seen.deleted is not None:
             return None
-        name = store.metadata.name
         try:
             access.check(
-                store.spec.access,
-                store=name,
+                store.resource.spec.access,
+                store=seen.spec.store_ref.title,
                 scope=seen.spec.scope,
                 operations=access.needs(seen.spec),
+                grants=store.grants,
             )
             for owner in seen.spec.owners:
                 await self._check_owner(seen, store, owner)
@@ -219,7 +238,7 @@ class EphemeralObserver:
         return None
 
     async def _check_owner(
-        self, seen: EphemeralSeen, store: StreamStore | None, owner: Owner
+        self, seen: EphemeralSeen, store: FoundStore | None, owner: Owner
     ) -> None:
         """Check that an owner of another namespace may be looked at.
 
@@ -231,8 +250,8 @@ class EphemeralObserver:
             return
         found = await self._api.get(NAMESPACE, None, str(owner.namespace))
         access.check_namespace(
-            store.spec.access if store is not None else None,
-            store=seen.spec.store_ref.name,
+            store.resource.spec.access if store is not None else None,
+            store=seen.spec.store_ref.title,
             here=seen.namespace,
             namespace=str(owner.namespace),
             labels=None if found is None else found["metadata"].get("labels", {}),

@@ -122,7 +122,7 @@ class EphemeralPerformer:
         ):
             raise ResourceChanged(f"EphemeralStream {seen.name!r} was deleted meanwhile")
         if store is not None and not store.held:
-            await hold(self._api, seen.namespace, store, field="spec.storeRef.name")
+            await hold(self._api, store, field="spec.storeRef.name")
 
     async def _refer(self, situation: EphemeralSituation, action: Refer) -> None:
         """Add and remove ownerReferences, and keep those of other clients."""
@@ -156,8 +156,8 @@ class EphemeralPerformer:
         spec, status = situation.seen.spec, situation.seen.status
         names = ", ".join(status.streams) or spec.stream or f"{spec.stream_prefix}*"
         message = (
-            f"In StreamStore {spec.store_ref.name!r}, scope {spec.scope!r}, these streams are left "
-            f"behind: {names}. {why}"
+            f"In StreamStore {spec.store_ref.title!r}, scope {spec.scope!r}, these streams are "
+            f"left behind: {names}. {why}"
         )
         _log.error("orphaned", left=message)
         self._metrics.count("sluice_orphaned_total", kind="EphemeralStream")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.api import registry
 from sluice.kube.api.kinds import OWN
@@ -19,14 +19,59 @@ KINDS: Final = {
 """Kinds whose resources use StreamStores, with the finalizer of those that have data in one."""
 
 
-def stores_of(body: Object) -> set[str]:
-    """Return the names of the StreamStores that a resource names."""
+class StorePlace(NamedTuple):
+    """A StreamStore's namespace and name."""
+
+    namespace: str
+    name: str
+
+
+def stores_of(body: Object) -> set[StorePlace]:
+    """Return the StreamStores that a resource names."""
     spec = body.get("spec", {})
     sources = [source.get("archive") or source for source in sources_of(body)]
     target = spec.get("target") or {}
     parts = (spec, *sources, target.get("archive") or target, spec.get("destination") or {})
-    refs = [part.get("storeRef", {}) for part in parts]
-    return {ref["name"] for ref in refs if ref.get("name")}
+    namespace = str(body["metadata"].get("namespace", ""))
+    return {place_of(part, namespace) for part in parts if (part.get("storeRef") or {}).get("name")}
+
+
+def place_of(part: Object, namespace: str) -> StorePlace:
+    """Return the StreamStore that a part of a spec names.
+
+    Args:
+        part: the object with the field storeRef.
+        namespace: the namespace of its resource.
+    """
+    ref = part.get("storeRef") or {}
+    return StorePlace(str(ref.get("namespace") or namespace), str(ref.get("name", "")))
+
+
+def title_of(part: Object) -> str:
+    """Return the StreamStore that a part of a spec names, with its namespace if that is given."""
+    ref = part.get("storeRef") or {}
+    return "/".join(str(ref[one]) for one in ("namespace", "name") if ref.get(one))
+
+
+def shares(store: Object) -> bool:
+    """Tell whether a StreamStore admits resources of other namespaces."""
+    return bool(((store.get("spec") or {}).get("access") or {}).get("sharedWith"))
+
+
+def reaches_out(body: Object) -> bool:
+    """Tell whether a resource names a StreamStore of another namespace. An index of the mirror."""
+    namespace = body["metadata"].get("namespace", "")
+    return any(place.namespace != namespace for place in stores_of(body))
+
+
+def was_admitted(body: Object) -> bool:
+    """Tell whether the operator has begun to use stores for a resource, by its status.
+
+    Tenants write specs and finalizers, but no status. So by these alone no resource can hold a
+    StreamStore of another namespace.
+    """
+    status = body.get("status") or {}
+    return status.get("admittedTime") is not None or status.get("planHash") is not None
 
 
 def sources_of(body: Object) -> list[Object]:
@@ -35,13 +80,23 @@ def sources_of(body: Object) -> list[Object]:
     return [spec["source"]] if spec.get("source") else list(spec.get("sources") or ())
 
 
-def users(bodies: Iterable[Object], store: str) -> list[str]:
-    """Return the resources, as `Kind name`, that need a store."""
+def users(bodies: Iterable[Object], store: StorePlace) -> list[str]:
+    """Return the resources that need a store.
+
+    They are given as `Kind name`, or `Kind namespace/name` if they are in another namespace.
+    """
     return sorted(
-        f"{body['kind']} {body['metadata']['name']}"
+        _name(body, store)
         for body in bodies
-        if needs_stores(body) and store in stores_of(body)
+        if needs_stores(body)
+        and store in stores_of(body)
+        and (body["metadata"]["namespace"] == store.namespace or was_admitted(body))
     )
+
+
+def _name(body: Object, store: StorePlace) -> str:
+    namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+    return f"{body['kind']} {name if namespace == store.namespace else f'{namespace}/{name}'}"
 
 
 def needs_stores(body: Object) -> bool:

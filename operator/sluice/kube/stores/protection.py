@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from sluice.kube.api.client import Api
 
 
-async def hold(api: Api, namespace: str, store: StoreSeen, *, field: str) -> None:
+async def hold(api: Api, store: StoreSeen, *, field: str) -> None:
     """Put the in-use finalizer on a StreamStore and its Secret.
 
     Args:
         api: the API server.
-        namespace: the namespace of both.
-        store: the StreamStore.
+        store: the StreamStore. Its Secret is in its namespace.
         field: the field of the spec that names the store, for the error.
 
     Raises:
         StoreNotReady: one of the two is gone or being deleted.
     """
+    namespace = store.namespace
     if not await finalizers.add(api, STREAM_STORE, namespace, store.name, IN_USE_FINALIZER):
         raise StoreNotReady(f"StreamStore {store.name!r} is being deleted", field=field)
     secret = store.address.secret

@@ -21,10 +21,19 @@ from sluice.kube.api.objects import (
     parse,
 )
 from sluice.kube.loop.queue import Key
-from sluice.kube.stores.dependents import KINDS, is_news, stores_of, users
+from sluice.kube.stores.dependents import (
+    KINDS,
+    StorePlace,
+    is_news,
+    reaches_out,
+    shares,
+    stores_of,
+    users,
+    was_admitted,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
@@ -43,6 +52,7 @@ class StoreKeeper:
         mirror: the objects that the watches have shown.
         probes: the answers of stores.
         statuses: writes statuses.
+        namespaces: the namespaces that this operator watches; empty for all.
     """
 
     def __init__(
@@ -53,38 +63,46 @@ class StoreKeeper:
         mirror: Mirror,
         probes: Probes,
         statuses: StatusWriter,
+        namespaces: Sequence[str] = (),
     ) -> None:
         self._api = api
         self._queue = queue
         self._mirror = mirror
         self._probes = probes
         self._statuses = statuses
-        self._ready: dict[Key, bool] = {}
+        self._namespaces: list[str | None] = [*namespaces] or [None]
+        self._told: dict[Key, tuple[bool, int]] = {}
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
     async def reconcile(self, key: Key) -> float | None:
         """Reconcile a StreamStore. Return the seconds until the next look; None if it is gone."""
         body = await self._api.get(STREAM_STORE, key.namespace, key.name)
         if body is None:
-            self._ready.pop(key, None)
+            self._told.pop(key, None)
             self._probes.forget(key.namespace, key.name)
             self._wake_users(key)
             return None
-        meta = body["metadata"]
-        was_ready = self._ready.get(key)
-        needing = [user for _, user in self._needing(key)]
+        meta, place = body["metadata"], StorePlace(key.namespace, key.name)
+        before = StreamStoreStatus.read(body.get("status"))
+        needing = [
+            user
+            for _, user in self._needing(key)
+            if user["metadata"]["namespace"] == key.namespace or shares(body) or was_admitted(user)
+        ]
         eager = any(is_news(user) for user in needing)
         probed = await self._probes.look(body, eager=eager)
         held = has_finalizer(body, IN_USE_FINALIZER)
-        using = users(needing, key.name)
+        using = users(needing, place)
         if held and not using:  # releasing a store in use is wrong, and the mirror may lag
+            changed = before.observed_generation != meta.get("generation", 0)
+            far = changed or shares(body) or before.shared_users
             using = [
                 user
                 for kind in KINDS
-                async for page in self._api.pages(kind, key.namespace)
-                for user in users(page, key.name)
+                for namespace in (self._namespaces if far else [key.namespace])
+                async for page in self._api.pages(kind, namespace)
+                for user in users(page, place)
             ]
-        before = StreamStoreStatus.read(body.get("status"))
         decision = reconcile_store(
             before,
             StoreWorld(
@@ -93,6 +111,7 @@ class StoreKeeper:
                 probe=probed.answer,
                 failures=probed.failures,
                 users=tuple(using),
+                shared=sum("/" in user for user in using),
             ),
             generation=meta.get("generation", 0),
             deleting=is_deleting(body),
@@ -111,22 +130,27 @@ class StoreKeeper:
             elif held:
                 await self._release(body)
         ready = isinstance(probed.answer, StoreHealth)
-        self._ready[key] = ready
-        if ready is not was_ready:
+        now = (ready, meta.get("generation", 0))  # another generation may admit others
+        if now != self._told.get(key):
+            self._told[key] = now
             self._wake_users(key)
         return decision.again
 
     def _needing(self, key: Key) -> Iterator[tuple[Kind, Object]]:
         """Return the resources that name a store, with their kinds."""
+        place = StorePlace(key.namespace, key.name)
         for kind in KINDS:
             for body in self._mirror.all(kind, key.namespace):
-                if key.name in stores_of(body):
+                if place in stores_of(body):
+                    yield kind, body
+            for body in self._mirror.where(kind, reaches_out, True):  # noqa: FBT003 - a value
+                if body["metadata"]["namespace"] != key.namespace and place in stores_of(body):
                     yield kind, body
 
     def _wake_users(self, key: Key) -> None:
         """Queue the resources that name a store."""
         for kind, body in self._needing(key):
-            self._queue.add(Key(kind.name, key.namespace, body["metadata"]["name"]))
+            self._queue.add(Key(kind.name, body["metadata"]["namespace"], body["metadata"]["name"]))
 
     async def _hold(self, body: Object, secret: str | None, status: StreamStoreStatus) -> None:
         """Protect a store and its Secret. Release Secrets that the store named before."""

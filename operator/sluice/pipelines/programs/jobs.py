@@ -164,7 +164,7 @@ def store_of(
         InvalidSpec: the store is not in the file, or is of the wrong kind.
     """
     field = f"{field}.{what.store_field}"
-    found = resources.store(copy, what.store, field=field)
+    found = resources.store(copy, what.ref, field=field)
     access.check_kind(found.spec, store=what.store, archives=what.holds_archives, field=field)
     return found
 

@@ -45,11 +45,9 @@ from sluice.core.reconcile.copies.world import JobPhase, Question
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.errors import (
-    AccessDenied,
     DeadlineExceeded,
     DriverLost,
     DriverNotStarted,
-    InvalidSpec,
 )
 
 if TYPE_CHECKING:
@@ -63,6 +61,12 @@ YOUNG_SECONDS: Final = 0.25
 
 TIDY_SECONDS: Final = 30.0
 """Seconds before a failed cleanup is tried again."""
+
+_WITHDRAWN: Final = frozenset({"AccessDenied", "StoreNotShared", "LoginNotShared"})
+"""Reasons for which a running driver is stopped: it may not use a store any more."""
+
+_HOPELESS: Final = frozenset({"InvalidSpec", "LoginNotShared"})
+"""Reasons that waiting does not mend."""
 
 START_PATIENCE: Final = timedelta(minutes=10)
 """How long a driver's pod may take to start before its attempt counts as failed."""
@@ -162,11 +166,11 @@ def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | Non
         return None
     stopping: tuple[Action, ...] = ()
     if running is not None:
-        if trouble.reason != AccessDenied.__name__:
+        if trouble.reason not in _WITHDRAWN:
             return Decision(status=status.working_on(world, trouble), again=WAIT_SECONDS)
         status.end(running, outcome="Stopped", reason=trouble.reason)
         stopping = (DeleteJob(running.name),)
-    hopeless = trouble.reason == InvalidSpec.__name__  # waiting mends nothing
+    hopeless = trouble.reason in _HOPELESS
     said = status.refused(trouble) if hopeless else status.waiting(trouble)
     return Decision(status=said, actions=stopping, again=WAIT_SECONDS)
 

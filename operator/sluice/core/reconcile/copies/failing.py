@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MISSING: Final = frozenset(
     {
         "StoreNotFound",
+        "StoreNotShared",
+        "LoginNotShared",
         "SecretNotFound",
         "ClaimNotFound",
         "ProfileNotFound",

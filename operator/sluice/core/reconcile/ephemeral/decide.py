@@ -67,6 +67,8 @@ def reconcile_ephemeral(seen: EphemeralSeen, world: EphemeralWorld) -> Ephemeral
     if seen.deleted is not None:
         return deletion.reconcile_deletion(seen, world)
     status = EphemeralStatus(seen, world.now)
+    if world.store is not None and world.store.namespace != seen.namespace and not world.refused:
+        status.admitted()
     owners = judge(seen, world, in_grace=_in_grace(seen, world.now))
     status.owned_by(owners)
     released = seen.status.release is not None

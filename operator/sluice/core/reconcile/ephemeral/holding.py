@@ -28,7 +28,8 @@ from sluice.core.reconcile.ephemeral.world import (
 )
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.values.trouble import Trouble
-from sluice.errors import StoreNotFound, StoreNotReady
+from sluice.core.workloads import access
+from sluice.errors import StoreNotReady
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -71,10 +72,9 @@ def hold(seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus) ->
 
 def _store_trouble(seen: EphemeralSeen, world: EphemeralWorld) -> SluiceError | None:
     """Tell why the store cannot be used now; None if it can."""
-    name, field = seen.spec.store_ref.name, "spec.storeRef.name"
+    name, field = seen.spec.store_ref.title, "spec.storeRef.name"
     if world.store is None:
-        remedy = "Apply the StreamStore, or correct the name; it is waited for."
-        return StoreNotFound(f"there is no StreamStore {name!r}", field=field, remedy=remedy)
+        return access.not_found(seen.spec.store_ref, namespace=seen.namespace, field=field)
     if not world.store.ready:
         remedy = "It is waited for."
         return StoreNotReady(f"StreamStore {name!r}: {world.store.why}", field=field, remedy=remedy)

@@ -47,6 +47,10 @@ class EphemeralStatus:
             ),
         }
 
+    def admitted(self) -> None:
+        """Write that a StreamStore of another namespace has admitted the resource."""
+        self._change["admitted_time"] = self._seen.status.admitted_time or self.now
+
     def owned_by(self, owners: OwnersVerdict) -> None:
         """Write the owners' states."""
         self._change |= {"owners": owners.statuses, "owners_summary": owners.summary}

@@ -15,6 +15,7 @@ class StoreSeen:
     """A StreamStore that a resource names.
 
     Attributes:
+        namespace: its namespace, which may be another one than the resource's.
         name: its name.
         address: the address in its spec.
         ready: whether it was reached lately.
@@ -25,6 +26,7 @@ class StoreSeen:
             which still clears away what it began there.
     """
 
+    namespace: str
     name: str
     address: StoreAddress
     ready: bool = False
