@@ -111,7 +111,7 @@ COPIES: list[Row] = [
 
 LATER: list[Row] = [
     ("spec.mode", "Continuous", UNKNOWN),
-    ("spec.source.storeRef.namespace", "other", UNKNOWN),
+    ("spec.source.storeRef.uid", "other", UNKNOWN),
     ("spec.publish", "Progressive", UNKNOWN),
     ("spec.stopWhen", {"idleSeconds": 5}, UNKNOWN),
     ("spec.cutover", "Drain", UNKNOWN),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -16,7 +17,13 @@ from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, controls_name
-from sluice.kube.api.objects import FORCE_ORPHAN, IN_USE_FINALIZER, REQUESTED_AT, STAGING_FINALIZER
+from sluice.kube.api.objects import (
+    FORCE_ORPHAN,
+    IN_USE_FINALIZER,
+    REQUESTED_AT,
+    STAGING_FINALIZER,
+    STREAMS_FINALIZER,
+)
 from support.cluster.evil import LOGIN, OURS, PRECIOUS, plotted, resource
 from support.cluster.operator_process import until
 
@@ -86,6 +93,7 @@ FORBIDDEN: Final[dict[str, tuple[str, ...]]] = {
     "reads ConfigMaps": ("get", "configmaps", "--namespace=VICTIM"),
     "reads stores": ("get", "streamstores", "--namespace=VICTIM"),
     "deletes the Secret": ("delete", "secret", LOGIN, "--namespace=VICTIM"),
+    "labels his namespace": ("label", "namespace", "EVIL", "team=trusted"),
     "makes a Job there": ("create", "job", "x", "--image=x", "--namespace=VICTIM"),
     "makes himself an admin": ("create", "clusterrolebinding", "x", "--clusterrole=admin"),
     "deletes definitions": ("delete", "crd", "streamstores.sluice.dev"),
@@ -375,6 +383,90 @@ def test_nothing_is_told_of_a_neighbours_workloads(evil: Evil) -> None:
         said.add((ready["reason"], ready["message"].replace(f"{namespace}", "NAMESPACE")))
     assert len(said) == 1
     assert said.pop()[0] == "AccessDenied"
+
+
+# -- stores that the neighbour shares, with others or with the tenant
+
+
+def _neighbours(evil: Evil, name: str, to: str) -> Object:
+    """A StreamStore of the neighbour's, with a login, that is shared with a namespace."""
+    body = _logs_in(LOGIN)
+    body["metadata"] = {"name": name, "namespace": evil.victim}
+    grant = {"selector": {"matchLabels": {"kubernetes.io/metadata.name": to}}}
+    body["spec"]["access"] = {"sharedWith": [grant]}
+    return body
+
+
+def _naming(evil: Evil, kind: str, name: str, store: str, **meta: Any) -> Object:
+    """A tenant's resource in a StreamStore of the neighbour's."""
+    made = {**MAKES, "ephemeralstream": _own_stream}
+    text = json.dumps(made[kind](name, **meta))
+    reference = json.dumps({"name": store, "namespace": evil.victim})
+    body: Object = json.loads(re.sub(r'(?<="storeRef": )\{[^}]*\}', reference, text))
+    return body
+
+
+def _own_stream(name: str, **meta: Any) -> Object:
+    spec = {"storeRef": {"name": "none"}, "scope": "a", "stream": "b"}
+    return resource("EphemeralStream", name, spec, **meta)
+
+
+_OWN: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT[\d:]*Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8,}"
+)
+"""Times, UIDs and hashes of a resource's own."""
+
+PLOYS: Final[dict[str, Object]] = {
+    "plain": {},
+    "finalizers": {"finalizers": [STAGING_FINALIZER, STREAMS_FINALIZER]},
+    "asked": {"annotations": {REQUESTED_AT: "now"}},
+}
+
+
+@pytest.mark.parametrize("ploy", PLOYS)
+@pytest.mark.parametrize("kind", [*MAKES, "ephemeralstream"])
+def test_whether_a_neighbour_has_a_store_is_told_to_none_whom_it_does_not_admit(
+    evil: Evil, kind: str, ploy: str
+) -> None:
+    """The same status, word for word; and nobody holds the neighbour's StreamStore so."""
+    store = _neighbours(evil, "hidden", to="somebody-else")
+    evil.cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump(store))
+    said = []
+    for number, named in enumerate(("hidden", "no-such")):
+        name = f"naming-{ploy}-{number}"
+        evil.make(_naming(evil, kind, name, named, **PLOYS[ploy]))
+        _look(evil, kind, name)
+        evil.act("annotate", kind, name, "looked=again")
+        found = evil.get(kind, name)
+        assert found is not None
+        text = json.dumps(found["status"]).replace(name, "NAME").replace(named, "STORE")
+        said.append(_OWN.sub("", text))
+        assert "StoreNotShared" in text
+        evil.act("delete", kind, name, "--wait=false")
+    assert said[0] == said[1]
+    hidden = evil.get("streamstore", "hidden", evil.victim)
+    assert hidden is not None
+    assert "finalizers" not in hidden["metadata"]
+    assert not hidden.get("status", {}).get("inUseBy")
+
+
+@pytest.mark.parametrize("kind", [*MAKES, "ephemeralstream"])
+def test_a_login_of_a_shared_store_is_nowhere_in_the_tenants_namespace(
+    evil: Evil, kind: str
+) -> None:
+    """He may use the store by the operator, and gets no Secret, Job or word of it."""
+    store = _neighbours(evil, "shared", to=evil.namespace)
+    evil.cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump(store))
+    jobs = evil.act("get", "jobs,secrets", "--output=name")
+    evil.make(_naming(evil, kind, "sharing", "shared"))
+    wanted = "StoreNotReady" if kind == "ephemeralstream" else "LoginNotShared"
+
+    def said() -> bool:
+        return wanted in json.dumps((evil.get(kind, "sharing") or {}).get("status", {}))
+
+    until(f"{kind} is told {wanted}", said, SECONDS)
+    evil.act("delete", kind, "sharing")
+    assert evil.act("get", "jobs,secrets", "--output=name") == jobs
 
 
 def test_controls_of_a_tenants_own_lead_nowhere(evil: Evil) -> None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sluice.errors import SluiceError
 
 NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
-READY = StoreSeen(name="local", address=ADDRESS, ready=True)
+READY = StoreSeen(namespace="team-a", name="local", address=ADDRESS, ready=True)
 BYTES, EVENTS = 48 * 2**20, 1_000_000
 DIGEST = "5d" * 32
 WHOLE = Complete(digest=DIGEST, bytes=BYTES, events=EVENTS, segments=2, positions=MAPPED)

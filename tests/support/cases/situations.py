@@ -16,6 +16,7 @@ from sluice.core.reconcile.copies.actions import StartHook
 from sluice.core.reconcile.copies.world import HookSeen, JobPhase
 from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
+from sluice.core.workloads import access
 from sluice.core.workloads.answers import CopyGap, Planned
 from sluice.kube.api.status import of_invalid
 from support.cases.archive_situations import ARCHIVES
@@ -141,6 +142,12 @@ def _(copy: CopyRecorder) -> None:
 @_copy("no-store", "there is no such StreamStore", IN_PROGRESS)
 def _(copy: CopyRecorder) -> None:
     copy.look(source=None)
+
+
+@_copy("not-shared", "another namespace shares no such StreamStore", IN_PROGRESS)
+def _(copy: CopyRecorder) -> None:
+    field = "spec.source.storeRef.name"
+    copy.look(source=Trouble.of(access.not_shared("platform/main", field=field)))
 
 
 @_copy("store-not-ready", "a StreamStore is not ready", IN_PROGRESS)

@@ -101,7 +101,7 @@ UNKNOWN: list[Row] = [
         "spec.streams": ["a"],
         "spec.ttlSeconds": 5,
         "spec.config.encryption": True,
-        "spec.storeRef.namespace": "other",
+        "spec.storeRef.uid": "other",
     }.items()
 ]
 
@@ -110,11 +110,13 @@ CHANGED: list[tuple[str, dict[str, object], str]] = [
     ("spec.stream", PREFIX, "the stream cannot be changed"),
     ("spec.scope", {"spec.scope": "another"}, "the scope cannot be changed"),
     ("spec.storeRef", {"spec.storeRef.name": "another"}, "the store cannot be changed"),
+    ("spec.storeRef", {"spec.storeRef.namespace": "another"}, "the store cannot be changed"),
 ]
 """Changes that the API server refuses only on existing resources."""
 
 GOOD: list[dict[str, object]] = [
     {},
+    {"spec.storeRef.namespace": "other"},
     PREFIX,
     PREFIX | {"spec.claim": "ExistingAndNew", "spec.owners": OWNERS},
     {"spec.owners": [{**OWNERS[0], "namespace": "other"}], "spec.tracking": "Observe"},

@@ -52,7 +52,11 @@ MAPPED = PositionMap(
     ),
 )
 STORE = StoreSeen(
-    name="local", address=StoreAddress(uri="tcp://127.0.0.1:9090"), ready=True, held=True
+    namespace="team",
+    name="local",
+    address=StoreAddress(uri="tcp://127.0.0.1:9090"),
+    ready=True,
+    held=True,
 )
 
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.api.fields.common import StoreRef
 from sluice.api.fields.running import LimitsSpec
 from sluice.api.load import load
 from sluice.errors import InvalidSpec
@@ -20,7 +21,7 @@ def test_a_good_file_is_read() -> None:
     assert (first.spec.suspend, second.spec.suspend) == (False, True)
     assert (first.spec.source.scope, first.spec.target.on_exists) == ("in", "Fail")
     assert first.spec.limits == LimitsSpec()
-    store = resources.store(first, "local", field="spec.source.storeRef.name")
+    store = resources.store(first, StoreRef(name="local"), field="spec.source.storeRef.name")
     assert store.spec.pravega is not None
     assert store.spec.pravega.controller_uri == "tcp://127.0.0.1:9090"
 
@@ -61,7 +62,7 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("spec.source.storeRef", REMOVED),
         ("spec.source.storeRef", "local"),
         ("spec.source.storeRef.name", REMOVED),
-        ("spec.source.storeRef.namespace", "other"),
+        ("spec.source.storeRef.uid", "other"),
         ("spec.target", REMOVED),
         ("spec.target.stream", 12),
         ("spec.target.onExists", "Skip"),
@@ -209,6 +210,17 @@ def test_labels_and_a_status_are_passed_over() -> None:
     assert load(text(live)).copies[0].spec == load(text(COPY)).copies[0].spec
 
 
+def test_a_copy_may_name_a_store_of_another_namespace_in_the_file() -> None:
+    """By its namespace; a StreamStore of the same name in its own is another one."""
+    shared = changed(STORE, "metadata.namespace", "platform")
+    copy = changed(COPY, "spec.target.storeRef.namespace", "platform")
+    resources = load(text(copy, shared, STORE))
+    (found,) = resources.copies
+    assert found.spec.target.store == "platform/local"
+    store = resources.store(found, found.spec.target.ref, field="spec.target.storeRef.name")
+    assert store.metadata.namespace == "platform"
+
+
 @pytest.mark.parametrize(
     ("namespace", "name"), [("default", "remote"), ("other", "local")], ids=["name", "namespace"]
 )
@@ -217,7 +229,7 @@ def test_a_store_that_is_not_in_the_file_is_named(namespace: str, name: str) -> 
     moved = changed(COPY, "metadata.namespace", namespace)
     resources = load(text(moved, STORE))
     with pytest.raises(InvalidSpec, match=name) as caught:
-        resources.store(resources.copies[0], name, field="spec.target.storeRef.name")
+        resources.store(resources.copies[0], StoreRef(name=name), field="spec.target.storeRef.name")
     assert caught.value.field == "spec.target.storeRef.name"
 
 

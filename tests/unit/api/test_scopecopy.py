@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sluice.api.fields.common import StoreRef
 from sluice.api.kinds.scopecopy import RenameSpec, ScopeCopySpec
 from sluice.api.load import load
 from sluice.api.status.scope_status import MOST_FAILED, FailedStream, ScopeCopyStatus, StreamCounts
@@ -91,7 +92,10 @@ def test_a_file_may_hold_copies_of_both_kinds() -> None:
     assert [copy.metadata.name for copy in resources.copies] == ["shop"]
     (scope,) = resources.scopes
     assert (
-        resources.store(scope, "local", field="spec.source.storeRef.name").metadata.name == "local"
+        resources.store(
+            scope, StoreRef(name="local"), field="spec.source.storeRef.name"
+        ).metadata.name
+        == "local"
     )
 
 
@@ -99,7 +103,7 @@ def test_a_store_that_is_not_there_is_told_by_the_kind() -> None:
     """The error says which resource names it."""
     (scope,) = (found := load(text(SCOPE))).scopes
     with pytest.raises(InvalidSpec, match="ScopeCopy 'shop' names StreamStore 'local'") as caught:
-        found.store(scope, "local", field="spec.target.storeRef.name")
+        found.store(scope, StoreRef(name="local"), field="spec.target.storeRef.name")
     assert caught.value.field == "spec.target.storeRef.name"
 
 

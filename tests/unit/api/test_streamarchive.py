@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from sluice.api.fields.common import StoreRef
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.kinds.streamstore import StreamStore
@@ -93,7 +94,7 @@ def test_archives_are_read_from_files() -> None:
     resources = load(text(BUCKET, ARCHIVE, changed(ARCHIVE, "metadata.name", "b"), COPY))
     assert [one.metadata.name for one in resources.archives] == ["orders", "b"]
     store = resources.store(
-        resources.archives[0], "archives", field="spec.destination.storeRef.name"
+        resources.archives[0], StoreRef(name="archives"), field="spec.destination.storeRef.name"
     )
     assert store.spec.holds_archives
     with pytest.raises(InvalidSpec, match="two StreamArchives 'orders'"):

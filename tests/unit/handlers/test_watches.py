@@ -12,7 +12,7 @@ from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import EPHEMERAL_STREAM, JOB, POD, SCOPE_COPY, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import MANAGED, UID_LABEL
 from sluice.kube.loop.queue import Key, Lane, WorkQueue
-from support.cases.resources import COPY, EPHEMERAL, SCOPE, STORE
+from support.cases.resources import COPY, EPHEMERAL, SCOPE, STORE, changed
 
 if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
@@ -67,6 +67,28 @@ def child(uid: str | None) -> Object:
 def test_a_new_copy_is_looked_at_and_its_stores_with_it() -> None:
     """A store has to know whom it is held for."""
     assert Bench().see(STREAM_COPY, copy()) == {ORDERS: Lane.NORMAL, LOCAL: Lane.NORMAL}
+
+
+@pytest.mark.parametrize(
+    ("access", "finalizers", "woken"),
+    [
+        ({"sharedWith": [{"selector": {"matchLabels": {"a": "b"}}}]}, [], True),
+        ({}, ["sluice.dev/in-use"], True),
+        ({"scopes": ["a"]}, [], False),
+        (None, [], False),
+    ],
+)
+def test_a_store_of_another_namespace_is_looked_at_if_it_is_shared(
+    access: Object | None, finalizers: list[str], *, woken: bool
+) -> None:
+    """Whoever names others' StreamStores, or names that are none, makes no work for them."""
+    bench = Bench()
+    far = changed(copy(), "spec.target.storeRef", {"name": "main", "namespace": "platform"})
+    meta = {"name": "main", "namespace": "platform", "uid": "s", "finalizers": finalizers}
+    if access is not None:
+        bench.see(STREAM_STORE, changed(STORE, "spec.access", access) | {"metadata": meta})
+    main = Key("StreamStore", "platform", "main")
+    assert (main in bench.see(STREAM_COPY, far)) is woken
 
 
 def test_a_store_is_looked_at_alone() -> None:

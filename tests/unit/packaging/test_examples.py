@@ -27,7 +27,9 @@ from support.kube.pod_security import violations
 
 EXAMPLES = ROOT / "examples"
 RESOURCES = sorted(path for path in EXAMPLES.glob("*.yaml") if path.name != "values.yaml")
-COPIES = [path for path in RESOURCES if not path.name.startswith("ephemeralstream")]
+COPIES = [
+    path for path in RESOURCES if not path.name.startswith(("ephemeralstream", "streamstore"))
+]
 GUIDES = [ROOT / "docs" / f"{kind.name.lower()}.md" for kind in KINDS]
 MODELS = {kind.name: kind.model for kind in KINDS}
 APPLICATION = "ephemeralstream-application.yaml"
@@ -116,6 +118,27 @@ def test_an_ephemeral_stream_has_all_it_names(name: str) -> None:
     assert ("sluice.dev/v1alpha1", "StreamStore", namespace, stream.spec.store_ref.name) in there
 
 
+def test_a_shared_store_admits_the_resource_beside_it() -> None:
+    """By its namespace, scope and operations; and its login is in its own namespace."""
+    name = "streamstore-shared.yaml"
+    store, stream = resource(name, StreamStore), resource(name, EphemeralStream)
+    spec, here = stream.spec, store.metadata.namespace
+    assert spec.store_ref.other(stream.metadata.namespace) == here
+    labels = {"kubernetes.io/metadata.name": stream.metadata.namespace}
+    access.check(
+        store.spec.access,
+        store=spec.store_ref.title,
+        scope=spec.scope,
+        operations=access.needs(spec),
+        grants=access.grants(store.spec.access, labels),
+    )
+    (secret,) = (one for one in documents(EXAMPLES / name) if one["kind"] == "Secret")
+    assert (secret["metadata"]["namespace"], secret["metadata"]["name"]) == (
+        here,
+        store.spec.secret,
+    )
+
+
 def test_the_applications_streams_are_what_is_claimed() -> None:
     """What its Deployment says of scope, prefix and store is what its EphemeralStream says.
 
@@ -191,7 +214,7 @@ def test_a_copy_with_a_login_is_whole() -> None:
     }
     (copy,) = found.copies
     for side in ("source", "target"):
-        store = found.store(copy, getattr(copy.spec, side).store_ref.name, field=side)
+        store = found.store(copy, getattr(copy.spec, side).ref, field=side)
         auth = store.spec.pravega.auth
         assert auth is not None
         key = (store.metadata.namespace, auth.basic.secret_ref.name)

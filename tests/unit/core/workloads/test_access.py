@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
+from sluice.api.fields.common import StoreRef
 from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
 from sluice.api.kinds.streamstore import Access, Operation
+from sluice.core.values.model import StoreAddress
+from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import access
-from sluice.errors import AccessDenied
+from sluice.errors import AccessDenied, LoginNotShared, StoreNotFound, StoreNotShared
 
 
 def _access(**given: Any) -> Access:
@@ -109,6 +113,89 @@ def test_a_namespace_that_does_not_agree_is_not_told_from_one_that_is_not_there(
     assert caught.value.remedy == (
         "Its owner may agree: kubectl label namespace n observed-by.sluice.dev/here=true"
     )
+
+
+def _entry(*names: str, **limits: Any) -> dict[str, Any]:
+    return {"selector": {"matchLabels": dict.fromkeys(names, "yes")}, **limits}
+
+
+@pytest.mark.parametrize(
+    ("entries", "labels", "count"),
+    [
+        ([], {"a": "yes"}, 0),
+        ([_entry("a")], {"a": "yes", "b": "no"}, 1),
+        ([_entry("a")], {"a": "no"}, 0),
+        ([_entry("a", "b")], {"a": "yes"}, 0),
+        ([_entry("a"), _entry("b"), _entry("c")], {"a": "yes", "c": "yes"}, 2),
+        ([_entry("a")], {}, 0),
+        ([_entry("a")], None, 0),
+    ],
+)
+def test_a_grant_names_namespaces_by_all_of_its_labels(
+    entries: list[dict[str, Any]], labels: dict[str, str] | None, count: int
+) -> None:
+    """No labels are no consent, and so is a namespace that is not there."""
+    assert len(access.grants(_access(sharedWith=entries), labels)) == count
+    assert access.grants(None, labels) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "entries", "error"),
+    [
+        ({}, [_entry("a")], None),
+        ({}, [_entry("a", scopes=["team-*"], operations=["Create"])], None),
+        ({}, [_entry("a", scopes=["other"]), _entry("a", scopes=["team-a"])], None),
+        ({}, [], StoreNotShared),
+        ({}, [_entry("a", scopes=["other"])], AccessDenied),
+        ({}, [_entry("a", operations=["Read"])], AccessDenied),
+        ({"scopes": ["other"]}, [_entry("a", scopes=["team-a"])], AccessDenied),
+        ({"operations": ["Read"]}, [_entry("a", operations=["Create"])], AccessDenied),
+        (
+            {},
+            [_entry("a", scopes=["team-a"], operations=["Read"]), _entry("a", scopes=["other"])],
+            AccessDenied,
+        ),
+    ],
+)
+def test_a_shared_store_allows_what_itself_and_one_grant_allow(
+    given: dict[str, Any], entries: list[dict[str, Any]], error: type[Exception] | None
+) -> None:
+    """A grant never gives more than the store has; two grants do not add up to a third."""
+    store = _access(sharedWith=entries, **given)
+    given_to = access.grants(store, {"a": "yes"})
+    with nullcontext() if error is None else pytest.raises(error):
+        access.check(store, store="p/s", scope="team-a", operations={"Create"}, grants=given_to)
+
+
+def test_a_store_of_another_namespace_that_is_not_there_is_one_that_does_not_admit() -> None:
+    """The words are the same; those about a store of one's own say that it is not there."""
+    far = StoreRef(name="s", namespace="p")
+    gone = access.not_found(far, namespace="team", field="spec.storeRef.name")
+    denied = access.not_shared("p/s", field="spec.storeRef.name")
+    assert str(Trouble.of(gone)) == str(Trouble.of(denied))
+    assert isinstance(access.not_found(far, namespace="p", field=""), StoreNotFound)
+    assert isinstance(access.not_found(StoreRef(name="s"), namespace="p", field=""), StoreNotFound)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        (StoreAddress(uri="tcp://h:1"), None),
+        (StoreAddress(backend="s3", uri="s3://b"), None),
+        (StoreAddress(uri="tcp://h:1", secret="login"), "its Secret$"),  # noqa: S106 - a name
+        (
+            StoreAddress(backend="s3", uri="s3://b", secret="k", ca="_c/ca"),  # noqa: S106 - a name
+            "its Secret and its bundle of certificates$",
+        ),
+        (StoreAddress(backend="volume", uri="volume://claim/a"), "its claim$"),
+    ],
+)
+def test_a_driver_mounts_nothing_of_another_namespace(
+    address: StoreAddress, words: str | None
+) -> None:
+    """The error says what it would need, without names."""
+    with nullcontext() if words is None else pytest.raises(LoginNotShared, match=words):
+        access.check_mounts(address, store="p/s", field="spec.source.storeRef.name")
 
 
 @pytest.mark.parametrize(

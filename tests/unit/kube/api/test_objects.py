@@ -137,10 +137,13 @@ def test_a_copy_that_cannot_be_read_is_said_to_be_wrong() -> None:
 
 def test_a_copy_names_its_stores() -> None:
     """Also one that is damaged, as far as it names any."""
-    assert stores_of(body()) == {"local"}
-    assert stores_of(changed(body(), "spec.target.storeRef.name", "far")) == {"local", "far"}
+    local, far, bucket = (("team", name) for name in ("local", "far", "bucket"))
+    assert stores_of(body()) == {local}
+    assert stores_of(changed(body(), "spec.target.storeRef.name", "far")) == {local, far}
+    shared = changed(body(), "spec.target.storeRef.namespace", "platform")
+    assert stores_of(shared) == {local, ("platform", "local")}
     folder = {"archive": {"storeRef": {"name": "bucket"}, "path": "a"}}
-    assert stores_of(changed(body(), "spec.source", folder)) == {"bucket", "local"}
-    assert stores_of(changed(body(), "spec.target", folder)) == {"bucket", "local"}
+    assert stores_of(changed(body(), "spec.source", folder)) == {bucket, local}
+    assert stores_of(changed(body(), "spec.target", folder)) == {bucket, local}
     assert stores_of({"metadata": {"name": "x"}}) == set()
-    assert stores_of({"spec": {"source": {}}}) == set()
+    assert stores_of({"metadata": {}, "spec": {"source": {}}}) == set()

@@ -68,6 +68,17 @@ def test_an_older_resource_is_a_rival(one: dict[str, Any], other: dict[str, Any]
     assert conflicts.rival(mirror, older) is None
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_rival_of_another_namespace_is_one_in_the_same_store(*, shared: bool) -> None:
+    """Whether it names a StreamStore that is shared with it, or one of its own of that name."""
+    ref = {"name": "local", "namespace": "team"} if shared else {"name": "local"}
+    older, younger = _body("older", 1, stream="a", storeRef=ref), _body("younger", 2, stream="a")
+    older["metadata"]["namespace"] = "far"
+    mirror = _mirror(older, younger)
+    found = conflicts.rival(mirror, younger)
+    assert (found and found.name) == ("an EphemeralStream of another namespace" if shared else None)
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -14,7 +14,7 @@ from sluice.kube.api.kinds import CLAIM, CONFIG_MAP, SECRET
 from sluice.kube.api.objects import IN_USE_FINALIZER, STAGING_FINALIZER
 from sluice.kube.stores import connections
 from sluice.kube.stores.connections import Connections
-from sluice.kube.stores.dependents import users
+from sluice.kube.stores.dependents import StorePlace, users
 from sluice.kube.stores.keys import Keys, login_of, read_keys
 from sluice.kube.stores.storekeeper import _secret
 from support.cases.resources import ARCHIVE, COPY, STORE, changed
@@ -121,9 +121,30 @@ def test_who_has_something_in_a_store_uses_it() -> None:
         copy("done"),
         copy("held", IN_USE_FINALIZER),
     ]
-    assert users(copies, "local") == ["StreamCopy a", "StreamCopy b"]
-    assert users(copies, "far") == ["StreamCopy a"]
-    assert users(copies, "none") == []
+    assert users(copies, StorePlace("team", "local")) == ["StreamCopy a", "StreamCopy b"]
+    assert users(copies, StorePlace("team", "far")) == ["StreamCopy a"]
+    assert users(copies, StorePlace("team", "none")) == []
+    assert users(copies, StorePlace("other", "local")) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "holds"),
+    [
+        ({"planHash": "a"}, True),
+        ({"admittedTime": "2026-11-21T10:00:00Z"}, True),
+        ({}, False),
+        ({"copyID": "a", "conditions": []}, False),
+    ],
+)
+def test_a_resource_of_another_namespace_uses_a_store_once_it_was_admitted(
+    status: dict[str, Any], *, holds: bool
+) -> None:
+    """By its status, which its author cannot write. A finalizer, which he can, is not enough."""
+    body = changed(copy("a", STAGING_FINALIZER), "spec.target.storeRef.namespace", "platform")
+    body["status"] = status
+    found = users([body], StorePlace("platform", "local"))
+    assert found == (["StreamCopy team/a"] if holds else [])
+    assert users([body], StorePlace("team", "local")) == ["StreamCopy a"], "the source is its own"
 
 
 def test_a_store_names_its_secret() -> None:
@@ -228,9 +249,12 @@ def test_the_operator_opens_no_bucket_as_itself_unless_it_is_to() -> None:
 
 def test_archives_use_stores_as_copies_do() -> None:
     """On either side, and as a source of a copy."""
-    finalizers = {"finalizers": [STAGING_FINALIZER], "name": "one"}
+    finalizers = {"finalizers": [STAGING_FINALIZER], "name": "one", "namespace": "team"}
     archive = ARCHIVE | {"metadata": finalizers}
     source = {"archive": {"storeRef": {"name": "archives"}, "path": "in/orders"}}
     restore = changed(COPY, "spec.source", source) | {"metadata": finalizers}
-    assert users([archive, restore], "archives") == ["StreamArchive one", "StreamCopy one"]
-    assert users([archive], "local") == ["StreamArchive one"]
+    assert users([archive, restore], StorePlace("team", "archives")) == [
+        "StreamArchive one",
+        "StreamCopy one",
+    ]
+    assert users([archive], StorePlace("team", "local")) == ["StreamArchive one"]

@@ -13,7 +13,9 @@ from sluice.errors import (
     AccessDenied,
     ApiUnavailable,
     DigestMismatch,
+    LoginNotShared,
     SourceNotFound,
+    StoreNotShared,
     StoreUnavailable,
 )
 from support.reconcile.copies import (
@@ -114,20 +116,35 @@ def test_suspending_stops_a_driver(phase: JobPhase, around: World) -> None:
 
 
 @pytest.mark.parametrize("phase", [JobPhase.PENDING, JobPhase.RUNNING])
-def test_a_driver_ends_where_access_was_withdrawn(phase: JobPhase) -> None:
+@pytest.mark.parametrize("error", [AccessDenied, StoreNotShared])
+def test_a_driver_ends_where_access_was_withdrawn(
+    phase: JobPhase, error: type[AccessDenied | StoreNotShared]
+) -> None:
     """It has the store's password, and nobody else keeps it from going on; what is staged stays."""
     seen = begun()
-    denied = world(source=trouble(AccessDenied("team-b may not read", field="spec.source.store")))
+    denied = world(source=trouble(error("team-b may not read", field="spec.source.store")))
     decision = reconcile(seen, replace(denied, jobs=(job(phase=phase),), plan=plan_seen()))
     assert decision.actions == (DeleteJob(job().name),)
-    assert (said(decision), reason(decision)) == (WORKING, "AccessDenied")
-    assert [entry.reason for entry in decision.status.history] == ["AccessDenied"]
+    assert (said(decision), reason(decision)) == (WORKING, error.__name__)
+    assert [entry.reason for entry in decision.status.history] == [error.__name__]
     assert decision.status.failures == 0
     seen = after(seen, decision)
     assert seen.finalizer
     waiting = reconcile(seen, replace(denied, plan=plan_seen()))
-    assert (waiting.actions, reason(waiting)) == ((), "AccessDenied")
+    assert (waiting.actions, reason(waiting)) == ((), error.__name__)
     seen = after(seen, waiting)
+    again = reconcile(seen, world(plan=plan_seen(), answer=PLANNED))
+    assert again.actions[-1] == StartJob(2, PLAN)
+
+
+def test_a_copy_whose_driver_may_not_have_the_login_is_refused() -> None:
+    """Waiting mends nothing. A driver that runs ends, and what is staged stays."""
+    seen = begun()
+    refused = world(source=trouble(LoginNotShared("it has a Secret", field="spec.source.store")))
+    decision = reconcile(seen, replace(refused, jobs=(job(),), plan=plan_seen()))
+    assert decision.actions == (DeleteJob(job().name),)
+    assert (said(decision), reason(decision)) == (STALLED, "LoginNotShared")
+    seen = after(seen, decision)
     again = reconcile(seen, world(plan=plan_seen(), answer=PLANNED))
     assert again.actions[-1] == StartJob(2, PLAN)
 

@@ -1,0 +1,226 @@
+"""A platform team's StreamStore and a tenant's resources: a real API server, operator and Pravega.
+
+The tenant's namespace is served with all rights, so what the operator does not do there it does not
+want to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from localstore.accounts import ADMIN
+from sluice.kube.api.objects import IN_USE_FINALIZER
+from support.cluster.kubelet import PROFILES, DriverPod
+from support.cluster.operator_process import OperatorProcess
+from support.cluster.outside import OUTSIDE, nobody_else
+from support.cluster.owned import ephemeral, until_reason
+from support.cluster.renting import rented
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from localcluster import Cluster
+    from localstore import ForeignClient, Standalone
+    from support.cluster.tenant import Object, Tenant
+
+pytestmark = pytest.mark.timeout(400)
+
+EXAMPLE: Final = Path(__file__).parents[3] / "examples/streamstore-shared.yaml"
+EVENTS: Final = 1000
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The two namespaces."""
+
+    platform: Tenant
+    tenant: Tenant
+
+    @property
+    def grant(self) -> Object:
+        """The entry that admits the tenant."""
+        name = self.tenant.namespace
+        return {"selector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
+
+    def share(self, name: str, uri: str, *grants: Object, secret: str = "") -> None:
+        """Apply a StreamStore of the platform's with these grants."""
+        body = self.platform.store_resource(name, uri=uri, secret=secret)
+        body["spec"]["access"] = {"sharedWith": list(grants)}
+        self.platform.apply(body)
+
+    def ref(self, name: str) -> Object:
+        """Return the reference to a StreamStore of the platform's."""
+        return {"name": name, "namespace": self.platform.namespace}
+
+    def store(self, name: str) -> Object:
+        """Return a StreamStore of the platform's."""
+        found = self.platform.get("sst", name)
+        assert found is not None
+        return found
+
+    def is_held(self, name: str) -> bool:
+        """Tell whether a StreamStore of the platform's is kept for its users."""
+        return IN_USE_FINALIZER in self.store(name)["metadata"].get("finalizers", [])
+
+
+@pytest.fixture(scope="module")
+def scene(
+    kube: Cluster, definitions: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    """Yield the two namespaces, and an operator that serves both."""
+    assert definitions
+    mark = uuid4().hex[:8]
+    names = [f"{OUTSIDE}{one}-{mark}" for one in ("platform", "tenant")]
+    folder = tmp_path_factory.mktemp("shared")
+    with (
+        nobody_else(kube),
+        OperatorProcess(folder, kube.kubeconfig, names[0], PROFILES, others=names[1:]),
+        rented(kube, None, print, names[0]) as platform,
+        rented(kube, None, print, names[1]) as tenant,
+    ):
+        yield Scene(platform, tenant)
+
+
+def test_a_tenants_stream_lives_in_a_store_whose_login_stays_with_the_platform(
+    scene: Scene, standalone_auth: Standalone, foreign_for: Callable[..., ForeignClient]
+) -> None:
+    """Made, kept when the grant is withdrawn, and deleted then; the StreamStore waits for it."""
+    java, uri = foreign_for(standalone_auth.controller_uri, ADMIN), standalone_auth.controller_uri
+    scope, tenant, platform = f"shared-{uuid4().hex[:8]}", scene.tenant, scene.platform
+    java.create_scope(scope)
+    platform.apply(platform.login_resource(ADMIN))
+    scene.share("main", uri, scene.grant, secret="login")  # noqa: S106 - the name of a Secret
+    body = ephemeral(tenant, "helper", scope, storeRef=scene.ref("main"))
+    tenant.apply(body)
+    until_reason(tenant, "helper", "Claimed")
+    assert java.streams(scope) == ["helper"]
+    assert scene.is_held("main")
+    assert tenant.get_all("secrets") == []
+
+    platform.run("delete", "sst", "main", "--wait=false")
+    platform.until(
+        "it waits for the tenant's resource",
+        lambda: (
+            f"EphemeralStream {tenant.namespace}/helper"
+            in platform.condition("main", resource="sst").get("message", "")
+        ),
+    )
+    scene.share("main", uri, secret="login")  # noqa: S106 - the name of a Secret
+    until_reason(tenant, "helper", "StoreNotShared")
+    assert java.streams(scope) == ["helper"]
+    tenant.run("delete", "eps", "helper")
+    assert java.streams(scope) == []
+    platform.until("it is let go", lambda: platform.get("sst", "main") is None)
+    secret = platform.get("secret", "login")
+    assert secret is not None
+    assert not secret["metadata"].get("finalizers")
+
+
+def test_a_grant_is_noticed_at_once(scene: Scene, standalone: Standalone, scope: str) -> None:
+    """A resource that was applied before it needs no further change."""
+    tenant = scene.tenant
+    tenant.apply(ephemeral(tenant, "early", scope, storeRef=scene.ref("late")))
+    until_reason(tenant, "early", "StoreNotShared")
+    scene.share("late", standalone.controller_uri)
+    tenant.apply(ephemeral(tenant, "second", scope, storeRef=scene.ref("late")))
+    until_reason(tenant, "second", "StoreNotShared")
+    assert not scene.is_held("late")
+    scene.share("late", standalone.controller_uri, scene.grant)
+    for name in ("early", "second"):
+        until_reason(tenant, name, "Claimed")
+    assert scene.store("late")["status"]["inUseBy"] == 2
+    tenant.run("delete", "eps", "early", "second")
+    scene.platform.until("it is let go", lambda: not scene.is_held("late"))
+
+
+def test_a_copy_of_a_shared_store_without_a_login_runs_in_its_own_namespace(
+    scene: Scene, standalone: Standalone, foreign: ForeignClient, scope: str, tmp_path: Path
+) -> None:
+    """With nothing of the platform's mounted; a withdrawn grant stops the next of its kind."""
+    tenant = scene.tenant
+    scene.share("open", standalone.controller_uri, scene.grant)
+    foreign.create(scope, "source")
+    foreign.write(scope, "source", events=EVENTS, keys=10)
+
+    def copy(name: str) -> Object:
+        body = tenant.copy_resource(name, f"{scope}/source", f"{scope}/{name}")
+        for side in ("source", "target"):
+            body["spec"][side]["storeRef"] = scene.ref("open")
+        return body
+
+    tenant.apply(copy("target"))
+    pods: Any = tenant.until("its pod is there", lambda: _waiting(tenant))
+    assert scene.is_held("open")
+    driver = DriverPod(tenant, pods[0], tmp_path)
+    try:
+        assert driver.finish(120) == 0
+    finally:
+        driver.close()
+    tenant.until_ready("target")
+    assert foreign.read(scope, "target").events == EVENTS
+    scene.platform.until("it is let go", lambda: not scene.is_held("open"))
+
+    tenant.apply(copy("second"))
+    tenant.until("its pod is there", lambda: _waiting(tenant))
+    scene.share("open", standalone.controller_uri)
+    tenant.until_reason("second", "StoreNotShared")
+    tenant.until("its driver is stopped", lambda: not _waiting(tenant))
+    tenant.run("delete", "scopy", "second", "target")
+    scene.platform.until("it is let go", lambda: not scene.is_held("open"))
+
+
+def _waiting(tenant: Tenant) -> list[Object]:
+    """Return the drivers' pods that no node takes."""
+    pods = tenant.get_all("pods", fieldSelector="status.phase=Pending")
+    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+def test_a_copy_whose_driver_would_need_the_platforms_login_is_refused(scene: Scene) -> None:
+    """Before anything of it is made, and with a way out."""
+    tenant, platform = scene.tenant, scene.platform
+    platform.apply(platform.login_resource(ADMIN, "other-login"))
+    scene.share("closed", "tcp://127.0.0.1:9", scene.grant, secret="other-login")  # noqa: S106
+    body = tenant.copy_resource("refused", "a/b", "a/c")
+    body["spec"]["source"]["storeRef"] = scene.ref("closed")
+    tenant.apply(body)
+    tenant.until_reason("refused", "LoginNotShared")
+    said = tenant.condition("refused")["message"]
+    assert said.startswith("spec.source.storeRef.name: StreamStore ")
+    assert "Run the copy in the StreamStore's namespace" in said
+    assert "other-login" not in said
+    assert not tenant.get_all("jobs,configmaps", labelSelector="app.kubernetes.io/managed-by")
+    tenant.run("delete", "scopy", "refused")
+
+
+def test_the_example_shares_a_store(
+    kube: Cluster,
+    scene: Scene,
+    standalone_auth: Standalone,
+    foreign_for: Callable[..., ForeignClient],
+) -> None:
+    """With nothing but names, address and login changed; it goes as its first lines say."""
+    java = foreign_for(standalone_auth.controller_uri, ADMIN)
+    text = EXAMPLE.read_text()
+    for before, after in (
+        ("tcp://pravega-controller.pravega:9090", standalone_auth.controller_uri),
+        ("username: sluice ", f"username: {ADMIN.name} "),
+        ("change-me", ADMIN.password),
+        ("namespace: platform", f"namespace: {scene.platform.namespace}"),
+        ("namespace: checkout", f"namespace: {scene.tenant.namespace}"),
+        ("metadata.name: checkout", f"metadata.name: {scene.tenant.namespace}"),
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    bodies = [body for body in yaml.safe_load_all(text) if body["kind"] != "Namespace"]
+    kube.kubectl("apply", "--filename=-", stdin=yaml.safe_dump_all(bodies))
+    until_reason(scene.tenant, "totals", "Claimed")
+    assert "totals" in (java.streams("checkout") or [])
+    assert scene.store("main")["status"]["sharedUsers"] == 1
+    kube.kubectl("delete", "--filename=-", stdin=yaml.safe_dump_all(bodies), timeout=120)
+    assert java.streams("checkout") is None
