@@ -134,7 +134,7 @@ def test_a_grant_is_noticed_at_once(scene: Scene, standalone: Standalone, scope:
     scene.share("late", standalone.controller_uri, scene.grant)
     for name in ("early", "second"):
         until_reason(tenant, name, "Claimed")
-    assert scene.store("late")["status"]["inUseBy"] == 2
+    scene.platform.until("both count", lambda: scene.store("late")["status"]["inUseBy"] == 2)
     tenant.run("delete", "eps", "early", "second")
     scene.platform.until("it is let go", lambda: not scene.is_held("late"))
 
@@ -221,6 +221,6 @@ def test_the_example_shares_a_store(
     kube.kubectl("apply", "--filename=-", stdin=yaml.safe_dump_all(bodies))
     until_reason(scene.tenant, "totals", "Claimed")
     assert "totals" in (java.streams("checkout") or [])
-    assert scene.store("main")["status"]["sharedUsers"] == 1
+    scene.platform.until("it counts", lambda: scene.store("main")["status"].get("sharedUsers") == 1)
     kube.kubectl("delete", "--filename=-", stdin=yaml.safe_dump_all(bodies), timeout=120)
     assert java.streams("checkout") is None
