@@ -23,10 +23,10 @@ from sluice.core.workloads.unplanned import UnplannedScopeCopy
 from sluice.engine.access.source_runs import live, wrong_kind
 from sluice.engine.copy.planning import refuse_unverified_move
 from sluice.engine.scope import moving
-from sluice.engine.scope.archive_planner import ArchivePlanner
-from sluice.engine.scope.copy_planner import CopyPlanner
 from sluice.engine.scope.object_log import log_of
-from sluice.engine.scope.restore_planner import RestorePlanner
+from sluice.engine.scope.planners.archives import ArchivePlanner
+from sluice.engine.scope.planners.copies import CopyPlanner
+from sluice.engine.scope.planners.restores import RestorePlanner
 from sluice.errors import InvalidSpec, ScopeNotFound, SourceNotFound, TargetScopeNotFound
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import Plan
     from sluice.core.workloads.scope_log import ScopeState
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.scope.planner import ScopePlanner
+    from sluice.engine.scope.planners.base import ScopePlanner
 
     Site = tuple[StoreAddress, Place]
     """The address of a StreamStore, and the store or place for archives at it."""

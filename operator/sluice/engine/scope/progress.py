@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.core.workloads.unplanned import UnplannedScopeCopy
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.scope.planner import Item
+    from sluice.engine.scope.planners.base import Item
 
 LOOKED_AT: Final = 128
 """How many streams are measured one by one. It is twice as many as drivers work on at once, since

@@ -26,10 +26,10 @@ from sluice.engine.copy.completion import whole
 from sluice.engine.copy.query import How, end
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.scope import moving
-from sluice.engine.scope.archive_planner import archive_of, done, entry_of
-from sluice.engine.scope.copy_planner import copied
 from sluice.engine.scope.object_log import log_of
-from sluice.engine.scope.planner import failed, is_for_all
+from sluice.engine.scope.planners.archives import archive_of, done, entry_of
+from sluice.engine.scope.planners.base import failed, is_for_all
+from sluice.engine.scope.planners.copies import copied
 from sluice.engine.scope.planning import answer, at, holds, leave_to_driver, plan_next, told_kept
 from sluice.engine.scope.run_records import records_of
 from sluice.engine.scope.streams import ScopeStreams
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from sluice.core.workloads.answers import Complete
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.scope.planner import Item
+    from sluice.engine.scope.planners.base import Item
     from sluice.engine.scope.planning import Site
     from sluice.stores.base import Store
 

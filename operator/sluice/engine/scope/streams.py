@@ -17,7 +17,7 @@ from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.moving import ArchiveMove
 from sluice.engine.copy.read_leases import Readings
 from sluice.engine.copy.stream_copy import StreamCopyWork
-from sluice.engine.scope.planner import is_for_all
+from sluice.engine.scope.planners.base import is_for_all
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import SluiceError
 

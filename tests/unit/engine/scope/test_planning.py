@@ -14,9 +14,9 @@ from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.engine.copy.planning import resolve
-from sluice.engine.scope import copy_planner
-from sluice.engine.scope import planner as scope_planner_module
 from sluice.engine.scope.log import ScopeLog
+from sluice.engine.scope.planners import base as scope_planner_module
+from sluice.engine.scope.planners import copies as copy_planner
 from sluice.engine.scope.planning import resolve_scope
 from sluice.errors import (
     InvalidSpec,

@@ -16,7 +16,7 @@ from sluice.core.values.model import StreamName
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.archive.retention import retain
-from sluice.engine.scope import planner
+from sluice.engine.scope.planners import base as planner
 from sluice.engine.scope.run_records import records_of
 from sluice.engine.scope.series import abandon_runs, record_scope_run
 from sluice.errors import ArchiveDamaged, ArchiveNotFound

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.core.scope.scope import StreamResult, StreamState
-from sluice.engine.scope.copy_planner import failed
+from sluice.engine.scope.planners.copies import failed
 from sluice.engine.scope.query import abandon_scope
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import SourceNotFound

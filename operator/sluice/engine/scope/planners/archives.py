@@ -10,7 +10,7 @@ from sluice.core.values.model import StreamName
 from sluice.engine.access import parallel
 from sluice.engine.archive.moving import last_of
 from sluice.engine.archive.planning import make_archive_plan, noted_plan
-from sluice.engine.scope.planner import Fresh, Item, LivePlanner, failed, few, is_for_all
+from sluice.engine.scope.planners.base import Fresh, Item, LivePlanner, failed, few, is_for_all
 from sluice.errors import InvalidSpec, SluiceError, TargetExists
 
 if TYPE_CHECKING:

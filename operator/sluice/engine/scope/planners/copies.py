@@ -14,7 +14,7 @@ from sluice.engine.access import parallel
 from sluice.engine.copy.bounds import bounds_of, bounds_together
 from sluice.engine.copy.completion import whole
 from sluice.engine.copy.planning import begun, refuse_itself
-from sluice.engine.scope.planner import (
+from sluice.engine.scope.planners.base import (
     Fresh,
     Item,
     LivePlanner,

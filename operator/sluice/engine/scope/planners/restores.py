@@ -14,8 +14,8 @@ from sluice.core.values.archive_layout import below
 from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import open_run, pin
 from sluice.engine.copy.planning import make_plan
-from sluice.engine.scope.copy_planner import ToScope
-from sluice.engine.scope.planner import failed, is_for_all, refuse_too_many
+from sluice.engine.scope.planners.base import failed, is_for_all, refuse_too_many
+from sluice.engine.scope.planners.copies import ToScope
 from sluice.engine.scope.run_records import RunRecords
 from sluice.errors import ArchiveNotFound, InvalidSpec, SluiceError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.scope.request import RestoreFrom, ScopeRequest
     from sluice.core.scope.selection import Choice
-    from sluice.engine.scope.planner import Fresh
+    from sluice.engine.scope.planners.base import Fresh
     from sluice.stores.base import Store
 
     _Found = RunEntry | Why | SluiceError
