@@ -34,6 +34,7 @@ NOTE = "Made by hack/gencatalogue.py from operator/sluice/core/catalogue: change
 PLACES = {
     Place.READY: "conditions, event",
     Place.VERIFIED: "`Verified`",
+    Place.RESTORE_VERIFIED: "`RestoreVerified`",
     Place.DRIFTED: "`Drifted`",
     Place.HOOKS: "`HooksSucceeded`, conditions, event",
     Place.EVENT: "event",
@@ -64,8 +65,8 @@ has not looked at the latest spec yet.
 ## Reasons
 
 Each state has one reason. All conditions of a resource have the same reason, except `Verified`,
-`Drifted` and `HooksSucceeded`. The message of `Ready` tells the state in full, and what to do. The
-others have short messages.
+`RestoreVerified`, `Drifted` and `HooksSucceeded`. The message of `Ready` tells the state in full,
+and what to do. Most others have short messages.
 
 {table(("reason", "kind", "appears in", "meaning", "what to do"), map(reason_row, NORMAL))}
 An attempt in `status.history` has an outcome:

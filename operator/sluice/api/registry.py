@@ -239,6 +239,7 @@ KINDS: Final = (
             Column("Duration", ".status.duration", wide=True),
             Column("Last run", ".status.lastRunTime", "date", wide=True),
             Column("Next run", ".status.nextRunTime", wide=True),
+            Column("Last drill", ".status.drill.lastSuccessTime", "date", wide=True),
             Column("Rate", ".status.progress.rate", wide=True),
         ),
         conditions={
@@ -253,6 +254,9 @@ KINDS: Final = (
             ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the archive runs.",
             ConditionType.VERIFIED: "The bytes that the last run added were read back and equal "
             "the source's.",
+            ConditionType.RESTORE_VERIFIED: "The last restore drill passed. False: a drill found "
+            "that a run cannot be restored. Unknown: the last drill could not run. Only with "
+            "spec.verify, from the end of the first drill on.",
         },
     ),
     KindSpec(

@@ -17,9 +17,9 @@ from sluice.api.fields.schedule import Schedule
 from sluice.core.values.schedule import following
 from sluice.core.values.sharing import dealt
 from sluice.errors import InvalidSpec
-from sluice.handlers.states import state_of
-from sluice.kube.api.kinds import COPIES, OWN
-from sluice.kube.api.objects import is_deleting, is_scheduled
+from sluice.handlers.states import says, state_of
+from sluice.kube.api.kinds import COPIES, OWN, STREAM_ARCHIVE
+from sluice.kube.api.objects import is_deleting, is_drilled, is_scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +51,7 @@ class ByName:
     def update(self) -> None:
         """Replace all series. Those of deleted resources go."""
         self._schedules()
+        self._drills()
         if self._settings.resources:
             self._resources()
 
@@ -71,12 +72,34 @@ class ByName:
                 created.append((labels, made.timestamp()))
             if good is not None:
                 succeeded.append((labels, good.timestamp()))
-            next_due = _next_due(body["spec"], made, good)
+            next_due = _next_due(body["spec"], body["spec"], made, good)
             if next_due is not None:
                 due.append((labels, next_due.timestamp()))
         self._metrics.replace("sluice_schedule_created_timestamp_seconds", created)
         self._metrics.replace("sluice_schedule_last_success_timestamp_seconds", succeeded)
         self._metrics.replace("sluice_schedule_due_timestamp_seconds", due)
+
+    def _drills(self) -> None:
+        drilled = [
+            (STREAM_ARCHIVE, body)
+            for body in self._mirror.where(STREAM_ARCHIVE, is_drilled, value=True)
+            if not is_deleting(body)
+        ]
+        succeeded: list[tuple[tuple[str, ...], float]] = []
+        failed, due = succeeded[:], succeeded[:]
+        for kind, body in self._shared("drills", drilled):
+            labels = _labels(kind, body)
+            drill = (body.get("status") or {}).get("drill") or {}
+            since, good = _instant(drill.get("since")), _instant(drill.get("lastSuccessTime"))
+            if good is not None:
+                succeeded.append((labels, good.timestamp()))
+            failed.append((labels, float(says(body, "RestoreVerified", "False"))))
+            next_due = _next_due(body["spec"], body["spec"]["verify"], since, good)
+            if next_due is not None:
+                due.append((labels, next_due.timestamp()))
+        self._metrics.replace("sluice_drill_last_success_timestamp_seconds", succeeded)
+        self._metrics.replace("sluice_drill_failed", failed)
+        self._metrics.replace("sluice_drill_due_timestamp_seconds", due)
 
     def _resources(self) -> None:
         every = [(kind, body) for kind in OWN.values() for body in self._mirror.all(kind)]
@@ -121,12 +144,21 @@ def _instant(value: Any) -> datetime | None:
     return None if found.tzinfo is None else found
 
 
-def _next_due(spec: Object, made: datetime | None, good: datetime | None) -> datetime | None:
-    """Return the time by which the next good run has to begin; None if no run is to begin."""
+def _next_due(
+    spec: Object, part: Object, made: datetime | None, good: datetime | None
+) -> datetime | None:
+    """Return the time by which the next good run has to begin; None if no run is to begin.
+
+    Args:
+        spec: the resource's spec.
+        part: the part of it that has the schedule.
+        made: when the resource was made, or its schedule first seen.
+        good: when the last good run ended.
+    """
     since = max((at for at in (made, good) if at is not None), default=None)
     if spec.get("suspend") or since is None:
         return None
-    schedule = spec["schedule"]
+    schedule = part.get("schedule") or {}
     return _following(str(schedule.get("cron")), str(schedule.get("timeZone", "Etc/UTC")), since)
 
 

@@ -45,6 +45,11 @@ def copy_state(body: Object) -> str:
     return "Suspended" if _is(body, "Suspended") else "Active"
 
 
-def _is(body: Object, condition: str) -> bool:
+def says(body: Object, condition: str, status: str) -> bool:
+    """Tell whether a condition of a resource has this status."""
     conditions = body.get("status", {}).get("conditions") or []
-    return any(c["type"] == condition and c["status"] == "True" for c in conditions)
+    return any(c["type"] == condition and c["status"] == status for c in conditions)
+
+
+def _is(body: Object, condition: str) -> bool:
+    return says(body, condition, "True")

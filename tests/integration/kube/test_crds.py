@@ -279,7 +279,8 @@ def test_columns_tell_what_an_archive_holds(unwatched: Applier) -> None:
     )
     unwatched.write_status("streamarchives", "kept", status.dump())
     head, row = unwatched.get("streamarchives", "kept", "--output=wide").splitlines()
-    columns = ["SOURCE", "TARGET", "SIZE", "EVENTS", "DURATION", "LAST RUN", "NEXT RUN", "RATE"]
+    columns = ["SOURCE", "TARGET", "SIZE", "EVENTS", "DURATION", "LAST RUN", "NEXT RUN"]
+    columns += ["LAST DRILL", "RATE"]
     assert re.split(r" {2,}", head.split("AGE")[1].strip()) == columns
     cells = [status.source, status.target, "108 MB", "1000000", "1m23s", "2026-05-04T12:00:00Z"]
     assert re.split(r" {2,}", row.strip())[-6:] == cells

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     Fired = set[tuple[str, str]]
     """Alerts that fire, each with the name of its resource."""
 
-OLD, NEVER, MISSED, LEFT_OUT = (
+OLD, NEVER, MISSED, LEFT_OUT, DRILL_FAILED, DRILL_LATE = (
     "SluiceBackupTooOld",
     "SluiceBackupNeverSucceeded",
     "SluiceScheduleMissed",
     "SluiceSchedulesLeftOut",
+    "SluiceRestoreDrillFailed",
+    "SluiceRestoreDrillLate",
 )
 DAY = 24 * 3600
 ALWAYS = "x4000"
@@ -128,7 +130,9 @@ def test_every_alert_has_its_case_here() -> None:
     """A new alert needs a sign, or a test of its own."""
     objects = render({"monitoring": {"prometheusRule": {"enabled": True}}})
     (group,) = objects.one("PrometheusRule")["spec"]["groups"]
-    assert {rule["alert"] for rule in group["rules"]} == {*SIGNS, OLD, NEVER, MISSED}
+    assert {rule["alert"] for rule in group["rules"]} == {
+        *(*SIGNS, OLD, NEVER, MISSED, DRILL_FAILED, DRILL_LATE)
+    }
 
 
 @pytest.mark.parametrize("alert", SIGNS)
@@ -220,3 +224,23 @@ def test_an_alert_names_the_resource_and_the_age(tmp_path: Path) -> None:
     series = UP | schedule("nightly", created=0, last_success=0, due=3600)
     expected = [{"eval_time": "8h", "alertname": MISSED, "exp_alerts": [alert]}]
     _run(tmp_path, series, {}, alert_rule_test=expected)
+
+
+def drill(name: str, *, failed: int, due: int) -> dict[str, str]:
+    """The series of an archive with drills; `due` is in seconds since the test began."""
+    labels = f'kind="StreamArchive", namespace="shop", name="{name}"'
+    return {
+        f"sluice_drill_failed{{{labels}}}": f"{failed}{ALWAYS}",
+        f"sluice_drill_due_timestamp_seconds{{{labels}}}": f"{due}{ALWAYS}",
+    }
+
+
+def test_a_drill_that_failed_and_one_that_is_late_alert(tmp_path: Path) -> None:
+    """Each by its own alert; a drill that is not due yet, or was due just now, by none."""
+    series = (
+        drill("damaged", failed=1, due=9 * DAY)
+        | drill("late", failed=0, due=DAY)
+        | drill("now", failed=0, due=2 * DAY)
+    )
+    expected = {"2d1h": {(DRILL_FAILED, "damaged"), (DRILL_LATE, "late")}}
+    check(tmp_path, UP | series, expected)

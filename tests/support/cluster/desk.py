@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
 
 from support.cluster.kubelet import DriverPod
@@ -46,8 +48,13 @@ class Desk:
         self.resource("StreamStore", name, {"s3": s3})
         return made
 
-    def drive(self) -> None:
-        """Run the next driver's pod to its end."""
+    def drive(self, *, after: float | None = None, code: int = 0) -> None:
+        """Run the next driver's pod to its end.
+
+        Args:
+            after: seconds after which it is killed; None to let it end.
+            code: its expected exit code, if it is not killed.
+        """
 
         def fresh() -> list[dict[str, Any]]:
             found = self.tenant.get_all("pods", labelSelector="app.kubernetes.io/component=driver")
@@ -67,7 +74,13 @@ class Desk:
         folder.mkdir()
         driver = DriverPod(self.tenant, pod, folder, self._folder)
         try:
-            assert driver.finish(240) == 0
+            if after is not None:
+                with suppress(TimeoutExpired):
+                    driver.process.wait(after)
+                driver.process.kill()
+                driver.finish(10)
+                return
+            assert driver.finish(240) == code
         finally:
             driver.close()
 

@@ -74,6 +74,11 @@ class ArchiveBench(OperatorBench):
             return ArchiveRoot(address.uri, unseen)
         return self.store if address.backend == "pravega" else self.root
 
+    async def get(self, _: str, address: StoreAddress) -> Store:
+        """See Connections.get."""
+        assert address.backend == "pravega"
+        return self.store
+
     # -- actions
 
     @property

@@ -108,6 +108,42 @@ def test_the_series_of_a_resource_go_with_it() -> None:
         assert list(bench.scrape(metric)) == ["team/kept"]
 
 
+def drilled(status: str, **drill: str) -> dict[str, Any]:
+    """An archive with weekly drills, its condition RestoreVerified, and its `status.drill`."""
+    said = {"type": "RestoreVerified", "status": status}
+    spec = {"schedule": None, "verify": {"schedule": {"cron": "@weekly"}}}
+    return {"spec": spec, "status": {"conditions": [said], "drill": drill}}
+
+
+def test_an_archive_with_drills_tells_of_the_last_good_one() -> None:
+    """When it ended, when the next one has to be, and whether one has failed since."""
+    bench = Bench()
+    bench.see("good", **drilled("True", since=MADE, lastSuccessTime="2026-02-01T03:10:00Z"))
+    bench.see("failed", **drilled("False", since=MADE))
+    bench.see("unknown", **drilled("Unknown", since="2026-02-01T00:00:01Z"))
+    bench.see("none")
+    last, failed, due = (
+        f"sluice_drill_{name}"
+        for name in ("last_success_timestamp_seconds", "failed", "due_timestamp_seconds")
+    )
+    assert bench.scrape(last) == {"team/good": unix("2026-02-01T03:10:00Z")}
+    assert bench.scrape(failed) == {"team/good": 0, "team/failed": 1, "team/unknown": 0}
+    assert bench.scrape(due) == {
+        "team/good": unix("2026-02-08T00:00:00Z"),
+        "team/failed": unix("2026-01-04T00:00:00Z"),
+        "team/unknown": unix("2026-02-08T00:00:00Z"),
+    }
+
+
+@pytest.mark.parametrize("verify", [{"schedule": 3}, {"schedule": {"cron": []}}, [1], "x"])
+def test_nonsense_about_drills_stops_no_scrape(verify: object) -> None:
+    """Nor does a status that is none."""
+    bench = Bench()
+    bench.see("nonsense", spec={"verify": verify}, status={"drill": {"since": MADE}})
+    bench.see("other", **drilled("False", since=MADE))
+    assert bench.scrape("sluice_drill_failed")["team/other"] == 1
+
+
 @pytest.mark.parametrize(
     ("spec", "status"),
     [
@@ -140,7 +176,7 @@ def test_thousands_of_one_namespace_hide_no_other() -> None:
     assert len(found) == 10
     assert {"team/b", "team/c"} <= set(found)
     assert len(bench.scrape(DUE)) == 10
-    assert bench.scrape("sluice_left_out") == {"schedules": 2992}
+    assert bench.scrape("sluice_left_out") == {"schedules": 2992, "drills": 0}
 
 
 def test_new_resources_take_no_series_of_older_ones() -> None:

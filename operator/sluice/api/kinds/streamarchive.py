@@ -23,6 +23,7 @@ from sluice.api.fields.common import (
     Resource,
     StoreRef,
 )
+from sluice.api.fields.drills import DrillTarget, VerifySpec
 from sluice.api.fields.quantities import Bytes
 from sluice.api.fields.rules import frozen, immutable, rules
 from sluice.api.fields.running import DEFAULT_BACKOFF_LIMIT, Runtime, RuntimeSpec
@@ -101,6 +102,11 @@ class StreamArchiveSpec(ApiModel):
         description="Which runs are kept when a new run is recorded; all when left out. The newest "
         "verified run is always kept, and so is a run that is being restored.",
     )
+    verify: VerifySpec | None = Field(
+        default=None,
+        description="Restore drills: a run is restored to a scratch stream and compared, and the "
+        "scratch stream is deleted. No drills when left out.",
+    )
     on_delete: Literal["Retain", "Delete"] = Field(
         default="Retain",
         description="What happens to the archive when this resource is deleted: it is kept, or all "
@@ -155,6 +161,17 @@ class StreamArchiveSpec(ApiModel):
     def goal(self) -> tuple[str, Destination]:
         """The destination, behind the path of its field."""
         return "spec.destination", self.destination
+
+    @property
+    def drills(self) -> tuple[str, DrillTarget]:
+        """Where scratch streams of drills are made, behind the path of its field."""
+        given = None if self.verify is None else self.verify.target
+        if given is not None:
+            return "spec.verify.target", given
+        # The scope may be one that no stream is made in. Then the API server refuses the drill.
+        return "spec.source", DrillTarget.model_construct(
+            store_ref=self.source.store_ref, scope=self.source.scope
+        )
 
     @property
     def most_events(self) -> int:

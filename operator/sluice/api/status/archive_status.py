@@ -13,7 +13,9 @@ from sluice.api.status.common import (
     CopyingStatus,
     Count,
     GapStatus,
+    Name,
     Number,
+    ObjectRef,
     ShortText,
     StatusModel,
     Text,
@@ -62,13 +64,50 @@ class ArchiveSummary(StatusModel):
     time: Time | None = Field(default=None, description="When this was read.")
 
 
+class DrillStatus(StatusModel):
+    """The restore drill that goes on, or the last one, and when the next one is due."""
+
+    scheduled_time: Time | None = Field(
+        default=None, description="When the drill was due, by spec.verify.schedule."
+    )
+    run: Count | None = Field(default=None, description="The number of the run it restores.")
+    copy_ref: ObjectRef | None = Field(
+        default=None, description="The StreamCopy that restores the run, while it exists."
+    )
+    store: Name = Field(default="", description="The StreamStore of the scratch stream.")
+    scope: Name = Field(default="", description="The scope of the scratch stream.")
+    scratch: bool = Field(
+        default=False, description="Whether the scratch stream may exist. It is deleted at the end."
+    )
+    start_time: Time | None = Field(default=None, description="When the drill began.")
+    completion_time: Time | None = Field(default=None, description="When its result was known.")
+    result: ShortText | None = Field(
+        default=None,
+        description="Passed; Failed if the run cannot be restored as it was recorded; NotRun if "
+        "that is unknown. Absent while the drill goes on.",
+    )
+    message: Text | None = Field(
+        default=None, description="What the drill does, waits for, or has found."
+    )
+    bytes: Count | None = Field(default=None, description="Bytes that it restored and compared.")
+    events: Count | None = Field(default=None, description="Events in these bytes.")
+    last_success_time: Time | None = Field(
+        default=None, description="When the last drill that passed ended."
+    )
+    last_success_run: Count | None = Field(default=None, description="The run that it restored.")
+    next_time: Time | None = Field(default=None, description="When the next drill is due.")
+    since: Time | None = Field(
+        default=None, description="When spec.verify was first seen. Drills count from then on."
+    )
+
+
 class StreamArchiveStatus(CopyingStatus):
     """The state of the archive, and when the next run is due."""
 
     model_config = ConfigDict(
         json_schema_extra=following(
             jobRef=("runKey", "run", "scheduledTime", "startCut", "endCut"),
-            progress=("archive", "lastRunTime", "lastSuccessTime", "nextRunTime"),
+            progress=("archive", "lastRunTime", "lastSuccessTime", "nextRunTime", "drill"),
             completionTime=("gaps",),
         )
     )
@@ -100,6 +139,9 @@ class StreamArchiveStatus(CopyingStatus):
     )
     next_run_time: Time | None = Field(
         default=None, description="When the next run is due, by the schedule."
+    )
+    drill: DrillStatus | None = Field(
+        default=None, description="The last restore drill. Only with spec.verify."
     )
     gaps: (
         Annotated[

@@ -92,6 +92,7 @@ class ConditionType(StrEnum):
     STALLED = "Stalled"
     SUSPENDED = "Suspended"
     VERIFIED = "Verified"
+    RESTORE_VERIFIED = "RestoreVerified"
     DRIFTED = "Drifted"
     HOOKS = "HooksSucceeded"
 

@@ -89,6 +89,27 @@ METRICS: Final = (
         "past, a run is late. Absent while it is suspended.",
     ),
     Metric(
+        "sluice_drill_last_success_timestamp_seconds",
+        "gauge",
+        BY_NAME,
+        "End of the last restore drill that passed, as Unix time. Absent before the first.",
+    ),
+    Metric(
+        "sluice_drill_failed",
+        "gauge",
+        BY_NAME,
+        "1 if a restore drill found that a run cannot be restored, and none has passed since; "
+        "else 0.",
+    ),
+    Metric(
+        "sluice_drill_due_timestamp_seconds",
+        "gauge",
+        BY_NAME,
+        "First scheduled time of a restore drill after the last one that passed, or after "
+        "spec.verify was first seen, as Unix time. In the past, a drill is late. Absent while the "
+        "resource is suspended.",
+    ),
+    Metric(
         "sluice_resource_state",
         "gauge",
         (*BY_NAME, "state"),
@@ -99,7 +120,7 @@ METRICS: Final = (
         "gauge",
         ("series",),
         "Resources without series of their own, beyond operator.metrics.maxResources: of "
-        "schedules, or of resources.",
+        "schedules, of drills, or of resources.",
     ),
     Metric("sluice_attempts_total", "counter", ("outcome", "reason"), "Attempts that ended."),
     Metric("sluice_copied_bytes_total", "counter", (), "Bytes of completed copies."),

@@ -24,6 +24,8 @@ class Place(StrEnum):
     """In the condition Ready and those that go with it, and in an event when it is new."""
     VERIFIED = "Verified"
     """In the condition Verified."""
+    RESTORE_VERIFIED = "RestoreVerified"
+    """In the condition RestoreVerified."""
     DRIFTED = "Drifted"
     """In the condition Drifted."""
     HOOKS = "HooksSucceeded"
@@ -162,6 +164,21 @@ NORMAL: Final = (
         ARCHIVING,
         "The bytes that the last run added were read back and equal the source's.",
         place=Place.VERIFIED,
+    ),
+    Reason(
+        "DrillPassed",
+        ARCHIVE,
+        "The last restore drill restored a run to a scratch stream. All bytes were read back and "
+        "equal the archive's.",
+        place=Place.RESTORE_VERIFIED,
+    ),
+    Reason(
+        "DrillNotRun",
+        ARCHIVE,
+        "The last restore drill was not carried out. It has found nothing wrong with the archive.",
+        "Correct what the message names: mostly rights, a store that does not answer, or a drill "
+        "that takes longer than the time between two drills.",
+        place=Place.RESTORE_VERIFIED,
     ),
     Reason(
         "Suspended",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sluice.core.claims.claim import MARKER
 from sluice.core.scope.scope import MOST_NAMES, LeftOut, Why
 from sluice.core.values.archive_layout import below, is_path
+from sluice.core.values.scratch import is_scratch
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ def _unselected(
     name: str, tagged: Mapping[str, Collection[str]], request: ScopeRequest
 ) -> Why | None:
     """Tell why the selectors do not select a stream; None if they do."""
+    if is_scratch(name):  # it goes in a moment
+        return Why.INTERNAL
     if name.startswith(_INTERNAL) and not _is_named(name, request.include):
         return Why.INTERNAL
     included = not request.include or any(_fits(one, name, tagged) for one in request.include)

@@ -27,32 +27,36 @@ _SHORT: Final = {
     "@annually": "0 0 1 1 *",
 }
 _FIELD: Final = "spec.schedule"
+"""The field that errors name, if no other one is given."""
 
 
-def following(schedule: Schedule, after: datetime) -> datetime:
+def following(schedule: Schedule, after: datetime, *, field: str = _FIELD) -> datetime:
     """Return the first scheduled time after another time.
 
     Raises:
         InvalidSpec: there is no such zone, or the schedule has no time.
     """
-    return _next(schedule, after, back=False)
+    return _next(schedule, after, back=False, field=field)
 
 
-def due(schedule: Schedule, *, since: datetime, now: datetime) -> datetime | None:
+def due(
+    schedule: Schedule, *, since: datetime, now: datetime, field: str = _FIELD
+) -> datetime | None:
     """Return the latest scheduled time after `since`; None if there is none or its deadline passed.
 
     Args:
         schedule: the times, and how late a start may be.
         since: the last scheduled time that was handled.
         now: the time.
+        field: the field of the spec that has the schedule.
 
     Raises:
         InvalidSpec: there is no such zone, or the schedule has no time.
     """
     begun = now.replace(microsecond=0)
-    latest = _next(schedule, begun + timedelta(seconds=1), back=True)
+    latest = _next(schedule, begun + timedelta(seconds=1), back=True, field=field)
     # The backward search misses a time in a repeated hour: clocks show an earlier time again.
-    while (later := following(schedule, latest)) <= now:
+    while (later := following(schedule, latest, field=field)) <= now:
         latest = later
     if latest <= since:
         return None
@@ -61,14 +65,14 @@ def due(schedule: Schedule, *, since: datetime, now: datetime) -> datetime | Non
     return None if late else latest
 
 
-def _next(schedule: Schedule, start: datetime, *, back: bool) -> datetime:
+def _next(schedule: Schedule, start: datetime, *, back: bool, field: str) -> datetime:
     """Return the first scheduled time after another time, or the last one before it."""
     try:
         zone = ZoneInfo(schedule.time_zone)
     except (KeyError, OSError, ValueError) as error:  # OSError: the name of a folder of zones
         raise InvalidSpec(
             f"there is no time zone {schedule.time_zone!r}",
-            field=f"{_FIELD}.timeZone",
+            field=f"{field}.timeZone",
             remedy="Name one of the IANA time zone database, such as Europe/Berlin.",
         ) from error
     cron = _SHORT.get(schedule.cron, schedule.cron)
@@ -78,7 +82,7 @@ def _next(schedule: Schedule, start: datetime, *, back: bool) -> datetime:
         why = str(error) or "no such day in any month"
         raise InvalidSpec(
             f"{schedule.cron!r} is never due: {why}",
-            field=f"{_FIELD}.cron",
+            field=f"{field}.cron",
             remedy="Correct it: minute, hour, day of the month, month, day of the week.",
         ) from error
     return found.astimezone(start.tzinfo)

@@ -18,6 +18,7 @@ from sluice.api.status.common import MOST_TOKEN, CopyingStatus
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
+from sluice.core.reconcile.copies.drill.seen import times as drill_times
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen, times
 from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.core.reconcile.ephemeral.world import EphemeralSeen
@@ -139,7 +140,18 @@ def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
         case StreamArchive(spec=archive):
             status = StreamArchiveStatus.read(body.get("status"))
             due, later = _times(body, archive, status)
-            return ArchiveSeen(spec=archive, status=status, due=due, later=later, **common)
+            drills: tuple[datetime | None, datetime | None] = (None, None)
+            if not is_deleting(body):  # as in _times
+                drills = drill_times(archive.verify, status.drill, now=datetime.now(UTC))
+            return ArchiveSeen(
+                spec=archive,
+                status=status,
+                due=due,
+                later=later,
+                drill_due=drills[0],
+                drill_later=drills[1],
+                **common,
+            )
         case ScopeCopy(spec=scope) if scope.schedule is not None:
             of_scope = ScopeCopyStatus.read(body.get("status"))
             due, later = _times(body, scope, of_scope)
@@ -189,6 +201,12 @@ def has_finalizer(body: Object, finalizer: str) -> bool:
 def is_scheduled(body: Object) -> bool:
     """Tell whether an object has a schedule, even a suspended one."""
     return (body.get("spec") or {}).get("schedule") is not None
+
+
+def is_drilled(body: Object) -> bool:
+    """Tell whether an object has restore drills, even suspended ones."""
+    verify = (body.get("spec") or {}).get("verify")
+    return isinstance(verify, dict) and isinstance(verify.get("schedule"), dict)
 
 
 def is_deleting(body: Object) -> bool:

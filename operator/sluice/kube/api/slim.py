@@ -25,6 +25,9 @@ _OF_STATUS: Final = frozenset(
 `kube.stores.dependents` and `handlers.by_name` read them of other resources. A resource that is
 being reconciled is read at the API server instead."""
 
+_OF_DRILL: Final = frozenset({"since", "lastSuccessTime"})
+"""Fields of a status' drill that the mirror keeps."""
+
 
 def slim(kind: Kind, body: Object) -> Object:
     """Return an object as the mirror keeps it.
@@ -60,6 +63,8 @@ def counted(body: Object) -> Object:
 
 def _slim_status(status: Object) -> Object:
     kept = {name: value for name, value in status.items() if name in _OF_STATUS}
+    if isinstance(drill := status.get("drill"), dict):
+        kept["drill"] = {name: it for name, it in drill.items() if name in _OF_DRILL}
     return kept | {"conditions": _slim_conditions(status)}
 
 

@@ -31,6 +31,7 @@ from sluice.errors import (
 from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.api.names import Child
 from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_copy
+from sluice.kube.copies.drills import Drills
 from sluice.kube.copies.memory import CopyMemory
 from sluice.kube.copies.store_access import ERASES, KEEPS, MOVES, READS, WRITES, look_at_store
 from sluice.kube.jobs import hooks, results
@@ -132,6 +133,7 @@ class CopyObserver:
         self._cluster = cluster
         self.blocking = Blocking(threads)
         self._memories = Memories(CopyMemory)
+        self.drills = Drills(api, connections, stores, self.blocking)
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget a copy that is gone, or needs nothing any more."""
@@ -184,6 +186,7 @@ class CopyObserver:
             controls=memory.controls == controls_data(resource.spec),
             hooks=hooked,
             late_hooks=await hooks.late(self._api, namespace, seen, at_work=at_work),
+            drill=await self.drills.look(body, seen, eager=eager),
         )
         situation = Situation(
             body=body,

@@ -16,15 +16,19 @@ from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.core.reconcile.copies.actions import (
     Abandon,
     AddFinalizer,
+    DeleteDrill,
     DeleteJob,
     DropControls,
     DropPlan,
+    DropScratch,
     Erase,
     Expire,
     HoldStores,
     Orphan,
+    PauseDrill,
     RecordScopeRun,
     RemoveFinalizer,
+    StartDrill,
     StartHook,
     StartJob,
     WriteControls,
@@ -43,6 +47,7 @@ from sluice.kube.api import finalizers, names
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
 from sluice.kube.api.objects import STAGING_FINALIZER, goal_of, origins_of
 from sluice.kube.api.responses import Refused
+from sluice.kube.copies.drills import held, left_of
 from sluice.kube.jobs import hooks, manifests, results
 from sluice.kube.jobs.jobs import attempt_of
 from sluice.kube.jobs.pods import JobRequest
@@ -144,6 +149,8 @@ class Performer:
                 await self._erase(situation)
             case Expire():
                 await self._expire(situation)
+            case StartDrill() | PauseDrill() | DeleteDrill() | DropScratch():
+                await self._observer.drills.perform(situation, action)
             case Orphan(why):
                 await self._orphan(situation, why)
             case _:
@@ -165,6 +172,8 @@ class Performer:
             if not isinstance(store, StoreSeen) or store.held:
                 continue
             await hold(self._api, store, field=f"{field}.{what.store_field}")
+        for field, store in held(situation):
+            await hold(self._api, store, field=f"{field}.storeRef.name")
 
     def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
         spec = situation.resource.spec
@@ -349,7 +358,8 @@ def _left(situation: Situation) -> str:
     store = f"StreamStore {goal_of(resource)[1].store!r}"
     if isinstance(resource, StreamArchive):
         path = resource.spec.destination.path
-        return f"the archive {path} in {store} may hold runs, and what is left of one"
+        left = f"the archive {path} in {store} may hold runs, and what is left of one"
+        return left + left_of(situation)
     if isinstance(resource, ScopeCopy):
         target = resource.spec.target
         if target.archive is not None:

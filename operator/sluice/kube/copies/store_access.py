@@ -14,6 +14,7 @@ from sluice.kube.api.objects import is_deleting
 from sluice.kube.stores.dependents import was_admitted
 
 if TYPE_CHECKING:
+    from sluice.api.fields.drills import DrillTarget
     from sluice.api.kinds.streamstore import Operation
     from sluice.core.reconcile.shared.store_seen import StoreSeen
     from sluice.kube.api.kinds import Object
@@ -25,6 +26,7 @@ MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
 WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
 KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
 ERASES: Final[tuple[Operation, ...]] = ("Delete",)
+DRILLS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
 """Operations of copies on their stores, as a StreamStore's `access` names them."""
 
 
@@ -32,7 +34,7 @@ async def look_at_store(
     stores: StoreView,
     body: Object,
     field: str,
-    what: Origin | Goal,
+    what: Origin | Goal | DrillTarget,
     needs: tuple[Operation, ...],
     *,
     eager: bool,
@@ -97,7 +99,7 @@ async def look_at_store(
     return found.seen
 
 
-def _check_volume(field: str, what: Origin | Goal, *, keeps: bool) -> None:
+def _check_volume(field: str, what: Origin | Goal | DrillTarget, *, keeps: bool) -> None:
     """Check that a copy can do with a volume, into which only pods can look.
 
     Args:

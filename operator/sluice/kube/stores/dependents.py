@@ -31,7 +31,9 @@ def stores_of(body: Object) -> set[StorePlace]:
     spec = body.get("spec", {})
     sources = [source.get("archive") or source for source in sources_of(body)]
     target = spec.get("target") or {}
-    parts = (spec, *sources, target.get("archive") or target, spec.get("destination") or {})
+    drills = (spec.get("verify") or {}).get("target") or {}
+    archive = spec.get("destination") or {}
+    parts = (spec, *sources, target.get("archive") or target, archive, drills)
     namespace = str(body["metadata"].get("namespace", ""))
     return {place_of(part, namespace) for part in parts if (part.get("storeRef") or {}).get("name")}
 

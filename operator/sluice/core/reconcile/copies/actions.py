@@ -127,6 +127,30 @@ class Orphan:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class StartDrill:
+    """Make the StreamCopy that restores this run of an archive to the scratch stream."""
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class PauseDrill:
+    """Have the StreamCopy of a drill pause for a run, or go on after it."""
+
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDrill:
+    """Delete the StreamCopy of a drill. It deletes what it has staged before it goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropScratch:
+    """Delete the scratch stream of a drill. No StreamCopy may write to it any more."""
+
+
 Action = (
     AddFinalizer
     | RemoveFinalizer
@@ -144,6 +168,10 @@ Action = (
     | Abandon
     | Erase
     | Expire
+    | StartDrill
+    | PauseDrill
+    | DeleteDrill
+    | DropScratch
     | Orphan
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sluice.api.status.archive_status import ArchiveSummary, RunStatus
-from sluice.api.status.common import GapStatus, ProgressStatus
+from sluice.api.status.common import ConditionType, GapStatus, ProgressStatus
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies.scheduled.status import ScheduledStatus
 from sluice.core.reconcile.shared import conditions
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
     from sluice.core.reconcile.copies.world import JobSeen, Reading, World
+    from sluice.core.reconcile.shared.conditions import Tri
     from sluice.core.reconcile.shared.verdict import Verdict
     from sluice.core.values.trouble import Trouble
     from sluice.core.workloads.plan import Plan
@@ -145,6 +146,15 @@ class ArchiveStatus(ScheduledStatus):
             ),
             time=self._now,
         )
+
+    def _say(self, wanted: dict[ConditionType, tuple[Tri, Saying]]) -> CopyingStatus:
+        """Write the conditions of the runs. That of drills stays, as long as there are any."""
+        kind = ConditionType.RESTORE_VERIFIED
+        drilled = self._seen.status.condition(kind)
+        if drilled is not None and self._seen.spec.verify is not None:
+            said = Saying(drilled.reason, drilled.message)
+            return super()._say(wanted | {kind: (drilled.status, said)})
+        return super()._say({one: said for one, said in wanted.items() if one is not kind})
 
     def _of_run(self) -> dict[str, Any]:
         return {"run": None, "gaps": None, "start_cut": None, "end_cut": None}

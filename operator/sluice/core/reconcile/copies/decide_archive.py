@@ -1,7 +1,7 @@
 """Decide what to do next about a StreamArchive, and when.
 
 Its runs are decided on as all runs are. This module adds the finalizer that keeps runs which are
-deleted with the resource.
+deleted with the resource, and the restore drills.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.core.reconcile.copies.actions import AddFinalizer, HoldStores
+from sluice.core.reconcile.copies.drill.decide import beside, on_deletion
 from sluice.core.reconcile.copies.scheduled import decide
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 
@@ -26,7 +27,13 @@ def reconcile_archive(archive: ArchiveSeen, world: World) -> Decision:
     `world` has the answers to `decide.questions`, or why there are none.
     """
     decided = decide.reconcile_scheduled(archive, world)
-    return decided if archive.deleted is not None else _held(archive, world, decided)
+    if archive.deleted is not None:
+        return on_deletion(archive, world, decided)
+    decided = beside(archive, world, _held(archive, world, decided))
+    if archive.drill_later is None or archive.spec.suspend:
+        return decided
+    left = max((archive.drill_later - world.now).total_seconds(), 0.05)
+    return replace(decided, again=left if decided.again is None else min(decided.again, left))
 
 
 def _held(archive: ArchiveSeen, world: World, decided: Decision) -> Decision:

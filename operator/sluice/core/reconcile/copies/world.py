@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice.core.archive.recorded import Recorded
+    from sluice.core.reconcile.copies.drill.seen import DrillSeen
     from sluice.core.scope.progress import Pace, Progress
     from sluice.core.values.positions import PositionMap
     from sluice.core.values.trouble import Trouble
@@ -146,6 +147,7 @@ class World:
         trouble: why the stores could not be asked.
         hooks: by hook, its Job; or a Trouble, if it has no Job and its CronJob cannot be used.
         late_hooks: Jobs of hooks that run though one is to begin, since the status was lost.
+        drill: the surroundings of an archive's restore drill; None if it has none.
     """
 
     now: datetime
@@ -166,6 +168,7 @@ class World:
     trouble: Trouble | None = None
     hooks: Mapping[str, HookSeen | Trouble] = field(default_factory=dict)
     late_hooks: tuple[str, ...] = ()
+    drill: DrillSeen | None = None
 
     @property
     def ready(self) -> bool:

@@ -1,0 +1,1 @@
+"""Restore drills of StreamArchives: when one begins, how it ends, and what it leaves behind."""

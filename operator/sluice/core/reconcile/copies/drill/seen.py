@@ -1,0 +1,126 @@
+"""A restore drill as it was seen, and the facts that follow from that without a decision.
+
+A drill is a StreamCopy that the StreamArchive owns. It restores a run to a scratch stream, and
+compares what it has staged there with the archive before it publishes it, as every restore does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from sluice.api.status.common import ConditionType
+from sluice.core.values import schedule, text
+from sluice.core.values.trouble import sentence
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice.api.fields.drills import VerifySpec
+    from sluice.api.status.archive_status import DrillStatus
+    from sluice.api.status.common import Failure, StreamCopyStatus
+    from sluice.core.reconcile.shared.store_seen import StoreSeen
+    from sluice.core.values.trouble import Trouble
+
+FIELD: Final = "spec.verify.schedule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillCopy:
+    """The StreamCopy of a drill.
+
+    Attributes:
+        status: its status.
+        run: the run that it restores.
+        store, scope: where it makes the scratch stream.
+        current: whether the status is about its present spec.
+        suspended: whether its spec suspends it.
+        deleting: whether it is being deleted.
+    """
+
+    status: StreamCopyStatus
+    run: int
+    store: str
+    scope: str
+    current: bool = True
+    suspended: bool = False
+    deleting: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the run is restored, compared and published."""
+        return all(self._is(kind) for kind in (ConditionType.SUCCEEDED, ConditionType.VERIFIED))
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it cannot go on; None if it can."""
+        return self.status.last_failure if self._is(ConditionType.STALLED) else None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no driver of it is at work, and none begins until the operator asks for it."""
+        if self.done or self.failure is not None:
+            return True
+        return self.current and self.suspended and self._is(ConditionType.SUSPENDED)
+
+    @property
+    def words(self) -> str:
+        """Its state, in a sentence."""
+        said = self.status.condition(ConditionType.READY)
+        return "It has not begun." if said is None else said.message
+
+    def _is(self, kind: ConditionType) -> bool:
+        said = self.status.condition(kind)
+        return said is not None and said.status == "True"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillSeen:
+    """The surroundings of a drill.
+
+    Attributes:
+        place: the store for the scratch stream; None if there is no such StreamStore, a Trouble if
+            the drill may not use it.
+        copy: the StreamCopy of the drill; None if there is none.
+        taken: whether another resource has the name of that StreamCopy.
+        scratch: whether the scratch stream exists; None if that was not asked, or is unknown.
+        trouble: why it is unknown.
+    """
+
+    place: StoreSeen | Trouble | None
+    copy: DrillCopy | None = None
+    taken: bool = False
+    scratch: bool | None = None
+    trouble: Trouble | None = None
+
+
+def copy_name(name: str, uid: str) -> str:
+    """Return the name of the StreamCopy of a StreamArchive's drills: it has one at a time."""
+    return f"{name[:40].rstrip('-.')}-drill-{text.short_hash(uid)}"
+
+
+def times(
+    verify: VerifySpec | None, drill: DrillStatus | None, *, now: datetime
+) -> tuple[datetime | None, datetime | None]:
+    """Give the time of a drill that is due and has not begun, and of the next one after now.
+
+    The time of the next drill is written into the status, and counts from there. So a schedule
+    that is added to an old archive begins with its next time.
+
+    Raises:
+        InvalidSpec: the schedule has no such time.
+    """
+    if verify is None:
+        return None, None
+    later = schedule.following(verify.schedule, now, field=FIELD)
+    known = None if drill is None else drill.next_time
+    if known is None or known > now:
+        return None, later
+    since = known - timedelta(seconds=1)
+    return schedule.due(verify.schedule, since=since, now=now, field=FIELD), later
+
+
+def told(failure: Failure) -> str:
+    """Return a failure as a sentence, with the field and the remedy."""
+    return sentence(failure.message, field=failure.field, remedy=failure.remedy or "")

@@ -1,0 +1,157 @@
+"""Restore drills by an operator, on a real store and a real bucket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
+from sluice.config import StoreTimeouts
+from sluice.core.values.archive_layout import DATA
+from sluice.core.values.scratch import scratch_name
+from support.cluster.desk import Desk
+from support.cluster.local_operator import LocalOperator, opened
+from support.store.scopes import names_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from localcluster import Cluster
+    from localstore import ForeignClient, Standalone
+    from s3gateway import Gateway
+
+# The first one to need the gateway compiles it.
+pytestmark = pytest.mark.timeout(1200)
+
+EVENTS, KEYS = 20_000, 32
+TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
+
+
+@pytest.fixture(scope="module")
+def local_operator(
+    kube: Cluster,
+    definitions: list[str],
+    standalone: Standalone,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LocalOperator]:
+    """Gives an operator on this machine, and a namespace whose driver pods are run here."""
+    folder = tmp_path_factory.mktemp("sluice-test-drills")
+    with opened(kube, folder, standalone.controller_uri) as made:
+        yield made
+
+
+class Drilled:
+    """An archive with a run and a drill each minute."""
+
+    def __init__(self, desk: Desk, foreign: ForeignClient, scope: str) -> None:
+        self.desk, self._foreign, self._scope = desk, foreign, scope
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The StreamArchive."""
+        found = self.desk.tenant.get("sarc", "orders")
+        assert found is not None
+        return dict(found)
+
+    @property
+    def drill(self) -> dict[str, Any]:
+        """Its `status.drill`."""
+        return dict(self.body.get("status", {}).get("drill") or {})
+
+    @property
+    def verdict(self) -> tuple[str, str, str]:
+        """Status, reason and message of RestoreVerified."""
+        found = [
+            one for one in self.body["status"]["conditions"] if one["type"] == "RestoreVerified"
+        ]
+        return (found[0]["status"], found[0]["reason"], found[0]["message"]) if found else ("",) * 3
+
+    @property
+    def streams(self) -> set[str]:
+        """The streams in the scope."""
+        return set(names_in(self._foreign, self._scope) or ())
+
+    def until_clean(self, result: str) -> None:
+        """Wait until a drill has this result, and nothing of it is left."""
+
+        def clean() -> bool:
+            drill = self.drill
+            return drill.get("result") == result and not drill["scratch"]
+
+        self.desk.tenant.until(f"a drill is {result}", clean)
+        assert self.streams == {"orders"}
+        owned = self.desk.tenant.get_all("scopy")
+        assert owned == [] or self.drill.get("result") is None  # the next one has begun
+
+
+@pytest.fixture
+def drilled(
+    local_operator: LocalOperator,
+    tmp_path: Path,
+    gateway: Gateway,
+    foreign: ForeignClient,
+    scope: str,
+) -> Drilled:
+    """Gives an archive in a bucket, which has a run, and a drill each minute from now on."""
+    desk = Desk(local_operator.tenant, tmp_path)
+    foreign.create(scope, "orders", segments=2)
+    foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
+    desk.bucket(gateway, "bucket")
+    desk.until_reason("sst", "bucket", "Reachable")
+    spec = {
+        "source": {"storeRef": {"name": "store"}, "scope": scope, "stream": "orders"},
+        "destination": {"storeRef": {"name": "bucket"}, "path": "demo/orders"},
+    }
+    desk.resource("StreamArchive", "orders", spec)
+    desk.drive()
+    desk.until_reason("sarc", "orders", "Archived")
+    # Slow enough that a driver can be killed midway.
+    more = {"verify": {"schedule": {"cron": "* * * * *"}}, "limits": {"bytesPerSecond": "800Ki"}}
+    desk.resource("StreamArchive", "orders", spec | more)
+    return Drilled(desk, foreign, scope)
+
+
+def test_drills_find_damage_survive_kills_and_leave_nothing(
+    drilled: Drilled, gateway: Gateway
+) -> None:
+    """A driver is killed midway, and the drill passes; a damaged object is named by the next.
+
+    The archive is deleted while a drill goes on: the scratch stream is gone before it is.
+    """
+    desk = drilled.desk
+    desk.drive(after=3)
+    name = scratch_name(drilled.body["metadata"]["uid"])
+    assert name in drilled.streams
+    desk.drive()
+    drilled.until_clean("Passed")
+    status, reason, message = drilled.verdict
+    assert (status, reason) == ("True", "DrillPassed")
+    assert f"{EVENTS} events" in message
+
+    bucket = desk.tenant.get("sst", "bucket")
+    assert bucket is not None
+    place = Bucket(
+        name=bucket["spec"]["s3"]["bucket"], prefix="demo/orders", endpoint=gateway.endpoint
+    )
+    keys = S3Keys(access=gateway.access, secret=gateway.secret)
+    objects = S3Objects(place, keys=keys, timeouts=TIMEOUTS)
+    damaged = next(one.name for one in objects.list() if one.name.startswith(DATA))
+    data = bytearray(objects.get(damaged))
+    data[len(data) // 2] ^= 1
+    objects.put(damaged, bytes(data))
+    desk.drive(code=6)
+    drilled.until_clean("Failed")
+    status, reason, message = drilled.verdict
+    assert (status, reason) == ("False", "ArchiveDamaged")
+    assert damaged.rsplit("/", 1)[-1] in message
+    ready = next(one for one in drilled.body["status"]["conditions"] if one["type"] == "Ready")
+    assert ready["reason"] == "Archived"
+
+    data[len(data) // 2] ^= 1
+    objects.put(damaged, bytes(data))
+    desk.drive(after=2)
+    desk.tenant.run("delete", "sarc", "orders", "--timeout=60s", timeout=70)
+    assert drilled.streams == {"orders"}
+    assert desk.tenant.get_all("scopy") == []
