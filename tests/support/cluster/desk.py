@@ -66,7 +66,7 @@ class Desk:
                 and one["metadata"]["name"] not in self._seen
             ]
 
-        self.tenant.until("a driver's pod", fresh)
+        self.tenant.until("a driver's pod", fresh, seconds=120)
         (pod,) = fresh()
         self._seen.add(pod["metadata"]["name"])
         self._pods += 1

@@ -92,7 +92,7 @@ def test_what_the_runs_said_stays(bench: DrillBench) -> None:
 def damage(bench: DrillBench) -> str:
     """Change a byte of an object with events. Return its name."""
     name = next(one.name for one in bench.objects.list() if one.name.startswith(DATA))
-    data = bytearray(bench.objects.get(name))
+    data = bytearray(bench.objects.get(name) or b"")
     data[-1] ^= 1
     bench.objects.put(name, bytes(data))
     return name
