@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.reconcile.copies.copy_status import job_prefix
+from sluice.core.reconcile.copies.statuses.base import job_prefix
 from sluice.kube.api.kinds import JOB, POD
 from sluice.kube.api.names import UID_LABEL, is_child
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 
-from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.reconcile.copies.statuses.base import job_name, plan_name
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, controls_name

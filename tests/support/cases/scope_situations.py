@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
 from sluice.api.status.scope_status import ScopeCopyStatus
-from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.statuses.results import results_hash
 from sluice.core.reconcile.copies.world import JobPhase, Reading
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.values.trouble import Trouble

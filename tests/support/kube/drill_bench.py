@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.copy.plan import pinned
-from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.reconcile.copies.drill.seen import copy_name
+from sluice.core.reconcile.copies.statuses.base import job_name
 from sluice.core.values.model import StreamName
 from sluice.core.values.scratch import scratch_name
 from sluice.core.workloads.plan import StreamCopyPlan

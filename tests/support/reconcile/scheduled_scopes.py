@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.scheduled.decide import reconcile_scheduled
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen, times
-from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.statuses.results import results_hash
 from sluice.core.reconcile.copies.world import JobPhase, World
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from support.reconcile import copies

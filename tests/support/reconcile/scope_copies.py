@@ -9,8 +9,8 @@ from sluice.api.kinds.scopecopy import ScopeCopySpec
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.actions import WriteResults
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.scope_results import results_hash
 from sluice.core.reconcile.copies.seen import CopySeen
+from sluice.core.reconcile.copies.statuses.results import results_hash
 from sluice.core.reconcile.copies.world import JobPhase, Reading
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.scope.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.fields.common import GROUP
-from sluice.core.reconcile.copies.copy_status import job_prefix
+from sluice.core.reconcile.copies.statuses.base import job_prefix
 from sluice.core.values import text
 
 if TYPE_CHECKING:

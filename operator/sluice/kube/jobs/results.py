@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import TypeAdapter, ValidationError
 
 from sluice.api.fields.common import GROUP
-from sluice.core.reconcile.copies.scope_results import (
+from sluice.core.reconcile.copies.statuses.results import (
     MOST_IN_SHARD,
     results_hash,
     results_name,

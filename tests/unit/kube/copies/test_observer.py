@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from sluice.api.kinds.streamcopy import StreamCopy
-from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.statuses.base import job_name, plan_name
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.model import StoreHealth

@@ -18,8 +18,8 @@ from sluice.core.reconcile.copies.actions import (
     StartJob,
     WriteResults,
 )
-from sluice.core.reconcile.copies.copy_status import job_name, plan_name
-from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.statuses.base import job_name, plan_name
+from sluice.core.reconcile.copies.statuses.results import results_hash
 from sluice.core.scope.scope import Counts
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded

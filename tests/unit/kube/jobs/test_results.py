@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.reconcile.copies.scope_results import MOST_IN_SHARD, results_hash, results_name
+from sluice.core.reconcile.copies.statuses.results import MOST_IN_SHARD, results_hash, results_name
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.core.values.trouble import Trouble
 from sluice.errors import SourceNotFound

@@ -26,7 +26,6 @@ from sluice.core.reconcile.copies.actions import (
     StartJob,
     WriteControls,
 )
-from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.reconcile.copies.failing import dropped, failed
 from sluice.core.reconcile.copies.hooks import standing
 from sluice.core.reconcile.copies.hooks.steps import hooked, stopped_by
@@ -40,7 +39,8 @@ from sluice.core.reconcile.copies.seen import (
     too_late,
     waits,
 )
-from sluice.core.reconcile.copies.status_of import status_of
+from sluice.core.reconcile.copies.statuses.base import job_name
+from sluice.core.reconcile.copies.statuses.choice import status_of
 from sluice.core.reconcile.copies.world import JobPhase, Question
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
@@ -52,8 +52,8 @@ from sluice.errors import (
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
-    from sluice.core.reconcile.copies.copy_status import CopyStatus
     from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.reconcile.copies.statuses.base import CopyStatus
     from sluice.core.reconcile.copies.world import JobSeen, World
 
 YOUNG_SECONDS: Final = 0.25

@@ -17,7 +17,7 @@ from sluice.core.reconcile.copies.actions import (
     Orphan,
     RemoveFinalizer,
 )
-from sluice.core.reconcile.copies.status_of import status_of
+from sluice.core.reconcile.copies.statuses.choice import status_of
 from sluice.core.reconcile.shared.conditions import Saying
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from sluice.errors import UNDECIDED, Category
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
-    from sluice.core.reconcile.copies.copy_status import CopyStatus
     from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.reconcile.copies.statuses.base import CopyStatus
     from sluice.core.reconcile.copies.world import JobSeen
     from sluice.core.values.trouble import Trouble
 

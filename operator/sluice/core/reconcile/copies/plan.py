@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.copy.plan import pinned
 from sluice.core.reconcile.copies.actions import DropPlan, WritePlan, WriteResults
-from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.statuses.results import results_hash
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.plan import ScopeCopyPlan, StreamCopyPlan, refusal
@@ -17,7 +17,7 @@ from sluice.core.workloads.unplanned import Unplanned
 if TYPE_CHECKING:
     from sluice.core.archive.manifest import Parent
     from sluice.core.reconcile.copies.actions import Action
-    from sluice.core.reconcile.copies.copy_status import CopyStatus
+    from sluice.core.reconcile.copies.statuses.base import CopyStatus
     from sluice.core.reconcile.copies.world import World
     from sluice.core.workloads.plan import Plan
 

@@ -12,8 +12,8 @@ from sluice.core.reconcile.copies.actions import (
     WriteControls,
     WritePlan,
 )
-from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.reconcile.copies.decide import questions, reconcile
+from sluice.core.reconcile.copies.statuses.base import job_name, plan_name
 from sluice.core.reconcile.copies.world import JobPhase, Question, World
 from sluice.core.values.model import ArchivedRun, StoreAddress
 from sluice.core.values.text import short_hash

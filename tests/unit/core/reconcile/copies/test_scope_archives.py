@@ -10,8 +10,8 @@ import pytest
 from sluice.core.archive.manifest import Parent
 from sluice.core.reconcile.copies.actions import DropPlan, StartJob, WriteResults
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.scope_archive_status import ScopeArchiveStatus
-from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.statuses.results import results_hash
+from sluice.core.reconcile.copies.statuses.scope_archives import ScopeArchiveStatus
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.scope.scope import LeftOut, StreamState, Why
 from sluice.core.workloads.answers import Planned, ScopeEnded

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.api.status.scope_status import MOST_RESULTS
-from sluice.core.reconcile.copies.scope_results import (
+from sluice.core.reconcile.copies.statuses.results import (
     MOST_IN_SHARD,
     MOST_SHARD_BYTES,
     results_hash,

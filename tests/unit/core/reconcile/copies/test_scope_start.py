@@ -16,7 +16,7 @@ from sluice.core.reconcile.copies.actions import (
     WriteResults,
 )
 from sluice.core.reconcile.copies.decide import questions, reconcile
-from sluice.core.reconcile.copies.scope_results import results_hash, results_name
+from sluice.core.reconcile.copies.statuses.results import results_hash, results_name
 from sluice.core.reconcile.copies.world import PlanSeen, Question, World
 from sluice.core.scope.scope import StreamState
 from sluice.core.workloads import plan as plan_module

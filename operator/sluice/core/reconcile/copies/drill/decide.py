@@ -27,7 +27,7 @@ from sluice.core.reconcile.copies.actions import (
     StartDrill,
 )
 from sluice.core.reconcile.copies.drill.seen import copy_name, told
-from sluice.core.reconcile.copies.status_of import status_of
+from sluice.core.reconcile.copies.statuses.choice import status_of
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.store_seen import StoreSeen

@@ -20,9 +20,9 @@ from sluice.core.values.trouble import Trouble
 
 if TYPE_CHECKING:
     from sluice.api.status.common import CopyingStatus, HookStatus
-    from sluice.core.reconcile.copies.copy_status import CopyStatus
     from sluice.core.reconcile.copies.hooks.standing import Point
     from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.reconcile.copies.statuses.base import CopyStatus
     from sluice.core.reconcile.copies.world import World
 
 

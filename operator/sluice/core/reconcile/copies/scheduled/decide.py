@@ -18,7 +18,7 @@ from sluice.core.reconcile.copies.actions import (
     RemoveFinalizer,
 )
 from sluice.core.reconcile.copies.scheduled.status import ScheduledStatus
-from sluice.core.reconcile.copies.status_of import status_of
+from sluice.core.reconcile.copies.statuses.choice import status_of
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status.common import ConditionType
-from sluice.core.reconcile.copies.copy_status import CopyStatus
+from sluice.core.reconcile.copies.statuses.base import CopyStatus
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 

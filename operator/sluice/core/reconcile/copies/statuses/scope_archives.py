@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sluice.core.reconcile.copies.actions import RecordScopeRun
-from sluice.core.reconcile.copies.archive_status import ArchiveStatus
 from sluice.core.reconcile.copies.scheduled.status import ScheduledStatus
-from sluice.core.reconcile.copies.scope_status import ScopeStatus, ended_in, some
+from sluice.core.reconcile.copies.statuses.archives import ArchiveStatus
+from sluice.core.reconcile.copies.statuses.scopes import ScopeStatus, ended_in, some
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.scope.scope import StreamState
 

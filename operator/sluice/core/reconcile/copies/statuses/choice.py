@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 from sluice.api.kinds.scopecopy import ScopeCopySpec
 from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
-from sluice.core.reconcile.copies.archive_status import ArchiveStatus
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen
-from sluice.core.reconcile.copies.scope_archive_status import ScheduledScopeStatus, scope_status_of
-from sluice.core.reconcile.copies.stream_status import StreamStatus
+from sluice.core.reconcile.copies.statuses.archives import ArchiveStatus
+from sluice.core.reconcile.copies.statuses.scope_archives import (
+    ScheduledScopeStatus,
+    scope_status_of,
+)
+from sluice.core.reconcile.copies.statuses.streams import StreamStatus
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.core.reconcile.copies.copy_status import CopyStatus
     from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.reconcile.copies.statuses.base import CopyStatus
 
 
 def status_of(copy: CopySeen, now: datetime) -> CopyStatus:

@@ -14,9 +14,9 @@ from sluice.api.status.common import (
     ProgressStatus,
 )
 from sluice.core.copy.plan import origin
-from sluice.core.reconcile.copies import table
 from sluice.core.reconcile.copies.hooks import standing
 from sluice.core.reconcile.copies.seen import recorded
+from sluice.core.reconcile.copies.statuses import table
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.verdict import gave_up, in_a_row, judge

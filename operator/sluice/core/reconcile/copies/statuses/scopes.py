@@ -15,8 +15,8 @@ from sluice.api.status.scope_status import (
     StreamCounts,
 )
 from sluice.core.reconcile.copies.actions import WriteResults
-from sluice.core.reconcile.copies.copy_status import CopyStatus
-from sluice.core.reconcile.copies.scope_results import results_hash, results_name, shards
+from sluice.core.reconcile.copies.statuses.base import CopyStatus
+from sluice.core.reconcile.copies.statuses.results import results_hash, results_name, shards
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.scope.scope import StreamState, counts_of

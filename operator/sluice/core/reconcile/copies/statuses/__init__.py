@@ -1,0 +1,1 @@
+"""Build the status that a copy gets next: one builder for each kind."""
