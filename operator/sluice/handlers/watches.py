@@ -15,9 +15,9 @@ from sluice.api.fields.common import GROUP, VERSION
 from sluice.kube.api.client import PAGE
 from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, JOB, OWN, POD, STREAM_STORE
 from sluice.kube.api.names import MANAGED, copy_of, uid_of
-from sluice.kube.api.objects import IN_USE_FINALIZER, has_finalizer, is_deleting
+from sluice.kube.api.objects import is_deleting
 from sluice.kube.loop.queue import Key, Lane
-from sluice.kube.stores.dependents import shares, stores_of
+from sluice.kube.stores.dependents import shares, stores_of, was_admitted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -64,16 +64,16 @@ class Watches:
         key = Key(kind.name, meta["namespace"], meta["name"])
         self._queue.add(key, lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL)
         for place in stores_of(body):
-            if place.namespace == meta["namespace"] or self._is_shared(place):
+            if place.namespace == meta["namespace"] or self._may_use(body, place):
                 self._queue.add(Key(STREAM_STORE.name, *place), delay=STORE_DELAY)
 
-    def _is_shared(self, place: StorePlace) -> bool:
-        """Tell whether a StreamStore has, or may have, users in other namespaces.
+    def _may_use(self, body: Object, place: StorePlace) -> bool:
+        """Tell whether a resource uses, or may use, a StreamStore of another namespace.
 
-        Otherwise a resource that names it makes no work for its namespace.
+        Otherwise it makes no work for that namespace.
         """
         store = self._mirror.get(STREAM_STORE, place.namespace, place.name)
-        return store is not None and (shares(store) or has_finalizer(store, IN_USE_FINALIZER))
+        return store is not None and (shares(store) or was_admitted(body))
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> None:
         """Queue the EphemeralStreams that name a workload as owner. It came, finished or went."""

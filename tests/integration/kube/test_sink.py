@@ -159,6 +159,15 @@ def test_too_many_notices_are_dropped_and_counted(
         assert found == {"Sent": 2, "Dropped": 3}
 
 
+def test_one_namespace_leaves_places_to_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its notices wait in places of its own number, and are counted off when they are sent."""
+    monkeypatch.setattr(module, "MOST_OF_ONE", 1)
+    with receiver(tmp_path) as sink:
+        assert asyncio.run(deliver(sent_to(sink.url), number=3)) == {"Sent": 1, "Dropped": 2}
+
+
 def test_a_sink_that_does_not_answer_keeps_no_operator(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -27,7 +27,7 @@ Manifest = dict[str, Any]
 EVERYTHING: Mapping[str, Any] = {
     "imagePullSecrets": [{"name": "registry"}],
     "driver": {"namespaces": ["demo"]},
-    "networkPolicy": {"egress": {"enabled": True}},
+    "networkPolicy": {"egress": {"enabled": True, "notices": {"cidrs": ["192.0.2.7/32"]}}},
     "notices": {"sink": "https://events.example/sluice", "header": {"secretName": "sink"}},
     "monitoring": {
         "serviceMonitor": {"enabled": True},

@@ -70,21 +70,24 @@ def test_a_new_copy_is_looked_at_and_its_stores_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("access", "finalizers", "woken"),
+    ("access", "admitted", "woken"),
     [
-        ({"sharedWith": [{"selector": {"matchLabels": {"a": "b"}}}]}, [], True),
-        ({}, ["sluice.dev/in-use"], True),
-        ({"scopes": ["a"]}, [], False),
-        (None, [], False),
+        ({"sharedWith": [{"selector": {"matchLabels": {"a": "b"}}}]}, False, True),
+        ({}, True, True),
+        ({}, False, False),
+        ({"scopes": ["a"]}, False, False),
+        (None, False, False),
     ],
 )
 def test_a_store_of_another_namespace_is_looked_at_if_it_is_shared(
-    access: Object | None, finalizers: list[str], *, woken: bool
+    access: Object | None, *, admitted: bool, woken: bool
 ) -> None:
     """Whoever names others' StreamStores, or names that are none, makes no work for them."""
     bench = Bench()
     far = changed(copy(), "spec.target.storeRef", {"name": "main", "namespace": "platform"})
-    meta = {"name": "main", "namespace": "platform", "uid": "s", "finalizers": finalizers}
+    far |= {"status": {"planHash": "h"}} if admitted else {}
+    meta = {"name": "main", "namespace": "platform", "uid": "s"}
+    meta |= {"finalizers": ["sluice.dev/in-use"]}
     if access is not None:
         bench.see(STREAM_STORE, changed(STORE, "spec.access", access) | {"metadata": meta})
     main = Key("StreamStore", "platform", "main")

@@ -432,3 +432,13 @@ def test_egress_to_a_sink_is_open_only_where_there_is_one(sink: str) -> None:
     spec = render({"notices": {"sink": sink}, "networkPolicy": policy}).one("NetworkPolicy")["spec"]
     cidrs = [peer["ipBlock"]["cidr"] for rule in spec["egress"] for peer in rule.get("to", ())]
     assert cidrs == (["192.0.2.7/32"] if sink else [])
+
+
+def test_a_sink_opens_no_way_to_every_address() -> None:
+    """Tenants write addresses of stores, and egress is what keeps the operator from any of them."""
+    values = {
+        "notices": {"sink": "https://events.example/s"},
+        "networkPolicy": {"egress": {"enabled": True}},
+    }
+    with pytest.raises(AssertionError, match=r"egress\.notices\.cidrs"):
+        render(values)

@@ -58,7 +58,7 @@ class Mirror:
             body = slim(kind, body)
             known[key] = _Entry(body, self._clock())
             for place, index in self._indices.get(kind, {}).items():
-                index.setdefault(place(body), {})[key] = body
+                _enter(index, place, key, body)
         return before.body if before else None
 
     def keep_only(self, kind: Kind, live: Iterable[Object], since: float) -> None:
@@ -78,14 +78,15 @@ class Mirror:
         Args:
             kind: the kind.
             place: the function of the index. Pass the same function object each time: each one gets
-                an index of its own.
+                an index of its own. If it gives a frozenset, an object is found by each of its
+                values.
             value: the value to look up.
         """
         indices = self._indices.setdefault(kind, {})
         if place not in indices:
             index = indices[place] = {}
             for key, entry in self._objects.get(kind, {}).items():
-                index.setdefault(place(entry.body), {})[key] = entry.body
+                _enter(index, place, key, entry.body)
         return list(indices[place].get(value, {}).values())
 
     def _drop(self, kind: Kind, key: tuple[str, str]) -> None:
@@ -94,10 +95,10 @@ class Mirror:
         if entry is None:
             return
         for place, index in self._indices.get(kind, {}).items():
-            value = place(entry.body)
-            index[value].pop(key)
-            if not index[value]:
-                del index[value]
+            for value in _values(place, entry.body):
+                index[value].pop(key)
+                if not index[value]:
+                    del index[value]
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """Return an object as it was last seen; None if it is unknown."""
@@ -121,6 +122,18 @@ class Mirror:
             return True
         same = entry.body["metadata"].get("resourceVersion") == live["metadata"]["resourceVersion"]
         return not same and entry.at < since
+
+
+def _enter(index: _Index, place: Place, key: tuple[str, str], body: Object) -> None:
+    """Enter an object into an index."""
+    for value in _values(place, body):
+        index.setdefault(value, {})[key] = body
+
+
+def _values(place: Place, body: Object) -> Iterable[Hashable]:
+    """Return the values by which an index finds an object."""
+    found = place(body)
+    return found if isinstance(found, frozenset) else (found,)
 
 
 def _precedes(body: Object, other: Object) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from sluice.metrics import Metrics
 
 _log = structlog.get_logger()
+
+MOST_OF_ONE: Final = 250
+"""Notices of one namespace that may wait. So it takes no other's place."""
 
 MOST_WAITING: Final = 1000
 """Notices that wait at most. They take about 1 kB each."""
@@ -73,6 +77,8 @@ class Sink:
         self._source = f"/{GROUP}/clusters/{cluster}"
         self._metrics = metrics
         self._waiting: asyncio.Queue[Object] = asyncio.Queue(MOST_WAITING)
+        self._of = Counter[str]()
+        """How many notices of each namespace wait."""
 
     def tell(self, body: Object, before: ResourceStatus, after: ResourceStatus) -> None:
         """Queue a notice if a newly written status reports an end. Never wait.
@@ -85,10 +91,12 @@ class Sink:
         notice = notice_of(before, after) if self._settings.sink else None
         if notice is None:
             return
-        try:
-            self._waiting.put_nowait(cloud_event(body, notice, source=self._source))
-        except asyncio.QueueFull:
+        namespace = body["metadata"]["namespace"]
+        if self._of[namespace] >= MOST_OF_ONE or self._waiting.full():
             self._count(Result.DROPPED, why="too many notices wait for the sink")
+            return
+        self._of[namespace] += 1
+        self._waiting.put_nowait(cloud_event(body, notice, source=self._source))
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[None]:
@@ -113,11 +121,11 @@ class Sink:
                 rest.cancel()
                 await asyncio.gather(work, rest, return_exceptions=True)
                 while not self._waiting.empty():
-                    self._stopped(self._waiting.get_nowait())
+                    self._stopped(self._taken(self._waiting.get_nowait()))
 
     async def _work(self, session: aiohttp.ClientSession) -> None:
         while True:
-            event = await self._waiting.get()
+            event = self._taken(await self._waiting.get())
             result, why = Result.FAILED, ""
             try:
                 for pause in self._pauses():
@@ -132,6 +140,14 @@ class Sink:
                 why = type(error).__name__
             self._count(result, why=why, event=event["id"])
             self._waiting.task_done()
+
+    def _taken(self, event: Object) -> Object:
+        """Count an event as waiting no more, and return it."""
+        namespace = event["data"]["namespace"]
+        self._of[namespace] -= 1
+        if not self._of[namespace]:
+            del self._of[namespace]
+        return event
 
     def _pauses(self) -> Iterator[float]:
         """Yield the seconds before each try. While many notices wait, each has one try only."""

@@ -60,10 +60,10 @@ def shares(store: Object) -> bool:
     return bool(((store.get("spec") or {}).get("access") or {}).get("sharedWith"))
 
 
-def reaches_out(body: Object) -> bool:
-    """Tell whether a resource names a StreamStore of another namespace. An index of the mirror."""
+def foreign_stores(body: Object) -> frozenset[StorePlace]:
+    """Return the StreamStores of other namespaces that a resource names. An index of the mirror."""
     namespace = body["metadata"].get("namespace", "")
-    return any(place.namespace != namespace for place in stores_of(body))
+    return frozenset(place for place in stores_of(body) if place.namespace != namespace)
 
 
 def was_admitted(body: Object) -> bool:

@@ -24,8 +24,8 @@ from sluice.kube.loop.queue import Key
 from sluice.kube.stores.dependents import (
     KINDS,
     StorePlace,
+    foreign_stores,
     is_news,
-    reaches_out,
     shares,
     stores_of,
     users,
@@ -143,9 +143,8 @@ class StoreKeeper:
             for body in self._mirror.all(kind, key.namespace):
                 if place in stores_of(body):
                     yield kind, body
-            for body in self._mirror.where(kind, reaches_out, True):  # noqa: FBT003 - a value
-                if body["metadata"]["namespace"] != key.namespace and place in stores_of(body):
-                    yield kind, body
+            for body in self._mirror.where(kind, foreign_stores, place):
+                yield kind, body
 
     def _wake_users(self, key: Key) -> None:
         """Queue the resources that name a store."""

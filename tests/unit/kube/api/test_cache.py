@@ -137,6 +137,25 @@ def test_objects_are_found_by_what_a_function_gives() -> None:
     assert mirror.where(POD, colour, "red") == [body("late", "red")]
 
 
+def test_an_object_is_found_by_each_of_several_values() -> None:
+    """And by none that it does not have any more."""
+    mirror = Mirror()
+
+    def words(body: Object) -> frozenset[str]:
+        return frozenset(body["spec"]["words"])
+
+    def seen(*said: str, gone: bool = False) -> None:
+        meta = {"namespace": "team", "name": "one", "uid": "u"}
+        mirror.see(STREAM_COPY, {"metadata": meta, "spec": {"words": said}}, gone=gone)
+
+    seen("a", "b")
+    assert [len(mirror.where(STREAM_COPY, words, one)) for one in "abc"] == [1, 1, 0]
+    seen("b", "c")
+    assert [len(mirror.where(STREAM_COPY, words, one)) for one in "abc"] == [0, 1, 1]
+    seen("b", "c", gone=True)
+    assert [len(mirror.where(STREAM_COPY, words, one)) for one in "abc"] == [0, 0, 0]
+
+
 def test_of_what_there_are_thousands_little_is_kept() -> None:
     """Neither what Jobs and pods were made from, nor what a status tells people."""
     meta = {"name": "a", "namespace": "team", "managedFields": [{}], "finalizers": ["f"]}

@@ -69,9 +69,9 @@ def _ending(status: ResourceStatus) -> tuple[Outcome, str] | None:
 def _facts(status: Mapping[str, Any]) -> dict[str, Any]:
     facts = {name: status[name] for name in (*_TIMES, *_COUNTS) if name in status}
     for group in _GROUPS:
-        numbers = {
-            name: value for name, value in (status.get(group) or {}).items() if _is_number(value)
-        }
+        found = status.get(group)  # an EphemeralStream's streams are a list
+        pairs = found.items() if isinstance(found, dict) else ()
+        numbers = {name: value for name, value in pairs if _is_number(value)}
         facts |= {group: numbers} if numbers else {}
     return facts
 

@@ -320,6 +320,16 @@ def test_a_copy_without_hooks_has_no_condition_of_them() -> None:
     assert decision.status.start_time == NOW
 
 
+def test_a_hook_that_is_taken_out_and_put_back_gets_another_job() -> None:
+    """The first one's may have ended meanwhile, and did not run what the new one names."""
+    bare = announced()
+    without = replace(bare, spec=copy().spec, generation=2)
+    seen = after(without, reconcile(without, world(hooks=hook_job("before", JobPhase.SUCCEEDED))))
+    back = replace(seen, spec=bare.spec, generation=3)
+    begun = reconcile(back, world(answer=PLANNED))
+    assert begun.actions == (StartHook("before", name("before", 2)),)
+
+
 def test_a_suspended_copy_begins_no_hook() -> None:
     """An announced hook begins when the copy is resumed. One that runs goes on to its end."""
     bare = announced()

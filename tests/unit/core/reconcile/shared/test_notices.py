@@ -99,3 +99,11 @@ def test_a_lasting_state_is_no_end(reason: str, *, told: bool) -> None:
     after = said(before, conditions.ready(Saying(reason, "")))
     assert (notice_of(before, after) is not None) == told
     assert (reason in ENDS) == told
+
+
+def test_an_ephemeral_stream_that_stalls_is_told_without_its_streams() -> None:
+    """They are names, and a notice has numbers and times only."""
+    held = EphemeralStreamStatus(streams=("helper",), stream_count=1)
+    found = notice_of(held, said(held, conditions.stalled(Saying("StoreNotShared", "no"))))
+    assert found is not None
+    assert found.facts == {"streamCount": 1}

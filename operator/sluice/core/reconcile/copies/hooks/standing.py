@@ -123,7 +123,7 @@ def forgotten(status: CopyingStatus, *, asked: bool) -> dict[str, Any]:
     return with_hooks(status, **changes) if changes else {}
 
 
-def with_hooks(status: CopyingStatus, **hooks: HookStatus | None) -> dict[str, Any]:
+def with_hooks(status: CopyingStatus, **hooks: HookStatus) -> dict[str, Any]:
     """Give the status field with some hooks replaced."""
     standing = status.hooks if isinstance(status, HookedStatus) else None
     return {"hooks": (standing or HooksStatus()).model_copy(update=hooks)}

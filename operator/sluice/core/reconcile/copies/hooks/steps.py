@@ -95,11 +95,13 @@ def _goes_on(
 def _without(
     status: CopyStatus, point: Point, hook: HookStatus, seen: HookSeen | Trouble | None
 ) -> Decision:
-    """Stop a hook that the spec does not have any more, and forget it once its Job is gone."""
+    """Stop a hook that the spec does not have any more. Once its Job is gone, forget its state."""
     if isinstance(seen, HookSeen) and seen.active:
         stop = (DeleteJob(hook.job),)
         return Decision(status=status.unchanged(), actions=stop, again=POLL_SECONDS)
-    status.note_hook(point, None)
+    # The number stays: a hook that is put back must not adopt the Job of this one.
+    gone = {"state": None, "start_time": None, "end_time": None, "message": None}
+    status.note_hook(point, hook.model_copy(update=gone))
     return Decision(status=status.unchanged(), again=AT_ONCE)
 
 

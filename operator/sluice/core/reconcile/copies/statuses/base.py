@@ -133,7 +133,7 @@ class CopyStatus(ABC):
         self.note_hook(point, hook)
         return self._say(conditions.working(standing.said(point, hook)))
 
-    def note_hook(self, point: Point, hook: HookStatus | None) -> None:
+    def note_hook(self, point: Point, hook: HookStatus) -> None:
         """Write how a hook stands."""
         self._set(**standing.with_hooks(self.value, **{point: hook}))
 
