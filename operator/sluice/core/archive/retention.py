@@ -43,18 +43,24 @@ def _more(one: int | None, other: int | None) -> int | None:
 
 
 def expired(
-    runs: Sequence[RunEntry], retention: Retention, *, now: int, read: Container[int] = ()
+    runs: Sequence[RunEntry],
+    retention: Retention,
+    *,
+    now: int,
+    read: Container[int] = (),
+    named: Container[str] = (),
 ) -> list[int]:
     """Return the numbers of the runs to drop.
 
     The last run always stays, since the next run adds to it. The newest verified run stays too, as
-    the run that can be relied on. So do runs that are being read.
+    the run that can be relied on. So do runs that are being read, and those that are named.
 
     Args:
         runs: the archive's runs, by number.
         retention: the rules.
         now: the time in ms.
         read: the numbers of the runs that are being read.
+        named: the SHA-256 of the manifests of runs that stay in any case.
     """
     if retention.keep_last is None and retention.keep_seconds is None:
         return []
@@ -65,4 +71,5 @@ def expired(
     if retention.keep_seconds is not None:
         since = now - retention.keep_seconds * 1000
         kept |= {one.run for one in runs if one.time >= since}
-    return [one.run for one in runs if one.run not in kept and one.run not in read]
+    kept |= {one.run for one in runs if one.run in read or one.sha256 in named}
+    return [one.run for one in runs if one.run not in kept]

@@ -64,6 +64,11 @@ class ScopeRun(Document):
     gone: Annotated[tuple[StreamPart, ...], Field(max_length=MOST_STREAMS)] = ()
 
     @property
+    def series(self) -> str | None:
+        """The identity of the resource that it was made for; None if that is not known."""
+        return None if self.maker is None else self.maker.id
+
+    @property
     def is_complete(self) -> bool:
         """Whether every selected stream was archived."""
         return not self.failed
@@ -75,6 +80,10 @@ def scope_run_name(number: int) -> str:
 
 
 def scope_run_number(name: str) -> int | None:
-    """Return the number of the run whose record has this name; None for other objects."""
+    """Return the number of the run whose record has this name; None for other objects.
+
+    Other clients may write the object. A number that no run can have would leave none for the next.
+    """
     found = _NAME.fullmatch(name)
-    return None if found is None else int(found[1], 16)
+    number = 0 if found is None else int(found[1], 16)
+    return number if 0 < number < MOST_RUNS else None

@@ -14,7 +14,7 @@ from sluice.core.values.archive_layout import RUNS, WORK
 from sluice.errors import ArchiveNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from sluice.archive.objects.objects import ObjectInfo
     from sluice.archive.runs.archive import Archive
@@ -43,6 +43,7 @@ def retain(
     dry: bool = False,
     thorough: bool = False,
     maker: str | None = None,
+    named: Container[str] = (),
     told: Callable[[ObjectInfo], None] | None = None,
 ) -> Retained:
     """Let go of runs, and sweep their unlisted objects once these are older than the grace time.
@@ -57,6 +58,7 @@ def retain(
         dry: change nothing, only tell what would be done.
         thorough: sweep in any case.
         maker: the identity of the resource that it is done for.
+        named: the SHA-256 of the manifests of runs that stay in any case.
         told: called with each object that is, or would be, deleted.
 
     Raises:
@@ -72,7 +74,7 @@ def retain(
         if head is None:
             raise ArchiveNotFound("there is no archive here")
         read = {one.run.run for one in leases.held if one.run is not None}
-        gone = expired(head.runs, retention, now=leases.now, read=read)
+        gone = expired(head.runs, retention, now=leases.now, read=read, named=named)
         if gone:
             head = head.without(gone) if dry else archive.drop_runs(gone, head)
         due = thorough or _is_due(archive, head, leases.now - round(grace * 1000))

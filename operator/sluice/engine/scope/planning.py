@@ -210,8 +210,16 @@ def _no_target_scope(request: ScopeRequest) -> TargetScopeNotFound:
     )
 
 
-def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanner:
+def planner_of(
+    request: ScopeRequest, source: Site, target: Site, *, restored: int | None = None
+) -> ScopePlanner:
     """Return the planner for a scope's copy between two places.
+
+    Args:
+        request: the copy.
+        source: the store to read from, with its address.
+        target: the store to write to, with its address.
+        restored: the number of the scope's run that an earlier plan of a restore has chosen.
 
     Raises:
         InvalidSpec: a place is not of the kind that the request names, both places hold archives,
@@ -237,7 +245,7 @@ def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanne
                 remedy="Take sourceOnComplete: Retain.",
             )
         assert request.restore is not None  # noqa: S101 - for the type checker
-        return RestorePlanner(request, request.restore, origin, goal)
+        return RestorePlanner(request, request.restore, origin, goal, pinned=restored)
     if isinstance(goal, ArchiveRoot):
         return ArchivePlanner(request, origin, goal, address.uri)
     return CopyPlanner(request, origin, goal)
@@ -248,6 +256,8 @@ def next_run(
 ) -> ScopePlanned | ScopeEnded:
     """Plan the streams that a run did not copy: with new bounds, or as their journals have them.
 
+    A restore stays with the run of the scope that it has chosen: its streams are of one time.
+
     Args:
         request: the copy.
         ended: the run that is over.
@@ -255,7 +265,8 @@ def next_run(
         target: the store to write to, with its address.
     """
     refuse_unverified_move(move=request.move, verify=request.verify)
-    planner = planner_of(request, source, target)
+    before = ended.plan.scope
+    planner = planner_of(request, source, target, restored=before.restored)
     planner.settled = [one for one in ended.results if one.state is StreamState.COPIED]
     planner.known = {one.copy_id: one for one in ended.plan.streams}
     chosen = [
@@ -273,7 +284,6 @@ def next_run(
             planner.fail(one, planner.exist([one]))
     planner.look_at([one.stream for one, _ in fresh])
     planner.bind(fresh)
-    before = ended.plan.scope
     return _planned(
         planner,
         source,

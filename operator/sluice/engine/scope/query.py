@@ -94,11 +94,19 @@ def ask_scope(
 
 
 def _numbered(request: ScopeRequest, ended: ScopeEnded, target: Place) -> ScopeEnded:
-    """Add to the result of a scope's run how it is recorded, and which streams are gone."""
+    """Add to the result of a scope's run how it is recorded, and which streams are gone.
+
+    The times are those of the record: a plan that was made anew has the times of its own making.
+    """
     if request.series is None:
         return ended
     record = records_of(request, target).find(request, ended)
-    return ended if record is None else replace(ended, number=record.number, gone=record.gone)
+    if record is None:
+        return ended
+    times = {"begin": record.begin, "end": record.end}
+    scope = ended.plan.scope.model_copy(update=times)
+    plan = ended.plan.model_copy(update={"scope": scope})
+    return replace(ended, plan=plan, number=record.number, gone=record.gone)
 
 
 def plan_run(request: ScopeRequest, run: int, *, source: Site, target: Site) -> ScopeCopyPlan:

@@ -6,6 +6,7 @@ of two clients that record a run at once, each gets a number of its own.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.documents import MOST_SHORT, decode, encode
@@ -20,13 +21,22 @@ from sluice.core.scope.scope import StreamState
 from sluice.core.values.archive_layout import RUNS
 from sluice.core.values.weight import weight_of_json
 from sluice.engine.access.source_runs import root
-from sluice.errors import ArchiveDamaged, ArchiveNotFound, ArchiveUnsupported, StoreBusy
+from sluice.errors import (
+    ArchiveDamaged,
+    ArchiveNotFound,
+    ArchiveUnsupported,
+    InvalidSpec,
+    StoreBusy,
+)
 from sluice.stores.allowance import held
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.archive.retention import Retention
     from sluice.core.scope.request import RestoreFrom, ScopeRequest
+    from sluice.core.scope.scope import ScopePlan
     from sluice.core.workloads.answers import ScopeEnded
     from sluice.engine.access.source_runs import Place
 
@@ -40,8 +50,15 @@ _TRIES: Final = 20
 _MOST_DROPPED: Final = 100
 """Most records that are deleted at once; the next run deletes more."""
 
+_MOST_READ: Final = 64
+"""Most records that are read to find one. Other clients may write records without end."""
+
 _SHOWN: Final = 10
 """Most runs that a message lists."""
+
+_NAME_A_RUN: Final = "Name a run in source.archive.run: the streams that it archived are restored."
+
+_TARGET_FIELD: Final = "spec.target.archive.path"
 
 
 class RunRecords:
@@ -98,7 +115,7 @@ class RunRecords:
             numbers = self.numbers()
             known = self._find(_run_of(request, ended, 1), numbers)
             if known is not None:
-                self._drop(numbers, retention)
+                self._drop(numbers, retention, request.series)
                 return known.number
             number = self._next(numbers)
             if number >= MOST_RUNS:
@@ -108,35 +125,119 @@ class RunRecords:
             self._objects.put_new(scope_run_name(number), encode(run))
         raise StoreBusy(f"other clients keep recording runs of the scope in {self._folder}")
 
-    def chosen(self, wanted: RestoreFrom) -> ScopeRun | None:
+    def chosen(self, wanted: RestoreFrom, *, pinned: int | None = None) -> ScopeRun | None:
         """Return the run of the scope to restore; None if the folder has no runs of a scope.
 
+        Args:
+            wanted: the choice.
+            pinned: the number of the run that an earlier plan has chosen, which holds then.
+
         Raises:
-            ArchiveNotFound: no run fits.
-            ArchiveDamaged, ArchiveUnsupported: its record cannot be read.
+            ArchiveNotFound: no run fits, or the earlier plan's run has no record any more.
+            InvalidSpec: runs of several resources fit.
+            ArchiveDamaged, ArchiveUnsupported: a record cannot be read.
         """
         numbers = self.numbers()
-        if wanted.run is not None:
-            if wanted.run in numbers:
-                return self._read(wanted.run)
-            raise ArchiveNotFound(
-                f"the folder {self._folder!r} has no run {wanted.run} of a scope; {_list(numbers)}",
-                field=self._field.replace(".path", ".run"),
-                remedy="Name one of these, or leave run out.",
-            )
-        for number in reversed(numbers):
-            run = self._read(number)
-            if run.is_complete and (wanted.until is None or run.end <= wanted.until):
-                return run
+        if pinned is not None or wanted.run is not None:
+            return self._numbered(numbers, wanted, pinned)
         if not numbers:
             return None
+        fits = self._fitting(numbers, wanted.until)
+        if len(fits) > 1:
+            raise self._several(fits)
+        if fits:
+            return fits[0]
         which = "" if wanted.until is None else " that ends by that time"
+        among = f" among the last {_MOST_READ} looked at" if len(numbers) > _MOST_READ else ""
         raise ArchiveNotFound(
-            f"the folder {self._folder!r} has no complete run of the scope{which}; "
+            f"the folder {self._folder!r} has no complete run of the scope{which}{among}; "
             f"{_list(numbers)}",
-            field=self._field if wanted.until is None else self._field.replace(".path", ".until"),
-            remedy="Name a run in source.archive.run: the streams that it archived are restored. "
-            "Or restore single streams by StreamCopies.",
+            field=self._run_field if wanted.until is None else self._of_source("until"),
+            remedy=f"{_NAME_A_RUN} Or restore single streams by StreamCopies.",
+        )
+
+    def last_complete(self, series: str) -> ScopeRun | None:
+        """Return the last complete run of a resource; None if it has none.
+
+        Raises:
+            StoreBusy: it is not among the last records, and there are too many to read them all.
+        """
+        numbers = self.numbers()
+        for run in self._from_newest(numbers):
+            if run.series == series and run.is_complete:
+                return run
+        if len(numbers) > _MOST_READ:
+            raise StoreBusy(
+                f"the last {_MOST_READ} runs of a scope in {self._folder} have no complete one of "
+                "this resource, and older ones are not looked at"
+            )
+        return None
+
+    @property
+    def _run_field(self) -> str:
+        return self._of_source("run")
+
+    def _of_source(self, name: str) -> str:
+        """Return the field of a name beside that of the path."""
+        return f"{self._field.removesuffix('.path')}.{name}"
+
+    def _numbered(self, numbers: list[int], wanted: RestoreFrom, pinned: int | None) -> ScopeRun:
+        """Return the run of a number.
+
+        Raises:
+            ArchiveNotFound: it has no record.
+            ArchiveDamaged, ArchiveUnsupported: its record cannot be read.
+        """
+        number = wanted.run if pinned is None else pinned
+        if number is not None and number in numbers:
+            return self._read(number)
+        if pinned is not None:
+            raise ArchiveNotFound(
+                f"this restore is of run {pinned} of the scope, whose record is not in the folder "
+                f"{self._folder!r} any more; {_list(numbers)}",
+                field=self._field,
+                remedy="Restore another run by a new ScopeCopy, into a scope of its own.",
+            )
+        raise ArchiveNotFound(
+            f"the folder {self._folder!r} has no run {number} of a scope; {_list(numbers)}",
+            field=self._run_field,
+            remedy="Name one of these, or leave run out.",
+        )
+
+    def _fitting(self, numbers: list[int], until: int | None) -> list[ScopeRun]:
+        """Return the last complete run up to a time of each resource, the newest first.
+
+        Raises:
+            ArchiveDamaged, ArchiveUnsupported: a record cannot be read. It may be of the last run.
+        """
+        found: dict[str | None, ScopeRun] = {}
+        try:
+            if until is not None and len(numbers) > _MOST_READ:
+                # Runs that are made at once may be recorded in another order than that of their
+                # ends.
+                place = bisect_right(numbers, until, key=lambda one: self._read(one).end)
+                numbers = numbers[: place + _LAST]
+            for number in numbers[: -_MOST_READ - 1 : -1]:
+                run = self._read(number)
+                if run.is_complete and (until is None or run.end <= until):
+                    found.setdefault(run.series, run)
+        except (ArchiveDamaged, ArchiveUnsupported) as error:
+            error.field, error.remedy = self._run_field, f"{_NAME_A_RUN} {error.remedy}"
+            raise
+        return list(found.values())
+
+    def _several(self, fits: list[ScopeRun]) -> InvalidSpec:
+        """Return the error that runs of several resources fit."""
+        names = [
+            f"run {run.number} of {'an unknown maker' if run.maker is None else run.maker.name}"
+            for run in fits[:_SHOWN]
+        ]
+        more = f" and {len(fits) - _SHOWN} more" if len(fits) > _SHOWN else ""
+        return InvalidSpec(
+            f"several resources archive into the folder {self._folder!r}, and their last complete "
+            f"runs are {', '.join(names)}{more}",
+            field=self._run_field,
+            remedy=_NAME_A_RUN,
         )
 
     def _next(self, numbers: list[int]) -> int:
@@ -160,7 +261,7 @@ class RunRecords:
             run = self._readable(number)
             if run is None or run.work == request.scope_id or not run.is_complete:
                 continue
-            if run.maker is not None and run.maker.id == request.series:
+            if run.series is not None and run.series == request.series:
                 return tuple(one.stream for one in run.streams if one.stream not in now)
         return ()
 
@@ -189,36 +290,91 @@ class RunRecords:
             raise ArchiveDamaged(f"{self._folder}/{name} is of run {run.number}", name=name)
         return run
 
-    def _drop(self, numbers: list[int], retention: Retention) -> None:
-        """Delete the oldest records that no rule keeps.
+    def _from_newest(self, numbers: list[int], most: int = _MOST_READ) -> Iterator[ScopeRun]:
+        """Yield the records that can be read, of so many numbers at most, the newest first."""
+        for number in numbers[: -most - 1 : -1]:
+            run = self._readable(number)
+            if run is not None:
+                yield run
 
-        The last one stays, since the next run counts from it; so does the last complete one.
+    def _drop(self, numbers: list[int], retention: Retention, series: str | None) -> None:
+        """Delete old records of a resource that no rule keeps.
+
+        Its last one stays, and its last complete one. So do records of other resources, and those
+        that cannot be read. If there are too many of these, nothing is deleted.
         """
         if not retention.has_rule:
             return
-        old = numbers[: -max(1, retention.keep_last or 1)]
-        last = self._readable(numbers[-1])
-        if last is None:
+        kept, complete = self._kept(numbers, retention.keep_last or 1, series)
+        if not kept:
             return
-        since = None if retention.keep_seconds is None else last.end - retention.keep_seconds * 1000
-        gone: list[ScopeRun] = []
-        for number in old[:_MOST_DROPPED]:
-            run = self._readable(number)
-            if run is None or (since is not None and run.end >= since):
+        old = [one for one in numbers if one < kept[-1].number]
+        # By their age, the oldest ones go; by their number, those before the last one that is kept.
+        since, look = 0, old[: -_MOST_DROPPED - 1 : -1]
+        if retention.keep_seconds is not None:
+            since, look = kept[0].end - retention.keep_seconds * 1000, old[:_MOST_DROPPED]
+        gone: list[int] = []
+        for run in filter(None, map(self._readable, look)):
+            if run.series != series:
+                continue
+            if retention.keep_seconds is not None and run.end >= since:
                 break
-            gone.append(run)
-        complete = [run.number for run in gone if run.is_complete]
-        if complete and not self._has_complete(numbers[len(gone) :]):
-            gone = [run for run in gone if run.number != complete[-1]]
-        self._objects.delete([scope_run_name(run.number) for run in gone])
+            if not run.is_complete or complete not in {None, run.number}:
+                gone.append(run.number)
+        self._objects.delete([scope_run_name(number) for number in gone])
 
-    def _has_complete(self, numbers: list[int]) -> bool:
-        runs = map(self._readable, reversed(numbers))
-        return any(run is not None and run.is_complete for run in runs)
+    def _kept(
+        self, numbers: list[int], least: int, series: str | None
+    ) -> tuple[list[ScopeRun], int | None]:
+        """Return the last records of a resource, and the number of its last complete one.
+
+        Returns:
+            The records, the newest first; nothing if so many were not found. The number is None if
+            there is none among the records that were read.
+        """
+        kept: list[ScopeRun] = []
+        complete: int | None = None
+        for run in self._from_newest(numbers, least + _MOST_READ):
+            if run.series != series:
+                continue
+            if len(kept) < least:
+                kept.append(run)
+            if run.is_complete and complete is None:
+                complete = run.number
+            if len(kept) == least and complete is not None:
+                break
+        return (kept if len(kept) == least else []), complete
 
 
-def restored_runs(request: ScopeRequest, source: Place) -> dict[str, str]:
+def needed_runs(scope: ScopePlan, target: Place) -> frozenset[str]:
+    """Return the runs of archives that a restore of the scope's last complete run needs.
+
+    Args:
+        scope: the plan of a scope that is archived.
+        target: the place of the archives.
+
+    Returns:
+        The SHA-256 of each run's manifest. Nothing if the scope is not archived repeatedly.
+
+    Raises:
+        StoreBusy: see `RunRecords.last_complete`.
+    """
+    if scope.series is None:
+        return frozenset()
+    records = RunRecords(root(target), scope.target, field=_TARGET_FIELD)
+    run = records.last_complete(scope.series)
+    return frozenset() if run is None else frozenset(one.sha256 for one in run.streams)
+
+
+def restored_runs(
+    request: ScopeRequest, source: Place, pinned: int | None = None
+) -> dict[str, str]:
     """Return the runs that a run of the scope has chosen for a restore.
+
+    Args:
+        request: the restore.
+        source: the place of the archives.
+        pinned: the number of the scope's run that the plan has chosen; None to choose one.
 
     Returns:
         The SHA-256 of each run's manifest by the name of its stream. Nothing if the request
@@ -227,13 +383,13 @@ def restored_runs(request: ScopeRequest, source: Place) -> dict[str, str]:
     if request.restore is None:
         return {}
     records = RunRecords(root(source), request.source, field="spec.source.archive.path")
-    run = records.chosen(request.restore)
+    run = records.chosen(request.restore, pinned=pinned)
     return {} if run is None else {one.stream: one.sha256 for one in run.streams}
 
 
 def records_of(request: ScopeRequest, target: Place) -> RunRecords:
     """Return the records of the scope's runs in the folder that a request archives to."""
-    return RunRecords(root(target), request.target, field="spec.target.archive.path")
+    return RunRecords(root(target), request.target, field=_TARGET_FIELD)
 
 
 def _run_of(

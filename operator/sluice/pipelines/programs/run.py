@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -25,7 +25,7 @@ from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from pyspark import SparkContext
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source
 
 _log = structlog.get_logger()
+
+_NOT_YET: Final = "runs are not let go yet"
 
 Report = StreamReport | ScopeReport | ArchiveReport
 """The report of a plan that was run."""
@@ -205,8 +207,10 @@ def _tidy_all(
 ) -> None:
     """Apply the retention policy to the archives that this plan of a scope has added a run to.
 
-    Archives of streams that are gone, or that have failed, keep all of their runs. Where no rule
-    is given, nothing is done: a scope that is archived once leaves no runs to remove.
+    Archives of streams that are gone, or that have failed, keep all of their runs. The runs of the
+    scope's last complete run stay until the record of a newer one replaces it: this plan's own run
+    has no record yet. Where no rule is given, nothing is done: a scope that is archived once leaves
+    no runs to remove. If the records cannot be read, nothing is done; the next run tries again.
 
     Args:
         report: the result of the plan.
@@ -216,16 +220,25 @@ def _tidy_all(
     """
     if not retention.has_rule:
         return
+    from sluice.engine.scope.run_records import needed_runs  # noqa: PLC0415 - see run_plan
+
+    try:
+        named = needed_runs(report.plan.scope, target)
+    except SluiceError as error:
+        _log.warning(_NOT_YET, reason=error.reason, error=str(error))
+        return
     archived = {one.stream for one in report.results if one.state is StreamState.COPIED}
     runs = [one for one in report.plan.runs if one.name in archived]
     for batch in parallel.batches(runs, parallel.AT_ONCE):
         limits()
         parallel.each(
-            lambda run: _tidy(root(target).archive(run.path), retention, run.maker), batch
+            lambda run: _tidy(root(target).archive(run.path), retention, run.maker, named), batch
         )
 
 
-def _tidy(archive: Archive, retention: Retention, maker: Maker | None) -> None:
+def _tidy(
+    archive: Archive, retention: Retention, maker: Maker | None, named: Container[str] = ()
+) -> None:
     """Apply the retention policy and delete unreferenced objects.
 
     Failures are logged only, since the run itself is recorded. The next run tries again.
@@ -234,13 +247,14 @@ def _tidy(archive: Archive, retention: Retention, maker: Maker | None) -> None:
         archive: the archive.
         retention: which runs are kept.
         maker: the resource that makes the runs, for the lease; None if there is none.
+        named: the SHA-256 of the manifests of runs that stay in any case.
     """
     from sluice.engine.archive.retention import retain  # noqa: PLC0415 - see run_plan
 
     try:
-        done = retain(archive, retention, maker=None if maker is None else maker.id)
+        done = retain(archive, retention, maker=None if maker is None else maker.id, named=named)
     except SluiceError as error:
-        _log.warning("runs are not let go yet", reason=error.reason, error=str(error))
+        _log.warning(_NOT_YET, reason=error.reason, error=str(error))
         return
     if done.let_go or done.swept is not None:
         _log.info(

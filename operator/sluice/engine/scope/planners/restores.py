@@ -50,12 +50,20 @@ class RestorePlanner(ToScope):
         wanted: which runs to read.
         source: the place that holds the folder.
         target: the store to write to.
+        pinned: the number of the scope's run that an earlier plan has chosen; None to choose one.
     """
 
     def __init__(
-        self, request: ScopeRequest, wanted: RestoreFrom, source: ArchiveRoot, target: Store
+        self,
+        request: ScopeRequest,
+        wanted: RestoreFrom,
+        source: ArchiveRoot,
+        target: Store,
+        *,
+        pinned: int | None = None,
     ) -> None:
         super().__init__(request)
+        self.restored = pinned
         self.target = target
         self._wanted = wanted
         self._root = source
@@ -68,7 +76,7 @@ class RestorePlanner(ToScope):
 
         None if the folder has no runs of a scope.
         """
-        run = self._records.chosen(self._wanted)
+        run = self._records.chosen(self._wanted, pinned=self.restored)
         if run is None:
             return None
         self.restored = run.number
@@ -92,7 +100,17 @@ class RestorePlanner(ToScope):
         )
 
     def look_at(self, streams: Sequence[str]) -> None:
-        """Find the run to read of each of these archives."""
+        """Find the run to read of each of these archives.
+
+        If the scope's run that an earlier plan has chosen cannot be read, each of them fails.
+        """
+        try:
+            _ = self._run
+        except SluiceError as error:
+            if is_for_all(error):
+                raise
+            self._found |= dict.fromkeys(streams, error)
+            return
         found = parallel.each_once("look", self._look, streams, key=str)
         gone = ArchiveNotFound("the archive is not there any more")
         self._found |= {
