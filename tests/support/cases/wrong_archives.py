@@ -16,6 +16,8 @@ ENUM = "Unsupported value"
 FORBIDDEN = "these are folders of archives"
 MATCH = "should match"
 UNKNOWN = "unknown field"
+DRILLS = {"schedule": {"cron": "@weekly"}}
+FAR_AWAY = {"storeRef": {"name": "local", "namespace": "other"}, "scope": "drills"}
 FROM_ARCHIVE = {"archive": {"storeRef": {"name": "archives"}, "path": "in/orders"}}
 
 
@@ -57,6 +59,16 @@ ARCHIVES: list[Row] = [
     _single("spec.destination.path", "work", FORBIDDEN),
     _single("spec.destination.path", "shop/.partial/orders", FORBIDDEN),
     _single("spec.destination.path", "../orders", FORBIDDEN),
+    (
+        "spec.verify",
+        {"spec.verify": DRILLS, "spec.source.storeRef": {"name": "local", "namespace": "other"}},
+        "name one with verify.target",
+    ),
+    (
+        "spec.verify.target.storeRef.namespace",
+        {"spec.verify": DRILLS | {"target": FAR_AWAY}},
+        UNKNOWN,
+    ),
     _single("spec.format", "Avro", ENUM),
     ("spec.maxEvents", {"spec.maxEvents": 5}, "maxEvents goes with format: EventObjects"),
     (
@@ -93,6 +105,11 @@ GOOD_ARCHIVES: list[dict[str, object]] = [
     {"spec.schedule": {"cron": "@daily", "startingDeadlineSeconds": 60}},
     {"spec.schedule": {"cron": "0 3 * * *", "timeZone": "America/Argentina/Buenos_Aires"}},
     {"spec.retention": {"keepLast": 3}},
+    {"spec.verify": DRILLS},
+    {
+        "spec.verify": DRILLS | {"target": {"storeRef": {"name": "local"}, "scope": "drills"}},
+        "spec.source.storeRef": {"name": "local", "namespace": "other"},
+    },
     {"spec.retention": {"keepWithin": "12h"}},
     {"spec.retention": {"keepLast": 1, "keepWithin": "30d"}},
     {"spec.onDelete": "Delete", "spec.onTruncation": "Record", "spec.suspend": True},

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from sluice.core.copy.plan import pinned
 from sluice.core.reconcile.copies.drill.seen import copy_name
 from sluice.core.reconcile.copies.statuses.base import job_name
 from sluice.core.values.model import StreamName
 from sluice.core.values.scratch import scratch_name
+from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.tasks.executor import InlineExecutor
-from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY
+from sluice.errors import StoreUnavailable
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import run_name
 from sluice.kube.copies.workings import CopyWorkings
 from sluice.kube.jobs.manifests import plan_of
+from support.cases.resources import STORE, changed
 from support.engine.runners import copy_runner
 from support.kube.archive_bench import ArchiveBench
 from support.reconcile.copies import UID
@@ -25,23 +29,59 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from sluice.api.status.archive_status import DrillStatus
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.reconcile.copies.actions import Decision
+    from sluice.core.values.model import StoreAddress
     from sluice.engine.copy.report import StreamReport
     from sluice.kube.api.kinds import Object
     from sluice.kube.copies.observer import Situation
+    from sluice.kube.stores.probes import Probed
+    from sluice.stores.base import Store
 
 SCRATCH = StreamName(scope="in", stream=scratch_name(UID))
 NAME = copy_name("orders", UID)
 WEEKLY = {"schedule": {"cron": "@weekly"}}
+SPARE = WEEKLY | {"target": {"storeRef": {"name": "spare"}, "scope": "in"}}
+"""Drills in a StreamStore that the runs do not use."""
+
+_SPARE_URI = "tcp://spare:9090"
 
 
 class DrillBench(ArchiveBench):
-    """An operator of a StreamArchive that has a run, and of the StreamCopy of its drills."""
+    """An operator of a StreamArchive that has a run, and of the StreamCopy of its drills.
+
+    Attributes:
+        away: whether the StreamStore `spare` does not answer.
+    """
 
     def __init__(self, threads: ThreadPoolExecutor, **spec: Any) -> None:
+        self.away = False
         super().__init__(threads, **{"verify": WEEKLY} | spec)
+        spare = changed(STORE, "metadata", {"name": "spare", "uid": "spare"})
+        self.server.put(STREAM_STORE, changed(spare, "spec.pravega.controllerURI", _SPARE_URI))
         self.run()
         self.settle()
+
+    async def _probed(self, *args: object, **__: object) -> Probed:
+        body = cast("Object", args[0])
+        found = await super()._probed()
+        if not self.away or body["metadata"]["name"] != "spare":
+            return found
+        return replace(found, answer=Trouble.of(StoreUnavailable("away")))
+
+    async def place(self, namespace: str, address: StoreAddress) -> Store | ArchiveRoot:
+        """See Connections.place."""
+        self._check(address)
+        return await super().place(namespace, address)
+
+    async def get(self, namespace: str, address: StoreAddress) -> Store:
+        """See Connections.get."""
+        self._check(address)
+        return await super().get(namespace, address)
+
+    def _check(self, address: StoreAddress) -> None:
+        if self.away and address.uri == _SPARE_URI:
+            raise StoreUnavailable("away")
 
     def begin(self) -> None:
         """See OperatorBench."""
@@ -99,7 +139,10 @@ class DrillBench(ArchiveBench):
             if self.copy is not None:
                 self.server.edit(STREAM_COPY, NAME, status=decision.status.dump())
             for action in decision.actions:
-                await self.copies.perform(situation, action)
+                try:
+                    await self.copies.perform(situation, action)
+                except StoreUnavailable:
+                    break  # the operator tries again later
             return decision
 
         decision = asyncio.run(at_once())

@@ -4,17 +4,55 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from sluice.api.fields.common import ApiModel, InStore, NewNameInStore, StoreRef
+from sluice.api.fields.common import ApiModel, NewNameInStore, StoreName, StoreRef
 from sluice.api.fields.schedule import Schedule
 
 
-class DrillTarget(InStore):
-    """Where the scratch stream of a drill is made and deleted."""
+class OwnStoreRef(ApiModel):
+    """A reference to a StreamStore of the resource's own namespace."""
 
-    store_ref: StoreRef = Field(description="The StreamStore to restore to. Its kind is pravega.")
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    name: StoreName = Field(
+        description="The StreamStore's name. It is in the StreamArchive's namespace."
+    )
+
+
+class DrillTarget(ApiModel):
+    """Where the scratch stream of a drill is made and deleted: never in another namespace."""
+
+    store_ref: OwnStoreRef = Field(
+        description="The StreamStore to restore to. Its kind is pravega."
+    )
     scope: NewNameInStore = Field(description="The scope of the scratch stream. It must exist.")
+
+    @classmethod
+    def at(cls, store: str, scope: str) -> DrillTarget:
+        """Return a place that was checked before, or that the API server checks."""
+        ref = OwnStoreRef.model_construct(name=store)
+        return cls.model_construct(store_ref=ref, scope=scope)
+
+    @property
+    def ref(self) -> StoreRef:
+        """The reference to the StreamStore."""
+        return StoreRef.model_construct(name=self.store)
+
+    @property
+    def store(self) -> str:
+        """The name of the StreamStore."""
+        return self.store_ref.name
+
+    @property
+    def store_field(self) -> str:
+        """The path of the field that names the StreamStore, relative to this one."""
+        return "storeRef.name"
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether the StreamStore must hold archives."""
+        return False
 
     @property
     def title(self) -> str:
@@ -38,5 +76,6 @@ class VerifySpec(ApiModel):
     target: DrillTarget | None = Field(
         default=None,
         description="Where the scratch stream is made and deleted; the source's StreamStore and "
-        "scope when left out. The StreamStore's access must allow Create, Append and Delete there.",
+        "scope when left out. It is required if the source's storeRef has a namespace. The "
+        "StreamStore's access must allow Create, Append and Delete there.",
     )

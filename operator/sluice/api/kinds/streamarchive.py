@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from sluice.api.fields.archives import (
     DEFAULT_MAX_EVENTS,
@@ -25,11 +25,15 @@ from sluice.api.fields.common import (
 )
 from sluice.api.fields.drills import DrillTarget, VerifySpec
 from sluice.api.fields.quantities import Bytes
-from sluice.api.fields.rules import frozen, immutable, rules
+from sluice.api.fields.rules import Rule, frozen, immutable, rules
 from sluice.api.fields.running import DEFAULT_BACKOFF_LIMIT, Runtime, RuntimeSpec
 from sluice.api.fields.schedule import RunRetentionSpec, Schedule
 
 _ANOTHER = "make another StreamArchive, under another name"
+_NO_PLACE = (
+    "the source's storeRef has a namespace, and drills restore only to a StreamStore of the "
+    "StreamArchive's own namespace: name one with verify.target"
+)
 
 
 class ArchivedStream(InStore):
@@ -76,7 +80,17 @@ class ArchiveLimits(ApiModel):
 class StreamArchiveSpec(ApiModel):
     """The source, the archive, and when to archive."""
 
-    model_config = ConfigDict(json_schema_extra=rules(MAX_EVENTS_RULE))
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            MAX_EVENTS_RULE,
+            Rule(
+                "!has(self.verify) || has(self.verify.target)"
+                " || !has(self.source.storeRef.__namespace__)",
+                _NO_PLACE,
+                path=".verify",
+            ),
+        )
+    )
 
     source: ArchivedStream = Field(
         description="The stream to archive. Cannot be changed.",
@@ -152,6 +166,23 @@ class StreamArchiveSpec(ApiModel):
 
     _guards_objects = field_validator("max_events", mode="after")(guards_objects)
 
+    @field_validator("verify", mode="after")
+    @classmethod
+    def _drills_have_a_place(
+        cls, verify: VerifySpec | None, info: ValidationInfo
+    ) -> VerifySpec | None:
+        """Refuse drills that would restore to another namespace.
+
+        Raises:
+            ValueError: so it would be.
+        """
+        source = info.data.get("source")  # absent if it is wrong itself
+        if verify is None or verify.target is not None or source is None:
+            return verify
+        if source.store_ref.namespace is not None:
+            raise ValueError(_NO_PLACE)
+        return verify
+
     @property
     def origins(self) -> tuple[tuple[str, ArchivedStream], ...]:
         """The source, behind the path of its field."""
@@ -163,15 +194,18 @@ class StreamArchiveSpec(ApiModel):
         return "spec.destination", self.destination
 
     @property
-    def drills(self) -> tuple[str, DrillTarget]:
-        """Where scratch streams of drills are made, behind the path of its field."""
+    def drills(self) -> tuple[str, DrillTarget] | None:
+        """Where scratch streams of drills are made, behind the path of its field.
+
+        None without drills, if the source is in a StreamStore of another namespace.
+        """
         given = None if self.verify is None else self.verify.target
         if given is not None:
             return "spec.verify.target", given
+        if self.source.ref.namespace is not None:
+            return None
         # The scope may be one that no stream is made in. Then the API server refuses the drill.
-        return "spec.source", DrillTarget.model_construct(
-            store_ref=self.source.store_ref, scope=self.source.scope
-        )
+        return "spec.source", DrillTarget.at(self.source.store, self.source.scope)
 
     @property
     def most_events(self) -> int:

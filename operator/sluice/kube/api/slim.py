@@ -25,7 +25,7 @@ _OF_STATUS: Final = frozenset(
 `kube.stores.dependents` and `handlers.by_name` read them of other resources. A resource that is
 being reconciled is read at the API server instead."""
 
-_OF_DRILL: Final = frozenset({"since", "lastSuccessTime"})
+_OF_DRILL: Final = frozenset({"since", "lastSuccessTime", "scratch", "store"})
 """Fields of a status' drill that the mirror keeps."""
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from sluice.api.fields.common import API_VERSION, StoreRef
+from sluice.api.fields.common import API_VERSION
+from sluice.api.fields.drills import DrillTarget
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.status.common import StreamCopyStatus
@@ -40,11 +42,11 @@ from sluice.kube.copies.store_access import DRILLS, look_at_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.api.fields.common import InStore
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
     from sluice.kube.copies.observer import Situation
+    from sluice.kube.jobs.attempts import Attempts
     from sluice.kube.loop.memory import Blocking
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.storeview import StoreView
@@ -61,15 +63,22 @@ class Drills:
 
     Args:
         api: the API server.
+        attempts: the Jobs and pods of copies.
         connections: connections to the stores.
         stores: the StreamStores.
         blocking: makes calls to stores in threads.
     """
 
     def __init__(
-        self, api: Api, connections: Connections, stores: StoreView, blocking: Blocking
+        self,
+        api: Api,
+        attempts: Attempts,
+        connections: Connections,
+        stores: StoreView,
+        blocking: Blocking,
     ) -> None:
         self._api = api
+        self._attempts = attempts
         self._connections = connections
         self._stores = stores
         self._blocking = blocking
@@ -83,11 +92,16 @@ class Drills:
         # Before the resource goes, a lost status must not hide a drill.
         if seen.spec.verify is None and at_rest and seen.deleted is None:
             return None
-        field, place = seen.spec.drills
-        store = await look_at_store(self._stores, body, field, place, DRILLS, eager=eager)
+        store, drills = None, _drills_of(seen)
+        if drills is not None:
+            field, place = drills
+            store = await look_at_store(self._stores, body, field, place, DRILLS, eager=eager)
         namespace = body["metadata"]["namespace"]
         found = await self._api.get(STREAM_COPY, namespace, copy_name(seen.name, seen.uid))
         copy = None if found is None else _drill_copy(found, seen)
+        if found is not None and copy is not None:
+            uid = found["metadata"]["uid"]
+            copy = replace(copy, active=await self._attempts.at_work(namespace, uid))
         exists, trouble = None, None
         if found is None and drill is not None and drill.scratch and drill.result is not None:
             try:
@@ -130,7 +144,7 @@ class Drills:
         archive, seen = situation.resource, situation.seen
         if not isinstance(archive, StreamArchive) or not isinstance(seen, ArchiveSeen):
             raise TypeError(f"a {type(archive).__name__} has no drills")
-        made = _made(situation, archive, run)
+        made = _made(situation, seen, archive, run)
         try:
             created = await self._api.create(STREAM_COPY, situation.namespace, made)
         except Refused as error:
@@ -168,37 +182,66 @@ class Drills:
         """
         seen, namespace = situation.seen, situation.namespace
         name = copy_name(seen.name, seen.uid)
-        if await self._api.get(STREAM_COPY, namespace, name) is not None:
+        if not isinstance(seen, ArchiveSeen):
+            return
+        found = await self._api.get(STREAM_COPY, namespace, name)
+        if found is not None and (_drill_copy(found, seen) is not None or _writes(found, seen)):
             raise ApiUnavailable(f"the StreamCopy {name!r} of the restore drill still exists")
-        if isinstance(seen, ArchiveSeen):
-            done = await self._in_store(situation.body, seen, scratch.drop)
-            _log.info("scratch stream deleted" if done else "there is no scratch stream")
+        done = await self._in_store(situation.body, seen, scratch.drop)
+        _log.info("scratch stream deleted" if done else "there is no scratch stream")
 
     async def _in_store(self, body: Object, seen: ArchiveSeen, call: Callable[..., bool]) -> bool:
-        """Call with the scratch stream's name and its store, as the status has noted them."""
-        drill, place = seen.status.drill, seen.spec.drills[1]
-        ref, scope, noted = place.ref, place.scope, False
-        if drill is not None and drill.scratch and drill.store and drill.scope:
-            *other, name = drill.store.split("/")
-            ref = StoreRef.model_construct(name=name, namespace=other[0] if other else None)
-            scope, noted = drill.scope, True
-        namespace = body["metadata"]["namespace"]
-        # Only the operator writes a status: the store has admitted the drill when it began.
-        found = await self._stores.look(ref, namespace, admitted=noted)
-        if found is None:
+        """Call with the scratch stream's name and its store; False if there is no place of it.
+
+        Raises:
+            StoreNotFound: there is no StreamStore any more that the scratch stream is in.
+            SluiceError: the call failed.
+        """
+        drill, drills = seen.status.drill, _drills_of(seen)
+        if drills is None and (drill is None or not drill.scratch):
+            return False
+        place = None if drills is None else drills[1]
+        found = None
+        if place is not None:
+            found = await self._stores.look(place.ref, body["metadata"]["namespace"])
+        if found is not None and found.resource.spec.holds_archives:
+            found = None  # made anew, for archives
+        if found is None or place is None:
+            name = place.store if place is not None else drill.store if drill is not None else ""
             raise StoreNotFound(
-                f"there is no StreamStore {ref.title!r} any more, which has the scratch stream "
-                f"of a restore drill in its scope {scope}"
+                f"there is no StreamStore {name!r} any more in this namespace, which has the "
+                "scratch stream of a restore drill"
             )
         store = await self._connections.get(found.seen.namespace, found.seen.address)
-        stream = StreamName(scope=scope, stream=scratch_name(seen.uid))
+        stream = StreamName(scope=place.scope, stream=scratch_name(seen.uid))
         return await self._blocking(lambda: call(stream, store))
 
 
-def _made(situation: Situation, archive: StreamArchive, run: int) -> Object:
-    """Return the StreamCopy of a drill."""
-    spec, seen = archive.spec, situation.seen
-    place, origin = spec.drills[1], spec.destination
+def _drills_of(seen: ArchiveSeen) -> tuple[str, DrillTarget] | None:
+    """Return where the scratch stream is, or else where drills make it, behind the field's path.
+
+    None if there is no such place. It is in the archive's own namespace, even if a status should
+    say otherwise: nothing else has consented.
+    """
+    drill = seen.status.drill
+    if drill is None or not drill.scratch or not drill.store or not drill.scope:
+        return seen.spec.drills
+    if "/" in drill.store:
+        return None
+    return "spec.verify.target", DrillTarget.at(drill.store, drill.scope)
+
+
+def _made(situation: Situation, seen: ArchiveSeen, archive: StreamArchive, run: int) -> Object:
+    """Return the StreamCopy of a drill.
+
+    Raises:
+        PodRefused: there is no place for its scratch stream.
+    """
+    spec = archive.spec
+    drills, origin = _drills_of(seen), spec.destination
+    if drills is None:
+        raise PodRefused("there is no place for a scratch stream", field="spec.verify.target")
+    place = drills[1]
     written = situation.body["spec"]  # as the user wrote it: sizes have several forms
     made: Object = {
         "apiVersion": API_VERSION,
@@ -207,13 +250,15 @@ def _made(situation: Situation, archive: StreamArchive, run: int) -> Object:
         "spec": {
             "source": {
                 "archive": {
-                    "storeRef": _ref(origin),
+                    "storeRef": origin.ref.model_dump(
+                        mode="json", by_alias=True, exclude_none=True
+                    ),
                     "path": origin.path,
                     "run": run,
                 }
             },
             "target": {
-                "storeRef": _ref(place),
+                "storeRef": {"name": place.store},
                 "scope": place.scope,
                 "stream": scratch_name(seen.uid),
             },
@@ -224,15 +269,11 @@ def _made(situation: Situation, archive: StreamArchive, run: int) -> Object:
     return made
 
 
-def _ref(place: InStore) -> Object:
-    """Return the reference to the StreamStore of a place, as YAML has it."""
-    return place.ref.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
 def _drill_copy(body: Object, seen: ArchiveSeen) -> DrillCopy | None:
     """Return the StreamCopy of a drill; None if it is another one that has its name.
 
-    The owner reference alone proves nothing: any client can write it.
+    The owner reference alone proves nothing: any client can write it. So its target has to be the
+    place of the scratch stream: else a forged one would have the operator log in elsewhere.
     """
     meta = body["metadata"]
     try:
@@ -246,7 +287,7 @@ def _drill_copy(body: Object, seen: ArchiveSeen) -> DrillCopy | None:
         and archive.run is not None
         and (archive.store, archive.path)
         == (seen.spec.destination.store, seen.spec.destination.path)
-        and spec.target.stream == scratch_name(seen.uid)
+        and _writes(body, seen)
         and spec.target.on_exists == "Fail"
     )
     if not ours or archive is None or archive.run is None:
@@ -263,21 +304,36 @@ def _drill_copy(body: Object, seen: ArchiveSeen) -> DrillCopy | None:
     )
 
 
+def _writes(body: Object, seen: ArchiveSeen) -> bool:
+    """Tell whether a StreamCopy writes to the scratch stream, even one that cannot be read."""
+    drills, target = _drills_of(seen), (body.get("spec") or {}).get("target") or {}
+    if drills is None:
+        return False
+    place = drills[1]
+    return (target.get("storeRef"), target.get("scope"), target.get("stream")) == (
+        {"name": place.store},
+        place.scope,
+        scratch_name(seen.uid),
+    )
+
+
 def held(situation: Situation) -> list[tuple[str, StoreSeen]]:
     """List the StreamStores that a drill needs beside the archive's own, by the field of each."""
     seen, drill = situation.seen, situation.world.drill
     if not isinstance(seen, ArchiveSeen) or drill is None:
         return []
     store = drill.place
-    field = seen.spec.drills[0]
-    return [(field, store)] if isinstance(store, StoreSeen) and not store.held else []
+    drills = _drills_of(seen)
+    if drills is None or not isinstance(store, StoreSeen) or store.held:
+        return []
+    return [(drills[0], store)]
 
 
-def left_of(situation: Situation) -> str:
-    """Describe what a drill may leave behind, behind a comma; empty if that is nothing."""
+def scratch_of(situation: Situation) -> str:
+    """Describe what a drill may leave behind; empty if that is nothing."""
     seen = situation.seen
     drill = seen.status.drill if isinstance(seen, ArchiveSeen) else None
     if drill is None or not drill.scratch:
         return ""
     stream = f"{drill.scope}/{scratch_name(seen.uid)}"
-    return f", and StreamStore {drill.store!r} the scratch stream {stream} of a restore drill"
+    return f"StreamStore {drill.store!r} may hold the scratch stream {stream} of a restore drill"

@@ -133,7 +133,7 @@ class CopyObserver:
         self._cluster = cluster
         self.blocking = Blocking(threads)
         self._memories = Memories(CopyMemory)
-        self.drills = Drills(api, connections, stores, self.blocking)
+        self.drills = Drills(api, self._attempts, connections, stores, self.blocking)
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget a copy that is gone, or needs nothing any more."""

@@ -24,6 +24,7 @@ from sluice.core.reconcile.copies.actions import (
     Erase,
     Expire,
     HoldStores,
+    LeaveScratch,
     Orphan,
     PauseDrill,
     RecordScopeRun,
@@ -47,7 +48,7 @@ from sluice.kube.api import finalizers, names
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
 from sluice.kube.api.objects import STAGING_FINALIZER, goal_of, origins_of
 from sluice.kube.api.responses import Refused
-from sluice.kube.copies.drills import held, left_of
+from sluice.kube.copies.drills import held, scratch_of
 from sluice.kube.jobs import hooks, manifests, results
 from sluice.kube.jobs.jobs import attempt_of
 from sluice.kube.jobs.pods import JobRequest
@@ -151,8 +152,10 @@ class Performer:
                 await self._expire(situation)
             case StartDrill() | PauseDrill() | DeleteDrill() | DropScratch():
                 await self._observer.drills.perform(situation, action)
+            case LeaveScratch(why):
+                await self._orphan(situation, scratch_of(situation), why)
             case Orphan(why):
-                await self._orphan(situation, why)
+                await self._orphan(situation, _left(situation), why)
             case _:
                 assert_never(action)
 
@@ -328,9 +331,9 @@ class Performer:
         )
         _log.info("expired" if gone else "changed, and not expired", completed=True)
 
-    async def _orphan(self, situation: Situation, why: str) -> None:
+    async def _orphan(self, situation: Situation, left: str, why: str) -> None:
         """Report by log, metric and event what the copy leaves behind."""
-        message = f"{_left(situation)} of the copy {situation.seen.copy_id}: {why}"
+        message = f"{left} of the copy {situation.seen.copy_id}: {why}"
         _log.error("orphaned", left=message)
         self._metrics.count("sluice_orphaned_total", kind=situation.kind.name)
         await self._recorder.say(situation.body, Saying("Orphaned", message), action="Delete")
@@ -359,7 +362,8 @@ def _left(situation: Situation) -> str:
     if isinstance(resource, StreamArchive):
         path = resource.spec.destination.path
         left = f"the archive {path} in {store} may hold runs, and what is left of one"
-        return left + left_of(situation)
+        scratch = scratch_of(situation)
+        return f"{left}, and {scratch}" if scratch else left
     if isinstance(resource, ScopeCopy):
         target = resource.spec.target
         if target.archive is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sluice.kube.api.kinds import EVENT, JOB, POD
 from sluice.kube.api.names import UID_LABEL, copy_of, is_child, is_pod_of
 from sluice.kube.jobs.hooks import is_hook
-from sluice.kube.jobs.jobs import attempt_of, drivers_of, is_gone, job_seen
+from sluice.kube.jobs.jobs import attempt_of, drivers_of, ended_of, is_gone, job_seen
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copies.seen import CopySeen
@@ -51,7 +51,7 @@ class Attempts:
         found = [job for job in labelled if _is_attempt(job, seen.uid)]
         pods = self._mirror.where(POD, copy_of, (namespace, seen.uid))
         latest = max(found, key=attempt_of, default=None)
-        running = any(pod.get("status", {}).get("phase") == "Running" for pod in pods)
+        running = any(map(_is_running, pods))
         if latest is None or not running or attempt_of(latest) < seen.status.attempts:
             label = f"{UID_LABEL}={seen.uid}"
             found = await self._api.list(JOB, namespace, labels=label)
@@ -78,6 +78,25 @@ class Attempts:
         pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
         return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)
 
+    async def at_work(self, namespace: str, uid: str) -> bool:
+        """Tell whether a Job of a copy has not ended, or a driver or executor of it is not gone.
+
+        The mirror may lag, so it is trusted only while it shows a pod that runs.
+
+        Args:
+            namespace: the copy's namespace.
+            uid: the copy's UID.
+        """
+        known = self._mirror.where(POD, copy_of, (namespace, uid))
+        if any(is_pod_of(pod, uid) and _is_running(pod) for pod in known):
+            return True
+        label = f"{UID_LABEL}={uid}"
+        jobs = await self._api.list(JOB, namespace, labels=label)
+        if any(is_child(job, uid) and ended_of(job) is None for job in jobs):
+            return True
+        pods = await self._api.list(POD, namespace, labels=label)
+        return any(is_pod_of(pod, uid) and not is_gone(pod) for pod in pods)
+
 
 async def events_about(api: Api, namespace: str, about: list[Object]) -> list[Object]:
     """Return the events about objects, the latest last."""
@@ -91,6 +110,10 @@ async def events_about(api: Api, namespace: str, about: list[Object]) -> list[Ob
 def _is_attempt(job: Object, uid: str) -> bool:
     """Tell whether a Job is an attempt of the copy, and none of its hooks."""
     return is_child(job, uid) and not is_hook(job)
+
+
+def _is_running(pod: Object) -> bool:
+    return bool(pod.get("status", {}).get("phase") == "Running")
 
 
 def _any_started(pods: list[Object]) -> bool:

@@ -27,15 +27,31 @@ class StorePlace(NamedTuple):
 
 
 def stores_of(body: Object) -> set[StorePlace]:
-    """Return the StreamStores that a resource names."""
+    """Return the StreamStores that a resource names.
+
+    Among them is that of an archive's scratch stream, until it is deleted. The place of drills may
+    be changed meanwhile. Drills use StreamStores of their own namespace only.
+    """
     spec = body.get("spec", {})
     sources = [source.get("archive") or source for source in sources_of(body)]
     target = spec.get("target") or {}
-    drills = (spec.get("verify") or {}).get("target") or {}
     archive = spec.get("destination") or {}
-    parts = (spec, *sources, target.get("archive") or target, archive, drills)
+    parts = (spec, *sources, target.get("archive") or target, archive)
     namespace = str(body["metadata"].get("namespace", ""))
-    return {place_of(part, namespace) for part in parts if (part.get("storeRef") or {}).get("name")}
+    named = {
+        place_of(part, namespace) for part in parts if (part.get("storeRef") or {}).get("name")
+    }
+    return named | {StorePlace(namespace, name) for name in _drill_stores(body)}
+
+
+def _drill_stores(body: Object) -> set[str]:
+    """Return the names of the StreamStores that an archive's drills use."""
+    drills = ((body.get("spec") or {}).get("verify") or {}).get("target") or {}
+    named = {str((drills.get("storeRef") or {}).get("name") or "")}
+    drill = (body.get("status") or {}).get("drill") or {}
+    if drill.get("scratch"):
+        named.add(str(drill.get("store") or ""))
+    return {name for name in named if name and "/" not in name}
 
 
 def place_of(part: Object, namespace: str) -> StorePlace:

@@ -151,6 +151,13 @@ class DropScratch:
     """Delete the scratch stream of a drill. No StreamCopy may write to it any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class LeaveScratch:
+    """Report by log, metric and event that the scratch stream of a drill is left behind."""
+
+    why: str
+
+
 Action = (
     AddFinalizer
     | RemoveFinalizer
@@ -172,6 +179,7 @@ Action = (
     | PauseDrill
     | DeleteDrill
     | DropScratch
+    | LeaveScratch
     | Orphan
 )
 

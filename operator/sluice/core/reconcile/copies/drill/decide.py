@@ -22,10 +22,12 @@ from sluice.core.reconcile.copies.actions import (
     DeleteDrill,
     DropScratch,
     HoldStores,
+    LeaveScratch,
     PauseDrill,
     RemoveFinalizer,
     StartDrill,
 )
+from sluice.core.reconcile.copies.deletion import GONE, GONE_PATIENCE
 from sluice.core.reconcile.copies.drill.seen import copy_name, told
 from sluice.core.reconcile.copies.statuses.choice import status_of
 from sluice.core.reconcile.shared import conditions
@@ -112,7 +114,9 @@ def on_deletion(seen: ArchiveSeen, world: World, decided: Decision) -> Decision:
     if copy is not None:
         saying = Saying("Deleting", "The restore drill is being stopped.")
         status = status_of(seen, world.now).deleting(saying)
-        noted = _noted(seen, copy, drill or DrillStatus())
+        noted = drill or DrillStatus()
+        if not noted.scratch:
+            noted = _noted(seen, copy, noted)
         actions = () if copy.deleting else (DeleteDrill(),)
         return Decision(
             status=status.model_copy(update={"drill": noted}), actions=actions, again=POLL_SECONDS
@@ -135,13 +139,14 @@ def _next(seen: ArchiveSeen, world: World, around: DrillSeen) -> _Step:
     if around.copy is not None:
         return _with_copy(seen, world, around.copy, drill)
     if drill.scratch and drill.result is not None:
-        return _cleaned(around, drill)
+        return _cleaned(around, drill, world.now)
     if drill.scratch and seen.spec.verify is None:
         return _not_run(drill, world.now, _REMOVED)
     if not _is_free(seen, world):
         return _Step(drill=drill)
     if drill.scratch:  # the StreamCopy was not made yet, or another client has deleted it
-        return _begun(around, drill)
+        late = f"{_LATE} {_obstacle(around) or ''}".rstrip()
+        return _begun(around, drill) if due is None else _not_run(drill, world.now, late)
     return _Step(drill=drill) if due is None else _due(seen, around, drill, world.now)
 
 
@@ -155,13 +160,14 @@ def _due(seen: ArchiveSeen, around: DrillSeen, drill: DrillStatus, now: datetime
     """Begin a drill that is due, if there is a run to restore."""
     archive = seen.status.archive
     runs = sorted(one.run for one in archive.last_runs) if archive is not None else []
-    if not runs or seen.spec.verify is None:
+    drills = seen.spec.drills
+    if not runs or seen.spec.verify is None or drills is None:
         waiting = "The drill is due, and waits for the first run."
         return _Step(drill=drill.model_copy(update={"message": waiting}), again=WAIT_SECONDS)
     run = runs[-1]
     if seen.spec.verify.sample == "Rotate" and drill.run is not None:
         run = max((one for one in runs if one < drill.run), default=run)
-    place = seen.spec.drills[1]
+    _, place = drills
     begun = drill.model_copy(
         update={
             "scheduled_time": seen.drill_due,
@@ -209,7 +215,8 @@ def _with_copy(seen: ArchiveSeen, world: World, copy: DrillCopy, drill: DrillSta
     if copy.deleting:
         return _Step(drill=drill, again=POLL_SECONDS, holds=not copy.quiet)
     if drill.result is not None:
-        return _Step(drill=drill, actions=(DeleteDrill(),), again=POLL_SECONDS)
+        deletion = (DeleteDrill(),)
+        return _Step(drill=drill, actions=deletion, again=POLL_SECONDS, holds=not copy.quiet)
     ended = _result(seen, world, copy, drill)
     if ended is not None:
         return replace(ended, holds=not copy.quiet)
@@ -261,8 +268,7 @@ def _result(seen: ArchiveSeen, world: World, copy: DrillCopy, drill: DrillStatus
     if seen.spec.verify is None:
         return _not_run(drill, world.now, _REMOVED)
     if seen.drill_due is not None and _is_free(seen, world):
-        late = f"It was not done when the next drill was due. {copy.words}"
-        return _not_run(drill, world.now, late)
+        return _not_run(drill, world.now, f"{_LATE} {copy.words}")
     return None
 
 
@@ -290,16 +296,31 @@ def _ended(
     )
 
 
-def _cleaned(around: DrillSeen, drill: DrillStatus) -> _Step:
-    """Delete the scratch stream of a drill that has ended, and look until it is gone."""
+def _cleaned(around: DrillSeen, drill: DrillStatus, now: datetime) -> _Step:
+    """Delete the scratch stream of a drill that has ended, and look until it is gone.
+
+    The operator waits for ever for a store that does not answer, but not for a StreamStore or a
+    Secret that is gone: after GONE_PATIENCE it reports the scratch stream as left behind.
+    """
     found = (drill.message or "").partition(_STUCK)[0]
+    over = {"scratch": False, "copy_ref": None, "message": found}
+    if around.scratch is None and _is_lost(around.trouble, drill, now):
+        left = over | {"message": f"{found} The scratch stream is left behind: {around.trouble}"}
+        orphan = LeaveScratch(str(around.trouble))
+        return _Step(drill=drill.model_copy(update=left), actions=(orphan,), again=AT_ONCE)
     if around.scratch is None:
         told = f"{found}{_STUCK}{around.trouble}"
         return _Step(drill=drill.model_copy(update={"message": told}), again=WAIT_SECONDS)
     if around.scratch:
         return _Step(drill=drill, actions=(DropScratch(),), again=POLL_SECONDS)
-    over = {"scratch": False, "copy_ref": None, "message": found}
     return _Step(drill=drill.model_copy(update=over), again=AT_ONCE)
+
+
+def _is_lost(trouble: Trouble | None, drill: DrillStatus, now: datetime) -> bool:
+    """Tell whether the scratch stream of a drill that has ended cannot be deleted any more."""
+    if trouble is None or trouble.reason not in GONE or drill.completion_time is None:
+        return False
+    return (now - drill.completion_time).total_seconds() > GONE_PATIENCE
 
 
 def _obstacle(around: DrillSeen) -> Trouble | str | None:
@@ -308,7 +329,9 @@ def _obstacle(around: DrillSeen) -> Trouble | str | None:
         return "Another StreamCopy has the name that the drill's would have: delete it."
     if around.place is None:
         return "There is no StreamStore of that name to restore to."
-    return None if isinstance(around.place, StoreSeen) else around.place
+    if not isinstance(around.place, StoreSeen):
+        return around.place
+    return None if around.place.ready else around.place.why
 
 
 def _judged(
@@ -336,4 +359,5 @@ def _judged(
 
 
 _STUCK: Final = " The scratch stream is not deleted yet: "
+_LATE: Final = "It was not done when the next drill was due."
 _REMOVED: Final = "spec.verify was removed while the drill went on."

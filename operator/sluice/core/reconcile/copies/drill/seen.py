@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.status.common import ConditionType
+from sluice.api.status.common import ConditionType, Failure
 from sluice.core.values import schedule, text
 from sluice.core.values.trouble import sentence
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sluice.api.fields.drills import VerifySpec
     from sluice.api.status.archive_status import DrillStatus
-    from sluice.api.status.common import Failure, StreamCopyStatus
+    from sluice.api.status.common import Condition, StreamCopyStatus
     from sluice.core.reconcile.shared.store_seen import StoreSeen
     from sluice.core.values.trouble import Trouble
 
@@ -37,6 +37,7 @@ class DrillCopy:
         current: whether the status is about its present spec.
         suspended: whether its spec suspends it.
         deleting: whether it is being deleted.
+        active: whether a Job of it has not ended, or a pod is not gone.
     """
 
     status: StreamCopyStatus
@@ -46,6 +47,7 @@ class DrillCopy:
     current: bool = True
     suspended: bool = False
     deleting: bool = False
+    active: bool = False
 
     @property
     def done(self) -> bool:
@@ -54,15 +56,29 @@ class DrillCopy:
 
     @property
     def failure(self) -> Failure | None:
-        """Why it cannot go on; None if it can."""
-        return self.status.last_failure if self._is(ConditionType.STALLED) else None
+        """Why it cannot go on; None if it can.
+
+        A copy that a store does not admit is stalled without a failed attempt.
+        """
+        if not self._is(ConditionType.STALLED):
+            return None
+        if self.status.last_failure is not None:
+            return self.status.last_failure
+        said = self.status.condition(ConditionType.READY)
+        said = said or self.status.condition(ConditionType.STALLED)
+        return None if said is None else _stalled(said)
 
     @property
     def quiet(self) -> bool:
-        """Whether no driver of it is at work, and none begins until the operator asks for it."""
-        if self.done or self.failure is not None:
-            return True
-        return self.current and self.suspended and self._is(ConditionType.SUSPENDED)
+        """Whether no driver of it is at work, and none begins until the operator asks for it.
+
+        A store that is away must not decide on that: it withholds conditions for as long as it
+        likes, and the archive's runs would wait for it. A copy that is stalled without a failed
+        attempt goes on by itself.
+        """
+        failed = self._is(ConditionType.STALLED) and self.status.last_failure is not None
+        ends = self.suspended or self.deleting or self.done or failed
+        return not self.active and self.current and ends
 
     @property
     def words(self) -> str:
@@ -80,8 +96,8 @@ class DrillSeen:
     """The surroundings of a drill.
 
     Attributes:
-        place: the store for the scratch stream; None if there is no such StreamStore, a Trouble if
-            the drill may not use it.
+        place: the store of the scratch stream that may exist, or else that for the next one; None
+            if there is no such StreamStore, a Trouble if the drill may not use it.
         copy: the StreamCopy of the drill; None if there is none.
         taken: whether another resource has the name of that StreamCopy.
         scratch: whether the scratch stream exists; None if that was not asked, or is unknown.
@@ -93,6 +109,10 @@ class DrillSeen:
     taken: bool = False
     scratch: bool | None = None
     trouble: Trouble | None = None
+
+
+def _stalled(said: Condition) -> Failure:
+    return Failure(reason=said.reason, category="Spec", message=said.message)
 
 
 def copy_name(name: str, uid: str) -> str:
