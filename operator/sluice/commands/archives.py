@@ -22,6 +22,7 @@ from sluice.commands.places import address_of, archive_place, stream_of
 from sluice.commands.shared import (
     CREDENTIALS,
     EXIT_CODES,
+    ON_TRUNCATION,
     OUTPUT,
     PATIENCE,
     VOLUMES,
@@ -188,13 +189,7 @@ def verify(
 @click.option("--append", is_flag=True, help="Append to TARGET if it is there.")
 @click.option("--create-scope", is_flag=True, help="Make TARGET's scope if it does not exist.")
 @click.option("--seal", is_flag=True, help="Seal TARGET when it is whole.")
-@click.option(
-    "--on-truncation",
-    type=click.Choice(["Fail", "Record"]),
-    default="Fail",
-    show_default=True,
-    help="What to do with a run that lacks bytes which were lost before they could be archived.",
-)
+@ON_TRUNCATION
 @click.option(
     "-f",
     "--filename",

@@ -236,7 +236,7 @@ def test_a_hook_that_fails_is_named(
 def test_a_cron_job_that_is_not_meant_for_hooks_is_not_run(
     desk: Desk, foreign: ForeignClient, scope: str
 ) -> None:
-    """Whoever may make copies gets no pods by that."""
+    """The right to make copies gives no pods."""
     tenant = desk.tenant
     foreign.create(scope, "orders")
     desk.cron_job("private", {})

@@ -227,3 +227,11 @@ class DrillBench(ArchiveBench):
             self.step()
             self.copy_step()
         self.settle()
+
+
+def started(bench: DrillBench) -> None:
+    """Begin a drill, up to the Job of its driver."""
+    bench.due()
+    bench.step()
+    bench.copy_step()
+    assert len(bench.server.all(JOB)) > 0

@@ -82,7 +82,7 @@ def test_a_new_copy_is_looked_at_and_its_stores_with_it() -> None:
 def test_a_store_of_another_namespace_is_looked_at_if_it_is_shared(
     access: Object | None, *, admitted: bool, woken: bool
 ) -> None:
-    """Whoever names others' StreamStores, or names that are none, makes no work for them."""
+    """A resource that names a stranger's StreamStore, or none at all, makes no work for it."""
     bench = Bench()
     far = changed(copy(), "spec.target.storeRef", {"name": "main", "namespace": "platform"})
     far |= {"status": {"planHash": "h"}} if admitted else {}

@@ -22,6 +22,7 @@ from sluice.commands.cluster.shared import (
     say,
 )
 from sluice.commands.cluster.verbs import tell_awaited
+from sluice.commands.shared import ON_TRUNCATION
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -49,13 +50,7 @@ _INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
 @click.option("--append", is_flag=True, help="Append to streams that exist.")
 @click.option("--seal", is_flag=True, help="Seal the restored stream when it is whole.")
 @click.option("--create-scope", is_flag=True, help="Make the scope if it does not exist.")
-@click.option(
-    "--on-truncation",
-    type=click.Choice(["Fail", "Record"]),
-    default="Fail",
-    show_default=True,
-    help="What to do with a run that lacks bytes which were lost before they could be archived.",
-)
+@ON_TRUNCATION
 @click.option(
     "--name",
     "new_name",

@@ -31,7 +31,7 @@ from sluice.engine.scope.planners.archives import archive_of, done, entry_of
 from sluice.engine.scope.planners.base import failed, is_for_all
 from sluice.engine.scope.planners.copies import copied
 from sluice.engine.scope.planning import answer, at, holds, leave_to_driver, plan_next, told_kept
-from sluice.engine.scope.run_records import records_of
+from sluice.engine.scope.recorded_runs import records_of
 from sluice.engine.scope.streams import ScopeStreams
 from sluice.errors import (
     CopyAborted,

@@ -20,7 +20,6 @@ from sluice.core.scope.runs import (
 from sluice.core.scope.scope import StreamState
 from sluice.core.values.archive_layout import RUNS
 from sluice.core.values.weight import weight_of_json
-from sluice.engine.access.source_runs import root
 from sluice.errors import (
     ArchiveDamaged,
     ArchiveNotFound,
@@ -36,9 +35,7 @@ if TYPE_CHECKING:
     from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.archive.retention import Retention
     from sluice.core.scope.request import RestoreFrom, ScopeRequest
-    from sluice.core.scope.scope import ScopePlan
     from sluice.core.workloads.answers import ScopeEnded
-    from sluice.engine.access.source_runs import Place
 
 _LAST: Final = 8
 """Records among which a run's own is looked for. That many copies into one folder end at once at
@@ -57,8 +54,6 @@ _SHOWN: Final = 10
 """Most runs that a message lists."""
 
 _NAME_A_RUN: Final = "Name a run in source.archive.run: the streams that it archived are restored."
-
-_TARGET_FIELD: Final = "spec.target.archive.path"
 
 
 class RunRecords:
@@ -344,52 +339,6 @@ class RunRecords:
             if len(kept) == least and complete is not None:
                 break
         return (kept if len(kept) == least else []), complete
-
-
-def needed_runs(scope: ScopePlan, target: Place) -> frozenset[str]:
-    """Return the runs of archives that a restore of the scope's last complete run needs.
-
-    Args:
-        scope: the plan of a scope that is archived.
-        target: the place of the archives.
-
-    Returns:
-        The SHA-256 of each run's manifest. Nothing if the scope is not archived repeatedly.
-
-    Raises:
-        StoreBusy: see `RunRecords.last_complete`.
-    """
-    if scope.series is None:
-        return frozenset()
-    records = RunRecords(root(target), scope.target, field=_TARGET_FIELD)
-    run = records.last_complete(scope.series)
-    return frozenset() if run is None else frozenset(one.sha256 for one in run.streams)
-
-
-def restored_runs(
-    request: ScopeRequest, source: Place, pinned: int | None = None
-) -> dict[str, str]:
-    """Return the runs that a run of the scope has chosen for a restore.
-
-    Args:
-        request: the restore.
-        source: the place of the archives.
-        pinned: the number of the scope's run that the plan has chosen; None to choose one.
-
-    Returns:
-        The SHA-256 of each run's manifest by the name of its stream. Nothing if the request
-        restores no run of a scope.
-    """
-    if request.restore is None:
-        return {}
-    records = RunRecords(root(source), request.source, field="spec.source.archive.path")
-    run = records.chosen(request.restore, pinned=pinned)
-    return {} if run is None else {one.stream: one.sha256 for one in run.streams}
-
-
-def records_of(request: ScopeRequest, target: Place) -> RunRecords:
-    """Return the records of the scope's runs in the folder that a request archives to."""
-    return RunRecords(root(target), request.target, field=_TARGET_FIELD)
 
 
 def _run_of(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sluice.engine.access.source_runs import root
 from sluice.engine.scope.object_log import log_of, scope_ids_in
 from sluice.engine.scope.query import abandon_scope
-from sluice.engine.scope.run_records import records_of
+from sluice.engine.scope.recorded_runs import records_of
 from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from sluice.engine.archive.erase import Erased
 from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.scope.progress import ScopeWatch, UnplannedScopeWatch
 from sluice.engine.scope.query import ask_scope, plan_run
+from sluice.engine.scope.recorded_runs import records_of
 from sluice.engine.scope.report import ScopeReport
-from sluice.engine.scope.run_records import records_of
 from sluice.engine.scope.series import abandon_runs, record_scope_run
 from sluice.engine.workloads.workload import Found, in_volumes, is_volume
 

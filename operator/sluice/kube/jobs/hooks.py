@@ -1,6 +1,6 @@
 """Make the Jobs of hooks from CronJobs, as `kubectl create job --from=cronjob/NAME` does.
 
-A copy names a CronJob, and brings no pod of its own: whoever may make copies gets no pods by that.
+A copy names a CronJob, and brings no pod of its own: the right to make copies gives no pods.
 The CronJob's author needs the right to make CronJobs, and agrees to its use by an annotation.
 """
 

@@ -20,7 +20,7 @@ from sluice.core.workloads.request import (
 from sluice.core.workloads.scope_log import planned_results
 from sluice.engine.access.source_runs import choose
 from sluice.engine.scope.planning import resolve_scope
-from sluice.engine.scope.run_records import restored_runs
+from sluice.engine.scope.recorded_runs import restored_runs
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.workloads.choice import workload_of
 from sluice.engine.workloads.scope import ScopeWorkload

@@ -220,7 +220,7 @@ def _tidy_all(
     """
     if not retention.has_rule:
         return
-    from sluice.engine.scope.run_records import needed_runs  # noqa: PLC0415 - see run_plan
+    from sluice.engine.scope.recorded_runs import needed_runs  # noqa: PLC0415 - see run_plan
 
     try:
         named = needed_runs(report.plan.scope, target)

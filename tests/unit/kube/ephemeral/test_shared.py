@@ -205,7 +205,7 @@ def test_who_was_admitted_once_lets_go_of_his_streams_when_he_is_deleted(
 
 
 def test_a_release_goes_on_when_the_grant_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Owners that are gone need the streams no more, whoever allows what."""
+    """Owners that are gone need the streams no more, with or without a grant."""
     release = {"reason": "OwnersDeleted", "time": "2026-11-21T10:00:00Z"}
     looking = Looking(Sharing(), monkeypatch)
     found = looking.at(

@@ -68,7 +68,7 @@ def test_whatever_stalls_is_told_as_a_failure(reason: str) -> None:
 
 
 def test_a_stalled_resource_with_another_reason_is_told_again() -> None:
-    """Somebody mended the first cause, and the second shows."""
+    """The first cause is mended, and the second shows."""
     before = said(NEW, conditions.stalled(Saying("SecretNotFound", "")))
     after = said(NEW, conditions.stalled(Saying("AuthenticationFailed", "")))
     assert notice_of(before, after) is not None

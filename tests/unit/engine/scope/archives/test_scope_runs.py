@@ -18,7 +18,7 @@ from sluice.core.workloads.answers import ScopeEnded
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.archive.retention import retain
 from sluice.engine.scope.planners import base as planner
-from sluice.engine.scope.run_records import needed_runs, records_of
+from sluice.engine.scope.recorded_runs import needed_runs, records_of
 from sluice.engine.scope.series import abandon_runs, record_scope_run
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec, StoreBusy
@@ -148,7 +148,7 @@ def test_each_run_adds_to_the_archives_and_is_recorded(env: Env) -> None:
 
 
 def test_a_request_with_the_same_key_makes_no_second_run(env: Env) -> None:
-    """Neither in the archives nor among the records, whoever asks, and however often."""
+    """Neither in the archives nor among the records, however often it is asked for."""
     night(env, "one")
     request = NIGHTLY.as_run("one")
     found = env.resolved(request, ask=True)
