@@ -111,7 +111,7 @@ def drilled(
     desk.drive()
     desk.until_reason("sarc", "orders", "Archived")
     # Slow enough that a driver can be killed midway.
-    more = {"verify": {"schedule": {"cron": "* * * * *"}}, "limits": {"bytesPerSecond": "800Ki"}}
+    more = {"verify": {"schedule": {"cron": "* * * * *"}}, "limits": {"bytesPerSecond": "400Ki"}}
     desk.resource("StreamArchive", "orders", spec | more)
     return Drilled(desk, foreign, scope)
 
@@ -124,9 +124,8 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
     The archive is deleted while a drill goes on: the scratch stream is gone before it is.
     """
     desk = drilled.desk
-    desk.drive(after=3)
     name = scratch_name(drilled.body["metadata"]["uid"])
-    assert name in drilled.streams
+    desk.drive(killed=lambda: name in drilled.streams)
     desk.drive()
     drilled.until_clean("Passed")
     status, reason, message = drilled.verdict
@@ -154,7 +153,7 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
 
     data[len(data) // 2] ^= 1
     objects.put(damaged, bytes(data))
-    desk.drive(after=2)
+    desk.drive(killed=lambda: name in drilled.streams)
     desk.tenant.run("delete", "sarc", "orders", "--timeout=60s", timeout=70)
     assert drilled.streams == {"orders"}
     assert drilled.copies == []

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
 
 from support.cluster.kubelet import DriverPod
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from s3gateway import Gateway
@@ -48,11 +47,11 @@ class Desk:
         self.resource("StreamStore", name, {"s3": s3})
         return made
 
-    def drive(self, *, after: float | None = None, code: int = 0) -> None:
+    def drive(self, *, killed: Callable[[], bool] | None = None, code: int = 0) -> None:
         """Run the next driver's pod to its end.
 
         Args:
-            after: seconds after which it is killed; None to let it end.
+            killed: kill it midway, as soon as this holds; None to let it end.
             code: its expected exit code, if it is not killed.
         """
 
@@ -74,9 +73,9 @@ class Desk:
         folder.mkdir()
         driver = DriverPod(self.tenant, pod, folder, self._folder)
         try:
-            if after is not None:
-                with suppress(TimeoutExpired):
-                    driver.process.wait(after)
+            if killed is not None:
+                self.tenant.until("the driver's pod is to be killed", killed, seconds=120)
+                assert driver.process.poll() is None, "the driver ended before it was killed"
                 driver.process.kill()
                 driver.finish(10)
                 return
