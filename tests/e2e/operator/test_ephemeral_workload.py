@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from support.cluster.tenant import Object
 
 EXAMPLE: Final = ROOT / "examples" / "ephemeralstream-application.yaml"
-GUIDE: Final = ROOT / "docs" / "ephemeralstream.md"
+GUIDE: Final = ROOT / "docs" / "wordcount.md"
 NAMESPACE: Final = "sluice-test-words"
 SCOPE: Final = "words"
 HELPERS: Final = {"wordcount-metrics", "wordcount-state", "wordcount-watermarks"}

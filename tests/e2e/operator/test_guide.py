@@ -31,8 +31,9 @@ COPY_GUIDE: Final = ROOT / "docs" / "streamcopy.md"
 STORE_GUIDE: Final = ROOT / "docs" / "streamstore.md"
 EPHEMERAL_GUIDE: Final = ROOT / "docs" / "ephemeralstream.md"
 SCOPE_GUIDE: Final = ROOT / "docs" / "scopecopy.md"
-GUIDES: Final = (COPY_GUIDE, STORE_GUIDE, EPHEMERAL_GUIDE, SCOPE_GUIDE)
-PAGES: Final = (ROOT / "README.md", *GUIDES)
+SCOPE_ARCHIVES: Final = ROOT / "docs" / "scope-archives.md"
+GUIDES: Final = (COPY_GUIDE, STORE_GUIDE, EPHEMERAL_GUIDE, SCOPE_GUIDE, SCOPE_ARCHIVES)
+PAGES: Final = (ROOT / "README.md", *GUIDES, ROOT / "docs" / "screens.md")
 
 NAMESPACE: Final = "sluice-test-guide"
 SEGMENTS: Final = 4

@@ -14,11 +14,11 @@ def first_cells(heading: str) -> list[str]:
     return re.findall(r"^\| `([^`]+)` \|", section, flags=re.MULTILINE)
 
 
-def test_every_metric_is_listed() -> None:
-    """The page has the catalogue's metrics with their labels and meaning."""
-    for metric in METRICS:
-        assert f"| `{metric.name}` | {', '.join(metric.labels)} | {metric.means} |" in PAGE
-    assert first_cells("Metrics") == [metric.name for metric in METRICS]
+def test_metrics_that_are_named_exist() -> None:
+    """Each metric on the page is one of the catalogue, whose own page lists all of them."""
+    named = set(re.findall(r"\bsluice_[a-z_]+", PAGE))
+    assert named
+    assert named <= {metric.name for metric in METRICS}
 
 
 def test_every_alert_is_listed() -> None:
@@ -30,9 +30,9 @@ def test_every_alert_is_listed() -> None:
 
 
 def test_values_that_are_named_exist() -> None:
-    """Each value in the page's table of values is one of the chart's."""
-    values = first_cells("Install")
-    assert len(values) > 5
+    """Each value in the page's tables of values is one of the chart's."""
+    values = [*first_cells("Install"), *first_cells("Metrics")]
+    assert len(values) > 8
     text = (ROOT / "helm" / "sluice" / "values.yaml").read_text()
     for value in values:
         for part in value.split("."):
