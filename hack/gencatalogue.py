@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,13 +22,13 @@ from sluice.core.reconcile.ephemeral import deletion, failure
 from sluice.core.reconcile.shared.verdict import ATTEMPTS, LASTING, RECHECK, Verdict, judge
 from sluice.core.reconcile.store import APPLIED_LATER, AWAY, PROBE_SECONDS
 from sluice.core.values.trouble import Trouble
+from sluice.errors import Category
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sluice.core.catalogue import FailureReason, Reason
     from sluice.core.reconcile.shared.verdict import Backoff
-    from sluice.errors import Category
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "Made by hack/gencatalogue.py from operator/sluice/core/catalogue: change that."
@@ -44,6 +46,19 @@ FAILURES = ("reason", "kind", "category", "then", "meaning", "what to do")
 WAITS, RETRIES, TRIES, STALLS = "waits", "retries", "stalls, tries again", "stalls"
 
 
+def span(backoff: Backoff) -> str:
+    """Return a text for the waits between tries."""
+    return f"after {backoff.first:g} s, then twice as long each time, at most {backoff.most:g} s"
+
+
+REACTIONS = {
+    WAITS: f"in progress; looks every {WAIT_SECONDS:.0f} s, and goes on once the cause is gone",
+    RETRIES: "in progress; another attempt, later after each failure, then stalls",
+    TRIES: f"`Stalled`; tries again {span(RECHECK)}, and goes on once the cause is gone",
+    STALLS: "`Stalled`; stays so until the spec is changed or another try is requested",
+}
+
+
 def generate() -> str:
     """Return the page."""
     return f"""\
@@ -54,6 +69,12 @@ What the operator reports, and what to do about it. `kubectl describe` shows con
 [The reference](reference.md) has all other fields of a status. [GitOps](gitops.md) says how Flux
 and Argo CD show each state.
 
+## A to Z
+
+Look up the reason that `kubectl get` shows. [Failures](#failures) say who has to act, and when the
+next attempt begins.
+
+{index()}
 ## Conditions
 
 Conditions other than `Ready`, `Succeeded` and `HooksSucceeded` are absent while they do not hold.
@@ -141,6 +162,16 @@ def warnings() -> str:
     return f"{', '.join(most)} and {last}"
 
 
+def index() -> str:
+    """Return the table of all reasons by their first letter, with links to their rows."""
+    names = sorted([*(one.name for one in NORMAL), *(one.name for one in failures())])
+    rows = [
+        (letter, ", ".join(f"[`{name}`](#{anchor(name).partition('#')[2]})" for name in group))
+        for letter, group in groupby(names, key=itemgetter(0))
+    ]
+    return table(("", "reasons"), rows)
+
+
 def conditions() -> str:
     """Return the table of the conditions of each kind."""
     rows = [
@@ -184,6 +215,20 @@ def what_follows(failure: FailureReason) -> str:
     return STALLS if verdict.wait is None else TRIES
 
 
+def reaction(failure: FailureReason) -> str:
+    """Return a sentence about a copy's reaction to a failure, with the waits."""
+    then = what_follows(failure)
+    text = REACTIONS[then.partition(" (")[0]]
+    waits = f" Attempts begin {span(ATTEMPTS[failure.category])}." if then == RETRIES else ""
+    return f"{text}.{waits}"
+
+
+def keeps(failure: FailureReason) -> bool:
+    """Tell whether the staged bytes of a copy stay when the failure ends it."""
+    ends = failure.category in {Category.SPEC, Category.INTEGRITY}
+    return not ends or failure.name in MISSING | HELD
+
+
 def judged(category: Category, reason: str, *, retryable: bool) -> Verdict:
     """Return the verdict on the first attempt that fails with this reason."""
     trouble = Trouble(reason=reason, category=category, message="", remedy="", retryable=retryable)
@@ -192,16 +237,7 @@ def judged(category: Category, reason: str, *, retryable: bool) -> Verdict:
 
 def then() -> str:
     """Return the table of a copy's reactions."""
-    rows = [
-        (
-            WAITS,
-            f"in progress; looks every {WAIT_SECONDS:.0f} s, and goes on once the cause is gone",
-        ),
-        (RETRIES, "in progress; another attempt, later after each failure, then stalls"),
-        (TRIES, f"`Stalled`; tries again {span(RECHECK)}, and goes on once the cause is gone"),
-        (STALLS, "`Stalled`; stays so until the spec is changed or another try is requested"),
-    ]
-    return table(("then", "the copy"), rows)
+    return table(("then", "the copy"), REACTIONS.items())
 
 
 def backoffs() -> str:
@@ -220,11 +256,6 @@ def lasting() -> str:
     """Return the failures after which there is no other attempt."""
     *most, last = (f"`{name}`" for name in sorted(LASTING))
     return f"{', '.join(most)} or {last}"
-
-
-def span(backoff: Backoff) -> str:
-    """Return a text for the waits between tries."""
-    return f"after {backoff.first:g} s, then twice as long each time, at most {backoff.most:g} s"
 
 
 def metric_rows() -> Iterable[tuple[str, ...]]:

@@ -22,6 +22,7 @@ FOLDER: Final = PAGE.removesuffix(".md")
 """The folder of the pages, beside the page of all reasons."""
 REASONS: Final[tuple[Reason | FailureReason, ...]] = (*NORMAL, *failures())
 STATES: Final = "States"
+_FOLLOWS: Final = "what-follows-from-a-failure"
 _OWN_ROW: Final = re.compile(r'^(\| <a id="(\w+)"></a>)(`\w+`)', re.MULTILINE)
 _HEADING: Final = re.compile(r"^#+ (.+)$")
 
@@ -78,10 +79,18 @@ def _facts(reason: Reason | FailureReason) -> Iterator[tuple[str, str]]:
         yield "appears in", gencatalogue.PLACES[reason.place]
         yield "event", "Warning" if reason.warning else "Normal"
         return
-    yield "appears in", f"{gencatalogue.PLACES[Place.READY]}, `status.lastFailure`"
+    of_copies = not set(reason.kinds) <= {*STORE, *EPHEMERAL}
+    kept = ", `status.lastFailure`" if of_copies else ""
+    yield "appears in", f"{gencatalogue.PLACES[Place.READY]}{kept}"
     yield "event", "Warning"
     yield "category", reason.category
-    yield "a copy then", gencatalogue.what_follows(reason)
+    if not of_copies:
+        return
+    then, where = gencatalogue.what_follows(reason), PAGE.rpartition("/")[2]
+    yield "a copy then", f"[{then}](../{where}#{_FOLLOWS}): {gencatalogue.reaction(reason)}"
+    yield "staged bytes", "stay" if gencatalogue.keeps(reason) else "are deleted once it is stalled"
+    if not reason.waits:
+        yield "to try at once", "`sluice retry NAME`, or a new value of `sluice.dev/requestedAt`"
 
 
 def _example(reason: str) -> Iterator[str]:
@@ -90,7 +99,8 @@ def _example(reason: str) -> Iterator[str]:
         lines = list(_conditions(situation, reason))
         if lines:
             means = situation.means.rstrip(".")
-            about = f"A {situation.kind}: {means[:1].lower()}{means[1:]}."
+            article = "An" if situation.kind.startswith("E") else "A"
+            about = f"{article} {situation.kind}: {means[:1].lower()}{means[1:]}."
             yield "## Example\n\n" + about + "\n\n```text\n" + "\n".join(lines) + "\n```"
             return
 

@@ -150,6 +150,12 @@ def _(copy: CopyRecorder) -> None:
     copy.look(source=Trouble.of(access.not_shared("platform/main", field=field)))
 
 
+@_copy("access-denied", "the StreamStore's access does not allow what it needs", IN_PROGRESS)
+def _(copy: CopyRecorder) -> None:
+    denied = "StreamStore 'local' does not allow to Read"
+    copy.look(source=Trouble.of(errors.AccessDenied(denied, field="spec.source.storeRef.name")))
+
+
 @_copy("store-not-ready", "a StreamStore is not ready", IN_PROGRESS)
 def _(copy: CopyRecorder) -> None:
     copy.look(target=replace(READY, ready=False, why=str(Trouble.of(DOWN))))

@@ -122,7 +122,7 @@ _OF_EPHEMERALS: Final = frozenset(
 )
 """Errors of EphemeralStreams only."""
 
-_WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady", "StoreNotShared"})
+_WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady", "StoreNotShared", "AccessDenied"})
 """Errors that a copy waits for: the operator looks at it again when they have passed."""
 
 _PLAINLY: Final = {
