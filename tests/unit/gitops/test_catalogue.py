@@ -22,6 +22,7 @@ from sluice.core.catalogue import (
     failures,
     is_warning,
 )
+from sluice.core.reconcile.copies.actions import Abandon
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.errors import SluiceError
 from support.cases.recorder import CopyRecorder, StoreRecorder
@@ -169,7 +170,10 @@ def test_kinds_and_waiting_are_as_the_catalogue_says(name: str) -> None:
     ids=lambda one: one.name,
 )
 def test_what_follows_is_what_the_page_says(failure: FailureReason) -> None:
-    """A copy that fails for the first time does what the table of failures says."""
+    """A copy that fails for the first time does what the table of failures says.
+
+    It keeps or deletes its staged bytes as the page of the reason says.
+    """
     copy = CopyRecorder("a")
     copy.start()
     decision = copy.look(
@@ -184,6 +188,7 @@ def test_what_follows_is_what_the_page_says(failure: FailureReason) -> None:
     again = decision.again is not None
     of_copies, _, _ = gencatalogue.what_follows(failure).partition(" (")
     assert (stalled, again) == expected[of_copies]
+    assert (Abandon() in decision.actions) is not gencatalogue.keeps(failure)
 
 
 def test_failures_are_warnings_and_states_are_not() -> None:
