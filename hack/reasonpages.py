@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import gencatalogue
 from sluice.core.catalogue import NORMAL, PAGE, FailureReason, Place, Reason, anchor, failures
+from sluice.core.catalogue.reasons import EPHEMERAL, STORE
 from support.cases.situations import SITUATIONS
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _facts(reason: Reason | FailureReason) -> Iterator[tuple[str, str]]:
         yield "appears in", gencatalogue.PLACES[reason.place]
         yield "event", "Warning" if reason.warning else "Normal"
         return
-    of_copies = not set(reason.kinds) <= {*STORE, *EPHEMERAL}
+    of_copies = bool({*reason.kinds} - {*STORE, *EPHEMERAL})
     kept = ", `status.lastFailure`" if of_copies else ""
     yield "appears in", f"{gencatalogue.PLACES[Place.READY]}{kept}"
     yield "event", "Warning"
