@@ -224,8 +224,8 @@ def reaction(failure: FailureReason) -> str:
 
 
 def keeps(failure: FailureReason) -> bool:
-    """Tell whether the staged bytes of a copy stay when the failure ends it."""
-    ends = failure.category in {Category.SPEC, Category.INTEGRITY}
+    """Tell whether the staged bytes of a copy stay after a failure."""
+    ends = failure.category in {Category.SPEC, Category.INTEGRITY} and not failure.waits
     return not ends or failure.name in MISSING | HELD
 
 

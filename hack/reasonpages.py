@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import gencatalogue
 from sluice.core.catalogue import NORMAL, PAGE, FailureReason, Place, Reason, anchor, failures
-from sluice.core.catalogue.reasons import EPHEMERAL, STORE
+from sluice.core.catalogue.reasons import COPIES, EPHEMERAL, STORE
 from support.cases.situations import SITUATIONS
 
 if TYPE_CHECKING:
@@ -81,15 +81,17 @@ def _facts(reason: Reason | FailureReason) -> Iterator[tuple[str, str]]:
         yield "event", "Warning" if reason.warning else "Normal"
         return
     of_copies = bool({*reason.kinds} - {*STORE, *EPHEMERAL})
-    kept = ", `status.lastFailure`" if of_copies else ""
-    yield "appears in", f"{gencatalogue.PLACES[Place.READY]}{kept}"
+    more = ", `status.lastFailure`" if of_copies else ""
+    yield "appears in", f"{gencatalogue.PLACES[Place.READY]}{more}"
     yield "event", "Warning"
     yield "category", reason.category
     if not of_copies:
         return
     then, where = gencatalogue.what_follows(reason), PAGE.rpartition("/")[2]
     yield "a copy then", f"[{then}](../{where}#{_FOLLOWS}): {gencatalogue.reaction(reason)}"
-    yield "staged bytes", "stay" if gencatalogue.keeps(reason) else "are deleted once it is stalled"
+    if {*reason.kinds} & {*COPIES}:
+        kept = gencatalogue.keeps(reason)
+        yield "staged bytes", "stay" if kept else "are deleted once the copy is stalled"
     if not reason.waits:
         yield "to try at once", "`sluice retry NAME`, or a new value of `sluice.dev/requestedAt`"
 
