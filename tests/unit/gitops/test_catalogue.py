@@ -205,11 +205,14 @@ def test_failures_are_warnings_and_states_are_not() -> None:
 
 
 def test_every_reason_has_a_place_on_the_page() -> None:
-    """A link to a reason leads to its row, and there is one row for each."""
+    """A link to a reason leads to its row, there is one row for each, and the index has all."""
     page = (gencatalogue.ROOT / PAGE).read_text()
     anchors = re.findall(r'^\| <a id="([a-z]+)"></a>`(\w+)` \|', page, flags=re.MULTILINE)
     assert [f"{PAGE}#{place}" for place, _ in anchors] == [anchor(name) for _, name in anchors]
     assert sorted(name for _, name in anchors) == sorted(KNOWN)
+    index = page.partition("## A to Z")[2].partition("\n## ")[0]
+    links = re.findall(r"\[`(\w+)`\]\(#([a-z]+)\)", index)
+    assert [(place, name) for name, place in links] == sorted(anchors, key=lambda one: one[1])
 
 
 def test_the_page_has_not_drifted() -> None:

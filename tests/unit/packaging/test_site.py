@@ -17,7 +17,7 @@ import yaml
 import gencatalogue
 import reasonpages
 from reasonpages import REASONS
-from sluice.core.catalogue import PAGE
+from sluice.core.catalogue import PAGE, failures
 
 ROOT = Path(__file__).parents[3]
 
@@ -83,6 +83,16 @@ def test_pages_of_reasons_follow_from_the_catalogue_alone() -> None:
     assert "In the guides" not in pages[reasonpages.path_of("Starting")]
     linked = reasonpages.linked((gencatalogue.ROOT / PAGE).read_text())
     assert linked.count("](conditions/") == len(REASONS)
+
+
+def test_a_failures_page_says_what_becomes_of_a_copy() -> None:
+    """It has the time of the next attempt, and tells whether staged bytes stay."""
+    pages = reasonpages.pages({})
+    for failure in (one for one in failures() if "StreamCopy" in one.kinds):
+        page = pages[reasonpages.path_of(failure.name)]
+        assert f": {gencatalogue.reaction(failure)} |" in page, failure.name
+        kept = "stay" if gencatalogue.keeps(failure) else "are deleted once the copy is stalled"
+        assert f"| staged bytes | {kept} |" in page, failure.name
 
 
 def test_search_finds_all_pages(site: Path) -> None:
