@@ -45,6 +45,7 @@ COMMANDS: Final = {
     "status": "cluster.status",
     "streams": "streams",
     "suspend": "cluster.verbs",
+    "ui": "cluster.ui",
     "verify": "verify",
     "wait": "cluster.verbs",
     "watch": "cluster.watch",

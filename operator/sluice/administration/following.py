@@ -95,7 +95,7 @@ def _merged(
     known: dict[tuple[str, str, str], Followed], pairs: Sequence[tuple[Named, Object]]
 ) -> dict[tuple[str, str, str], Followed]:
     """Return the resources after a look; those that it did not find are gone, or had ended."""
-    seen = {_key(resource): _followed(resource, body) for resource, body in pairs}
+    seen = {_key(resource): followed(resource, body) for resource, body in pairs}
     merged = {
         key: one if one.end is not None else replace(one, gone=True) for key, one in known.items()
     }
@@ -106,7 +106,8 @@ def _key(resource: Named) -> tuple[str, str, str]:
     return resource.namespace, resource.spec.name, resource.name
 
 
-def _followed(resource: Named, body: Object) -> Followed:
+def followed(resource: Named, body: Object) -> Followed:
+    """Return a resource as it is now."""
     return Followed(
         resource,
         resource.spec.status.read(body.get("status")),

@@ -119,10 +119,12 @@ async def bodies(
     *,
     labels: str | None = None,
     strict: bool = True,
+    most: int | None = None,
 ) -> list[tuple[Named, Object]]:
     """Read whole resources, in the order of `wanted`. See `tables`.
 
-    Unless it is `strict`, named resources that do not exist are left out.
+    Unless it is `strict`, named resources that do not exist are left out. Reading ends with
+    the page that reaches `most` resources.
     """
     found: list[tuple[Named, Object]] = []
     for one in wanted:
@@ -138,4 +140,6 @@ async def bodies(
             for body in page:
                 meta = body["metadata"]
                 found.append((Named(one.spec, meta["namespace"], meta["name"]), body))
+            if most is not None and len(found) >= most:
+                return found
     return found

@@ -17,13 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sluice.administration.description import Description, Happening
+    from sluice.api.status.common import ResourceStatus
     from sluice.kube.api.kinds import Object
+
+    Row = tuple[str, ...]
 
 _MOST_SPEC: Final = 40
 """Lines of the spec that are shown."""
 
 _INDENT: Final = "  "
 _WHEN: Final = "%Y-%m-%d %H:%M:%S"
+
+CONDITIONS: Final = ("TYPE", "STATUS", "REASON", "SINCE")
+ATTEMPTS: Final = ("#", "OUTCOME", "REASON", "BEGAN", "TOOK", "JOB")
+EVENTS: Final = ("AGE", "TYPE", "REASON", "TIMES", "MESSAGE")
+"""Headings of the tables."""
 
 
 def show_description(found: Description, *, now: datetime) -> None:
@@ -83,10 +91,7 @@ def _conditions(found: Description) -> Iterator[Text]:
     if not conditions:
         return
     yield Text("Conditions", style="bold")
-    rows = [
-        (one.type, one.status, one.reason, _time(one.last_transition_time)) for one in conditions
-    ]
-    lines = columns([("TYPE", "STATUS", "REASON", "SINCE"), *rows], indent=_INDENT)
+    lines = columns([CONDITIONS, *condition_rows(found.status)], indent=_INDENT)
     yield Text(lines[0])
     said = set()
     for condition, line in zip(conditions, lines[1:], strict=True):
@@ -97,11 +102,23 @@ def _conditions(found: Description) -> Iterator[Text]:
             yield Text(_INDENT * 3 + printable(condition.message))
 
 
+def condition_rows(status: ResourceStatus) -> list[Row]:
+    """Return the conditions of a resource, without their messages; see `CONDITIONS`."""
+    return [
+        (one.type, one.status, one.reason, _time(one.last_transition_time))
+        for one in status.conditions
+    ]
+
+
 def _history(status: CopyingStatus) -> list[str]:
     """Return a line for each attempt, with the reason of its end."""
-    if not status.history:
-        return []
-    rows = [("#", "OUTCOME", "REASON", "BEGAN", "TOOK", "JOB")]
+    rows = attempt_rows(status)
+    return columns([ATTEMPTS, *rows], indent=_INDENT) if rows else []
+
+
+def attempt_rows(status: CopyingStatus) -> list[Row]:
+    """Return the attempts of a copy, the oldest first; see `ATTEMPTS`."""
+    rows: list[Row] = []
     for one in status.history:
         took = (
             (one.end_time - one.start_time).total_seconds()
@@ -110,7 +127,7 @@ def _history(status: CopyingStatus) -> list[str]:
         )
         cells = (one.outcome or "runs", one.reason or "", _time(one.start_time), duration(took))
         rows.append((str(one.attempt), *cells, one.job))
-    return columns(rows, indent=_INDENT)
+    return rows
 
 
 def _pods(found: Description) -> list[str]:
@@ -132,14 +149,19 @@ def _job_state(job: Object) -> str:
 
 
 def _events(events: Sequence[Happening], now: datetime) -> list[str]:
-    rows = [
-        (_age(one.time, now), one.type, one.reason, str(one.times), one.message) for one in events
+    rows = event_rows(events, now)
+    return columns([EVENTS, *rows], indent=_INDENT) if rows else []
+
+
+def event_rows(events: Sequence[Happening], now: datetime) -> list[Row]:
+    """Return events, the oldest first; see `EVENTS`."""
+    return [
+        (age(one.time, now), one.type, one.reason, str(one.times), one.message) for one in events
     ]
-    heading = ("AGE", "TYPE", "REASON", "TIMES", "MESSAGE")
-    return columns([heading, *rows], indent=_INDENT) if rows else []
 
 
-def _age(when: datetime | None, now: datetime) -> str:
+def age(when: datetime | None, now: datetime) -> str:
+    """Write how long ago a time is."""
     return duration(None if when is None else max(0.0, (now - when).total_seconds()))
 
 

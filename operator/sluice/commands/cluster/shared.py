@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
@@ -14,7 +14,7 @@ from sluice.commands.shared import print_json, print_yaml
 from sluice.errors import ApiUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
@@ -97,9 +97,16 @@ async def connected(
     from sluice.kube.api.client import Api  # noqa: PLC0415
     from sluice.kube.api.context import current_namespace  # noqa: PLC0415
 
-    try:
+    with for_users():
         async with await (Api.connect(manager=MANAGER) if changes else Api.connect()) as api:
             yield Place(api, None if everywhere else namespace or current_namespace())
+
+
+@contextmanager
+def for_users() -> Iterator[None]:
+    """Have an error of the block tell users what to do, and not the operator's administrator."""
+    try:
+        yield
     except ApiUnavailable as error:
         if error.remedy == ApiUnavailable.default_remedy:
             error.remedy = _remedy(error)

@@ -1,0 +1,61 @@
+"""A browser for tests of pages: Chromium without a window, driven by Playwright."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from playwright.sync_api import sync_playwright
+
+from localcluster import LocalClusterError
+from localcluster.packages import install, is_debian
+from localstore.cache import cache_root, locked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+_PACKAGES: Final = ["chromium", "fonts-dejavu-core"]
+
+_QUIET: Final = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+"""Options without which Chromium looks for hosts of its maker."""
+
+
+def chromium() -> str:
+    """Return the path of a Chromium. If there is none, install Debian's.
+
+    Raises:
+        LocalClusterError: there is none, and it cannot be installed.
+    """
+    with locked(cache_root() / "chromium.lock"):
+        found = _installed()
+        if found is None and os.geteuid() == 0 and is_debian():
+            install(_PACKAGES)
+            found = _installed()
+    if found is None:
+        raise LocalClusterError(f"no browser found: install one of {', '.join(_NAMES)}")
+    return found
+
+
+def _installed() -> str | None:
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+@contextmanager
+def browsing() -> Iterator[Browser]:
+    """Yield a browser. Meanwhile this thread can run no other event loop."""
+    options = [*_QUIET, "--no-sandbox"] if os.geteuid() == 0 else [*_QUIET]  # root has no sandbox
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=chromium(), args=options) as browser,
+    ):
+        yield browser
