@@ -39,8 +39,22 @@ class Appender(Protocol):
         """The last event number that the store has confirmed."""
         ...
 
-    def append(self, data: Buffer, *, event_number: int) -> None:
+    @property
+    def offset(self) -> int | None:
+        """The segment's length right behind the last confirmed block; None before the first one.
+
+        If it is not where the caller expects its block to end, other clients have appended to the
+        segment, too.
+        """
+        ...
+
+    def append(self, data: Buffer, *, event_number: int, events: int = 1) -> None:
         """Send a block. Return while it is in flight, once all in flight fits into the window.
+
+        Args:
+            data: the block.
+            event_number: a number above that of the block before.
+            events: the events in the block, which the store adds to the segment's event count.
 
         Raises:
             InvalidEventNumber: another writer with this id was faster. Earlier blocks may be
@@ -49,6 +63,10 @@ class Appender(Protocol):
             NoSuchSegment: it was deleted.
             StoreUnavailable: the connection broke. It is unknown which blocks the store has.
         """
+        ...
+
+    def pump(self) -> None:
+        """Take in the confirmations that are here, without waiting. Raises as `append`."""
         ...
 
     def flush(self) -> None:

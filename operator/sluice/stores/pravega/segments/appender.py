@@ -80,6 +80,7 @@ class SegmentAppender:
         self._writer = writer
         self._window = InFlightWindow(window)
         self._highest = NOT_SET
+        self._offset: int | None = None
         self._timeout = transport.timeouts.stall
         self._open = _set_up(transport, name, writer)
         self._last = self._acknowledged = self._open.last
@@ -96,14 +97,22 @@ class SegmentAppender:
         """The last event number that the store has confirmed."""
         return self._acknowledged
 
-    def append(self, data: Buffer, *, event_number: int) -> None:
+    @property
+    def offset(self) -> int | None:
+        """The segment's length behind the last block that the store has confirmed; None if none."""
+        return self._offset
+
+    def append(self, data: Buffer, *, event_number: int, events: int = 1) -> None:
         """Send a block; see `sluice.stores.writing.Appender`. The data may be changed afterwards.
 
         Raises:
-            ValueError: the block is empty or larger than a frame holds, which is some 16 MiB; or
-                the event number is not higher than the last one.
+            ValueError: the block is empty or larger than a frame holds, which is some 16 MiB; the
+                event number is not higher than the last one; or the block has no events.
         """
         block = _checked(data)
+        if events < 1:
+            # The store (0.13.0) closes the connection (`WireCommands.AppendBlockEnd`).
+            raise ValueError(f"a block has at least one event, not {events}")
         if event_number <= self._highest:
             # The store drops such a block without an error, or hangs up.
             raise ValueError(f"event number {event_number} does not follow {self._highest}")
@@ -114,8 +123,18 @@ class SegmentAppender:
                 self._take(message)
             while not self._window.has_room(len(block)):
                 self._take(self._open.connection.receive(self._timeout))
-            self._send(block, event_number)
+            self._send(block, event_number, events)
         self._highest = event_number
+
+    def pump(self) -> None:
+        """Take in the acknowledgements that are here, without waiting. Raises as `append`.
+
+        If nothing is in flight, the connection is not looked at: an idle appender costs no calls,
+        and the next append renews a connection that the store may have closed for its old token.
+        """
+        with self._recovering():
+            while self._window.in_flight and (message := self._open.connection.poll()) is not None:
+                self._take(message)
 
     def flush(self) -> None:
         """Wait until everything sent is confirmed. Raises as `append`."""
@@ -126,10 +145,10 @@ class SegmentAppender:
         """Hang up, without waiting for blocks in flight."""
         self._open.connection.close()
 
-    def _send(self, block: memoryview, event_number: int) -> None:
+    def _send(self, block: memoryview, event_number: int, events: int) -> None:
         connection = self._open.connection
         request = connection.next_request()
-        message = AppendBlockEnd(self._writer, 0, block, 1, event_number, request)
+        message = AppendBlockEnd(self._writer, 0, block, events, event_number, request)
         try:
             connection.send(message, self._timeout)
         except StoreUnavailable:
@@ -158,6 +177,8 @@ class SegmentAppender:
         if not isinstance(message, DataAppended) or message.writer != self._writer:
             raise ProtocolError(f"{self._open.connection.peer} sent what is no acknowledgement")
         self._acknowledged = message.event_number
+        if message.offset >= 0:  # older servers leave it out
+            self._offset = message.offset
         self._window.acknowledged(message.event_number, monotonic())
 
     @contextmanager

@@ -134,9 +134,17 @@ class Transport:
         token = self._directory.token(segment, access)
         return token.text, token.until - time.time()
 
+    def owners(self, segments: Sequence[str]) -> list[Endpoint]:
+        """Return the segments' owners, in the same order."""
+        return self._directory.owners(segments)
+
     def connect(self, segment: str) -> Connection:
         """Open a new connection to a segment's owner. The caller closes it."""
         (owner,) = self._directory.owners([segment])
+        return self.dial(owner)
+
+    def dial(self, owner: Endpoint) -> Connection:
+        """Open a new connection to a segment store. The caller closes it."""
         with self._directory.circuit.asked():
             return Connection.open(owner, self.timeouts.connect)
 

@@ -63,6 +63,7 @@ class Connection:
     Attributes:
         version: the newest protocol version that the peer speaks; 0 before the handshake.
         requests: the number of requests so far.
+        heard: the monotonic time in seconds at which the peer's last whole message came.
     """
 
     def __init__(self, sock: socket.socket, peer: Endpoint) -> None:
@@ -77,6 +78,7 @@ class Connection:
         self._early: deque[Message] = deque()
         self._unread = 0
         self.requests = 0
+        self.heard = monotonic()
 
     @classmethod
     def open(cls, peer: Endpoint, timeout: float) -> Connection:
@@ -189,6 +191,15 @@ class Connection:
             return None
         return message
 
+    @property
+    def has_early(self) -> bool:
+        """Whether messages came during a send. A selector does not see these."""
+        return bool(self._early)
+
+    def fileno(self) -> int:
+        """Return the socket's descriptor, for a selector."""
+        return self._socket.fileno()
+
     def is_alive(self) -> bool:
         """Tell whether an idle connection is still open, as far as this side knows."""
         try:
@@ -230,9 +241,10 @@ class Connection:
             raise StoreUnavailable(f"{self.peer} closed the connection")
         try:
             frame = self._decoder.advance(received)
-            if frame is None or frame.type is FrameType.KEEP_ALIVE:
+            if frame is None:
                 return None
-            return decode(frame)
+            self.heard = monotonic()
+            return None if frame.type is FrameType.KEEP_ALIVE else decode(frame)
         except ProtocolError as error:
             raise ProtocolError(f"{self.peer}: {error.message}", remedy=error.remedy) from None
 

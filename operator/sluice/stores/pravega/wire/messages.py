@@ -111,7 +111,10 @@ class ConditionalBlockEnd(Message):
 
 @dataclass(frozen=True, slots=True)
 class DataAppended(Message):
-    """All blocks up to `event_number` are stored; `previous` is the number stored before."""
+    """All blocks up to `event_number` are stored; `previous` is the number stored before.
+
+    `offset` is the segment's length behind the block with this number.
+    """
 
     TYPE: ClassVar = FrameType.DATA_APPENDED
     LAYOUT: ClassVar = "uqq|qq"
