@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from sluice.stores.cuts import Cuts
 from sluice.stores.groups import ReaderGroups
 from sluice.stores.reading import SegmentReader, Topology
+from sluice.stores.tails import TailReader
 from sluice.stores.transactions import Transactions
 from sluice.stores.writing import Admin, SegmentSink
 
@@ -28,7 +29,7 @@ class Source(SegmentReader, Topology, Cuts, Protocol):
     """A store that a copy, an archive or a comparison reads from."""
 
 
-class Store(Source, SegmentSink, Admin, Transactions, ReaderGroups, Protocol):
+class Store(Source, TailReader, SegmentSink, Admin, Transactions, ReaderGroups, Protocol):
     """A store of live streams, made by `stores.connect`."""
 
     def probe(self) -> StoreHealth:

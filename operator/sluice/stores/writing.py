@@ -92,6 +92,17 @@ class SegmentSink(Protocol):
         """Let the segment take no more bytes; sealing twice is fine. NoSuchSegment."""
         ...
 
+    def truncate_segment(self, name: str, offset: int) -> None:
+        """Drop a segment's bytes before `offset`. The offsets of all others stay.
+
+        Truncating twice is fine. If more was dropped already, nothing changes.
+
+        Raises:
+            NoSuchSegment: there is no such segment.
+            StoreRejected: the segment ends before `offset`.
+        """
+        ...
+
     def delete(self, name: str, *, length: int | None = None) -> bool:
         """Delete a segment; False if there is none, or if it has another `length`.
 

@@ -17,9 +17,11 @@ from sluice.errors import (
     ScopeNotFound,
     SegmentSealed,
     SegmentTruncated,
+    StoreRejected,
     StoreUnavailable,
 )
 from sluice.stores.reading import Block
+from support.model.tails import ModelTails
 from support.model.transactions import ModelTransactions
 from support.model.world import (
     CREATION_TIME,
@@ -226,6 +228,17 @@ class ModelStore(ModelTransactions):
 
         self._call(f"seal {name}", act)
 
+    def truncate_segment(self, name: str, offset: int) -> None:
+        """See Segments."""
+
+        def act() -> None:
+            there = self._segment(name)
+            if offset > len(there.data):
+                raise StoreRejected(f"{name} has no byte {offset}")
+            there.start = max(there.start, offset)
+
+        self._call(f"truncate {name} {offset}", act)
+
     def delete(self, name: str, *, length: int | None = None) -> bool:
         """See Segments. The real store breaks when a client deletes a merged segment.
 
@@ -306,6 +319,12 @@ class ModelStore(ModelTransactions):
             at += take
 
     @contextmanager
+    def tails(self, *, most: int) -> Iterator[ModelTails]:
+        """See TailReader."""
+        assert most > 0
+        yield ModelTails(self._world, self._call, self._block)
+
+    @contextmanager
     def appender(self, name: str, *, writer: UUID, window: int) -> Iterator[ModelAppender]:
         """See Segments."""
         assert window > 0
@@ -331,12 +350,14 @@ class ModelAppender:
     def __init__(self, store: ModelStore, name: str, writer: UUID, last: int | None) -> None:
         self.last = last
         self.acknowledged = last
+        self.offset: int | None = None
         self._store = store
         self._name = name
         self._writer = writer
 
-    def append(self, data: Buffer, *, event_number: int) -> None:
+    def append(self, data: Buffer, *, event_number: int, events: int = 1) -> None:
         """See Appender."""
+        assert events > 0
 
         def act() -> None:
             there = self._store._segment(self._name)
@@ -346,10 +367,14 @@ class ModelAppender:
                 raise SegmentSealed(f"{self._name} is sealed", segment=self._name)
             there.data += data
             there.writers[self._writer] = event_number
-            there.attributes[EVENT_COUNT] += 1
+            there.attributes[EVENT_COUNT] += events
             self.acknowledged = event_number
+            self.offset = len(there.data)
 
         self._store._call(f"append {self._name} +{len(data)} -> {event_number}", act)
+
+    def pump(self) -> None:
+        """See Appender."""
 
     def flush(self) -> None:
         """See Appender."""

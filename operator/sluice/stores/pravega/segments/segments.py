@@ -14,6 +14,7 @@ from sluice.errors import (
     SegmentSealed,
     SegmentTruncated,
     StoreBusy,
+    StoreRejected,
     StoreTimeout,
     StoreUnavailable,
     TokenExpired,
@@ -23,6 +24,7 @@ from sluice.stores.pravega.names import EVENT_COUNT, TokenAccess
 from sluice.stores.pravega.segments.appender import SegmentAppender, append_at
 from sluice.stores.pravega.segments.attributes import Attributes, expect, unless
 from sluice.stores.pravega.segments.reader import BLOCK, DEPTH, MOST_DEPTH, Depth, read_blocks
+from sluice.stores.pravega.segments.tails import SegmentTails
 from sluice.stores.pravega.segments.transport import PAUSES, Ask
 from sluice.stores.pravega.wire import messages as m
 from sluice.stores.pravega.wire.wire import NOT_SET, Message
@@ -147,11 +149,20 @@ class PravegaSegments:
         If another driver merges the segment meanwhile, the store skips the truncation, as the
         segment is gone.
         """
-        start = 0  # Sluice's own segments begin here; for others the store answers SegmentTruncated
+        self.truncate_segment(name, 0)
+
+    def truncate_segment(self, name: str, offset: int) -> None:
+        """Drop a segment's bytes before `offset`; see `SegmentSink.truncate_segment`.
+
+        The store answers with the first offset that is there if it is another one than `offset`:
+        behind it if the segment was truncated further, and before it if the segment is shorter.
+        """
         answer = self._change(
-            name, lambda request, token: m.TruncateSegment(request, name, start, token)
+            name, lambda request, token: m.TruncateSegment(request, name, offset, token)
         )
         unless(SegmentTruncated, answer, m.SegmentTruncatedReply)
+        if isinstance(answer.reply, SegmentTruncated) and answer.reply.start_offset < offset:
+            raise StoreRejected(f"{name} ends before byte {offset}")
 
     def delete(self, name: str, *, length: int | None = None) -> bool:
         """Delete a segment; False if there is none, or if it has another `length`.
@@ -263,6 +274,15 @@ class PravegaSegments:
                 depth=Depth(self._depth, most),
                 flow=flow,
             )
+
+    @contextmanager
+    def tails(self, *, most: int) -> Iterator[SegmentTails]:
+        """Follow segments in the block; see `TailReader.tails`."""
+        tails = SegmentTails(self._transport, most=most)
+        try:
+            yield tails
+        finally:
+            tails.close()
 
     @contextmanager
     def appender(self, name: str, *, writer: UUID, window: int) -> Iterator[SegmentAppender]:

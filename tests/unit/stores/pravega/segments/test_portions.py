@@ -1,0 +1,41 @@
+"""How many bytes segments that are read side by side ask for."""
+
+import pytest
+
+from sluice.stores.pravega.segments.portions import LEAST, MOST, Portion, Portions
+from sluice.stores.pravega.segments.reader import BLOCK
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("count", [1, 10, 1000, 4000])
+@pytest.mark.parametrize("most", [1, 100_000, 4 * MIB, 1 << 40])
+def test_all_together_keep_within_the_bound(count: int, most: int) -> None:
+    """Whoever is behind, in whatever order they ask, beside the least that each may ask for."""
+    portions = Portions(most)
+    segments = [Portion() for _ in range(count)]
+    for round_ in range(3):
+        for place, portion in enumerate(segments):
+            portions.set_behind(portion, behind=(place + round_) % 3 == 0)
+            portions.take(portion, count)
+            assert sum(each.size for each in segments) <= min(most, MOST) + count * LEAST
+    for portion in segments:
+        portions.give_back(portion)
+    assert portions.take(Portion(), 1) == max(LEAST, min(most // 2, 64 << 10))
+
+
+def test_a_segment_that_is_behind_asks_for_more() -> None:
+    """Beside thousands that wait at their tails it has half of all to itself."""
+    portions = Portions(4 * MIB)
+    for _ in range(2000):
+        portions.take(Portion(), 2000)
+    behind = Portion()
+    portions.set_behind(behind, behind=True)
+    portions._free = 4 * MIB  # the others have come to little
+    assert portions.take(behind, 2001) == BLOCK
+
+
+def test_nothing_is_no_bound() -> None:
+    """A bound of no bytes is a mistake of the caller."""
+    with pytest.raises(ValueError, match="not 0"):
+        Portions(0)
