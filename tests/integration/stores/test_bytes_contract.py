@@ -6,7 +6,13 @@ from uuid import uuid4
 import pytest
 
 from sluice.core.values.model import SegmentInfo, StreamName
-from sluice.errors import InvalidEventNumber, NoSuchSegment, SegmentTruncated, StoreRejected
+from sluice.errors import (
+    InvalidEventNumber,
+    NoSuchSegment,
+    SegmentSealed,
+    SegmentTruncated,
+    StoreRejected,
+)
 from sluice.stores.pravega.segments.segments import PravegaSegments
 from sluice.stores.pravega.store import PravegaStore
 from support.store.blocks import MIB, content, write
@@ -78,6 +84,62 @@ def test_an_appender_goes_on_from_the_number_that_the_store_has(
     with store.appender(staging, writer=uuid4(), window=MIB) as appender:
         assert appender.last is None
     assert content(store, staging, 0, 7) == b"abcdefg"
+
+
+def test_an_appender_knows_where_its_last_block_ends(store: PravegaStore, staging: str) -> None:
+    """Also if others append to the segment meanwhile, and one confirmation covers many blocks."""
+    with store.appender(staging, writer=uuid4(), window=MIB) as appender:
+        assert appender.offset is None
+        appender.append(b"abc", event_number=1)
+        appender.flush()
+        assert appender.offset == 3
+        assert store.append_at(staging, 3, b"others")
+        assert appender.offset == 3
+        for number in range(2, 2_000):
+            appender.append(b"defg", event_number=number)
+        appender.flush()
+        assert appender.acknowledged == 1_999
+        assert appender.offset == 9 + 4 * 1_998
+
+
+def test_confirmations_are_taken_in_without_waiting(store: PravegaStore, staging: str) -> None:
+    """One thread can serve many appenders; an idle one, or one with no news, is left alone."""
+    with store.appender(staging, writer=uuid4(), window=MIB) as appender:
+        appender.pump()
+        assert appender.acknowledged is None
+        for number in range(1, 6):
+            appender.append(b"abc", event_number=number)
+        while appender.acknowledged != 5:
+            appender.pump()
+        assert appender.offset == 15
+        appender.pump()
+
+
+def test_a_refusal_comes_with_the_confirmations(store: PravegaStore, staging: str) -> None:
+    """It is raised as by an append."""
+    with store.appender(staging, writer=uuid4(), window=MIB) as appender:
+        store.seal(staging)
+        appender.append(b"abc", event_number=1)
+
+        def pump() -> None:
+            while True:
+                appender.pump()
+
+        with pytest.raises(SegmentSealed, match=staging):
+            pump()
+
+
+def test_a_segment_counts_the_events_that_its_blocks_say(store: PravegaStore, segment: str) -> None:
+    """One for a block that says nothing; a block without events is a mistake of the caller."""
+    with store.appender(segment, writer=uuid4(), window=MIB) as appender:
+        appender.append(b"abc", event_number=1, events=7)
+        appender.append(b"d", event_number=2)
+        appender.append(bytes(100), event_number=3, events=2_000_000_000)
+        appender.flush()
+        for events in (0, -1, 1 << 31):
+            with pytest.raises(ValueError, match=f"not {events}"):
+                appender.append(b"x", event_number=4, events=events)
+    assert store.attributes([(segment, store.event_count)]) == [2_000_000_008]
 
 
 def test_the_slower_of_two_appenders_of_one_writer_is_refused(

@@ -2,6 +2,9 @@
 
 Records are appended by compare-and-set on the log's length. So of two drivers that write at once,
 each knows what stands before its own record.
+
+A log that grows for long is truncated before a checkpoint, a record that stands for all before it.
+Readers begin where the log begins now. Offsets stay, so the compare-and-set does not change.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from sluice.errors import (
     JournalDamaged,
     NoSuchSegment,
     PlanTooLarge,
+    SegmentTruncated,
     StoreBusy,
     StoreUnavailable,
 )
@@ -39,7 +43,11 @@ MAX_RECORD = 7 << 20
 
 MOST_LOG: Final = 64 << 20
 """Bytes of the longest log, which holds the digests of 8 TiB. The store tells a log's length, and
-is not trusted with it: logs are read into the memory of processes that serve other copies too."""
+is not trusted with it: logs are read into the memory of processes that serve other copies too.
+Truncated bytes do not count."""
+
+_TRIES: Final = 3
+"""Tries to read a log that is truncated meanwhile, which is done once in some MiB."""
 
 _AHEAD: Final = 1 << 20
 """Bytes to read ahead."""
@@ -125,6 +133,7 @@ class Log(Trail):
         self.name = self._names[0]
         self._store = store
         self._first: bytes | None = None
+        self._start = 0
         self._length = 0
         self._count = 0
 
@@ -143,23 +152,38 @@ class Log(Trail):
         return deleted
 
     def _read_on(self) -> None:
+        for _ in range(_TRIES):
+            try:
+                self._read_once()
+            except SegmentTruncated:  # meanwhile; nothing is left of what was read
+                continue
+            return
+        raise StoreBusy(f"{self.name} is truncated again and again while it is read")
+
+    def _read_once(self) -> None:
         info = self._own()
         name = self.name
         if info is None:
             there = self._there(self._names)
             name = self._chosen(there)
             info = there.get(name)
-        if info is None or name != self.name or info.length < self._length:
+        known = info is not None and name == self.name and self._start <= info.start
+        if info is None or not known or not info.start <= self._length <= info.length:
             self._reset()
         self.name = name
-        if info is not None and info.length > self._length:
-            try:
-                self._add(self._read(name, self._length, info.length), info.length)
-            except NoSuchSegment:  # deleted meanwhile
-                self._reset()
-            except BaseException:  # some of these were taken in, and must not be taken in twice
-                self._reset()
-                raise
+        if info is None or info.length == self._length:
+            return
+        if not self._length and info.start:
+            # What was truncated counts as one record: a log gets a checkpoint behind others only.
+            self._length, self._count = info.start, 1
+        self._start = info.start
+        try:
+            self._add(self._read(name, self._length, info.length), info.length)
+        except NoSuchSegment:  # deleted meanwhile
+            self._reset()
+        except BaseException:  # some of these were taken in, and must not be taken in twice
+            self._reset()
+            raise
 
     def _own(self) -> SegmentInfo | None:
         """Return the segment of the log that was read; None if all names have to be searched.
@@ -181,9 +205,10 @@ class Log(Trail):
         infos = zip(names, self._store.infos(names), strict=True)
         there = {name: info for name, info in infos if info is not None}
         for name, info in there.items():
-            if info.length > MOST_LOG:
+            length = info.length - info.start
+            if length > MOST_LOG:
                 raise JournalDamaged(
-                    f"{name} is {size(info.length)} long, and no journal gets longer than"
+                    f"{name} is {size(length)} long, and no journal gets longer than"
                     f" {size(MOST_LOG)}"
                 )
         return there
@@ -209,10 +234,12 @@ class Log(Trail):
         return next(iter((*full, *there)), self.name)
 
     def _records_of(self, name: str, info: SegmentInfo) -> int:
+        """Count a log's records. Those that were truncated count as one."""
         try:
-            return sum(1 for _ in self._read(name, 0, info.length))
+            left = sum(1 for _ in self._read(name, info.start, info.length))
         except NoSuchSegment:  # deleted meanwhile
             return 0
+        return left + (1 if info.start else 0)
 
     def _read(self, name: str, start: int, end: int) -> Iterator[Mapping[str, Any]]:
         """Yield the records between two offsets, with one in memory at a time."""
@@ -233,7 +260,7 @@ class Log(Trail):
 
     def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
         data = b"".join(journal.frame(record) for record in records)
-        if self._length + len(data) > MOST_LOG:
+        if self._length - self._start + len(data) > MOST_LOG:
             raise PlanTooLarge(
                 f"{self.name} would be longer than {size(MOST_LOG)}",
                 remedy="Delete the copy, which drops what is staged; copy ranges of the stream, or"
@@ -244,12 +271,34 @@ class Log(Trail):
         self._add(records, self._length + len(data))
         return True
 
+    def compact(self, checkpoint: Mapping[str, Any]) -> bool:
+        """Write a record that stands for all before it, and drop these.
+
+        The record must say all that matters of the others, and whose log it is. If the process ends
+        between the two, the log stays as long as it was, until the next time.
+
+        Returns:
+            Whether that was done; False if another driver wrote a record meanwhile.
+
+        Raises:
+            NoSuchSegment: the log was deleted.
+        """
+        at = self._length
+        if not self._append([checkpoint]):
+            return False
+        self._store.truncate_segment(self.name, at)
+        self._start = at
+        return True
+
     def _follow(self) -> None:
         before, first, name = self._length, self._first, self.name
+        begin = self._start
         self._read_on()
         if self._first is None:  # deleted: the next look tells if the copy was finished or aborted
             raise NoSuchSegment("the copy's journal is gone", segment=self.name)
-        if self.name != name or self._length < before or self._first != first:
+        # Once a log is truncated, its first record may be another one, which says whose log it is.
+        other = self._start < begin or (self._start == begin and self._first != first)
+        if self.name != name or self._length < before or other:
             raise CopyAborted(f"the copy that {self.name} belongs to was aborted")
         if self._length == before:
             raise StoreUnavailable(f"{self.name} is {before} bytes long, and yet it is not")
@@ -278,5 +327,5 @@ class Log(Trail):
             yield record
 
     def _reset(self) -> None:
-        self._first, self._length, self._count = None, 0, 0
+        self._first, self._start, self._length, self._count = None, 0, 0, 0
         self._forget()

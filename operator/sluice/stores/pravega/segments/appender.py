@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 from sluice.errors import (
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from sluice.stores.pravega.wire.connection import Connection
     from sluice.stores.pravega.wire.wire import Message
     from sluice.stores.reading import Buffer
+
+
+_MOST_EVENTS: Final = (1 << 31) - 1
+"""Events in a block, at most: their number is an int32 (`WireCommands.AppendBlockEnd`)."""
 
 
 class _Open(NamedTuple):
@@ -107,12 +111,12 @@ class SegmentAppender:
 
         Raises:
             ValueError: the block is empty or larger than a frame holds, which is some 16 MiB; the
-                event number is not higher than the last one; or the block has no events.
+                event number is not higher than the last one; or the block has no events, or more
+                than the wire's int holds.
         """
         block = _checked(data)
-        if events < 1:
-            # The store (0.13.0) closes the connection (`WireCommands.AppendBlockEnd`).
-            raise ValueError(f"a block has at least one event, not {events}")
+        if not 0 < events <= _MOST_EVENTS:
+            raise ValueError(f"a block has 1 to {_MOST_EVENTS} events, not {events}")
         if event_number <= self._highest:
             # The store drops such a block without an error, or hangs up.
             raise ValueError(f"event number {event_number} does not follow {self._highest}")

@@ -1,5 +1,6 @@
 """Repeats, re-routing and order, against stores that break off, move and answer out of order."""
 
+import threading
 from collections.abc import Callable, Iterator
 from uuid import UUID, uuid4
 
@@ -266,6 +267,35 @@ def test_an_append_keeps_within_its_window(served: Served) -> None:
                 appender.append(bytes(10), event_number=number)
             appender.flush()
             assert appender.acknowledged == 5
+
+
+def test_confirmations_that_are_not_here_are_not_waited_for(served: Served) -> None:
+    """Those that are here are taken in, with the segment's length if the store tells it."""
+    said = threading.Event()
+
+    def confirm(peer: Peer) -> None:
+        set_up(peer)
+        peer.expect(m.AppendBlockEnd)
+        said.wait(5)
+        peer.say(m.DataAppended(WRITER, 1, NOT_SET))
+        assert peer.expect(m.AppendBlockEnd).events == 7
+        peer.say(m.DataAppended(WRITER, 2, 1, 3, 18))
+        with pytest.raises(EOFError):
+            peer.frame()
+
+    with ScriptedStore([confirm]) as peer:
+        store = served(peer.endpoint)
+        with store.appender(NAME, writer=WRITER, window=20) as appender:
+            appender.append(b"x", event_number=1)
+            appender.pump()
+            assert appender.acknowledged is None
+            said.set()
+            while appender.acknowledged is None:
+                appender.pump()
+            assert appender.offset is None
+            appender.append(b"y", event_number=2, events=7)
+            appender.flush()
+            assert appender.offset == 18
 
 
 def test_an_append_that_the_store_hangs_up_on_says_why(served: Served) -> None:
