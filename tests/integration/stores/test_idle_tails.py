@@ -1,4 +1,4 @@
-"""Segments that are followed while nothing comes to them for so long that the store forgets them."""
+"""Segments to which nothing comes for so long that the store puts them out of its memory."""
 
 from __future__ import annotations
 

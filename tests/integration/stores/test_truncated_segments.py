@@ -44,7 +44,7 @@ def test_a_cut_behind_the_end_is_refused(store: PravegaStore, staging: str) -> N
         store.truncate_segment(missing, 1)
 
 
-def test_a_log_goes_on_behind_its_checkpoint(store: PravegaStore, stream: StreamName) -> None:
+def test_a_log_goes_on_behind_its_summary(store: PravegaStore, stream: StreamName) -> None:
     """For all drivers: those that come, those that had read all, and those that were behind."""
     log, with_it, behind = (Notes(store, stream) for _ in range(3))
     log.begin()

@@ -29,14 +29,19 @@ class Heard:
         self.ended: dict[str, int] = {}
         self.broken: list[tuple[str, BackendError]] = []
         self.tails = tails
-        self._begun = dict(begun)
+        self._begun: dict[str, int] = {}
         for name, offset in begun.items():
-            tails.watch(name, offset)
+            self.watch(name, offset)
 
     @property
     def bytes(self) -> int:
         """How many bytes came."""
         return sum(map(len, self.data.values()))
+
+    def watch(self, name: str, offset: int) -> None:
+        """Follow one more segment."""
+        self._begun[name] = offset
+        self.tails.watch(name, offset)
 
     def until(self, over: Callable[[], bool]) -> None:
         """Take until that is so. The test's time-out is the only limit."""

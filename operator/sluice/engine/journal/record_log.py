@@ -3,7 +3,7 @@
 Records are appended by compare-and-set on the log's length. So of two drivers that write at once,
 each knows what stands before its own record.
 
-A log that grows for long is truncated before a checkpoint, a record that stands for all before it.
+A log that grows for long is truncated before a summary, a record that stands for all before it.
 Readers begin where the log begins now. Offsets stay, so the compare-and-set does not change.
 """
 
@@ -174,7 +174,7 @@ class Log(Trail):
         if info is None or info.length == self._length:
             return
         if not self._length and info.start:
-            # What was truncated counts as one record: a log gets a checkpoint behind others only.
+            # What was truncated counts as one record: a log gets a summary behind others only.
             self._length, self._count = info.start, 1
         self._start = info.start
         try:
@@ -271,7 +271,7 @@ class Log(Trail):
         self._add(records, self._length + len(data))
         return True
 
-    def compact(self, checkpoint: Mapping[str, Any]) -> bool:
+    def compact(self, summary: Mapping[str, Any]) -> bool:
         """Write a record that stands for all before it, and drop these.
 
         The record must say all that matters of the others, and whose log it is. If the process ends
@@ -284,7 +284,7 @@ class Log(Trail):
             NoSuchSegment: the log was deleted.
         """
         at = self._length
-        if not self._append([checkpoint]):
+        if not self._append([summary]):
             return False
         self._store.truncate_segment(self.name, at)
         self._start = at

@@ -1,4 +1,4 @@
-"""A log that was truncated before a checkpoint is read and written as before."""
+"""A log that was truncated before a summary is read and written as before."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def log(store: ModelStore) -> Notes:
     return log
 
 
-def test_what_stands_behind_a_checkpoint_is_read(store: ModelStore, log: Notes) -> None:
+def test_what_stands_behind_a_summary_is_read(store: ModelStore, log: Notes) -> None:
     """By all who come to it later; the bytes before are gone, and the offsets stay."""
     (before,) = store.infos([log.name])
     assert log.sum_up()
@@ -47,7 +47,7 @@ def test_what_stands_behind_a_checkpoint_is_read(store: ModelStore, log: Notes) 
 
 
 def test_who_had_read_all_reads_on(store: ModelStore, log: Notes) -> None:
-    """No record is read twice; the checkpoint is one more."""
+    """No record is read twice; the summary is one more."""
     other = Notes(store, TARGET)
     other.load()
     log.sum_up()
@@ -56,8 +56,8 @@ def test_who_had_read_all_reads_on(store: ModelStore, log: Notes) -> None:
     assert other.read == 5
 
 
-def test_who_was_behind_begins_at_the_checkpoint(store: ModelStore, log: Notes) -> None:
-    """What it had read before is said by the checkpoint, too."""
+def test_who_was_behind_begins_at_the_summary(store: ModelStore, log: Notes) -> None:
+    """What it had read before is said by the summary, too."""
     other = Notes(store, TARGET)
     other.load()
     log.write(10)
@@ -66,9 +66,7 @@ def test_who_was_behind_begins_at_the_checkpoint(store: ModelStore, log: Notes) 
 
 
 @pytest.mark.parametrize("behind", [True, False])
-def test_others_write_on_behind_a_checkpoint(
-    store: ModelStore, log: Notes, *, behind: bool
-) -> None:
+def test_others_write_on_behind_a_summary(store: ModelStore, log: Notes, *, behind: bool) -> None:
     """A log that was truncated is not taken for another one."""
     other = Notes(store, TARGET)
     other.load()
@@ -80,7 +78,7 @@ def test_others_write_on_behind_a_checkpoint(
     assert log.load()[-1] == 4
 
 
-def test_a_checkpoint_that_is_late_drops_nothing(store: ModelStore, log: Notes) -> None:
+def test_a_summary_that_is_late_drops_nothing(store: ModelStore, log: Notes) -> None:
     """It would not say what another driver wrote before it."""
     Notes(store, TARGET).load()
     other = Notes(store, TARGET)
@@ -90,7 +88,7 @@ def test_a_checkpoint_that_is_late_drops_nothing(store: ModelStore, log: Notes) 
     assert Notes(store, TARGET).load() == [1, 2, 3, 4]
 
 
-def test_a_checkpoint_without_a_truncation_is_one_more_record(
+def test_a_summary_without_a_truncation_is_one_more_record(
     store: ModelStore, log: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the process had ended between the two; the next one drops both."""
@@ -108,7 +106,7 @@ def test_a_checkpoint_without_a_truncation_is_one_more_record(
     assert Notes(store, TARGET).load() == [12]
 
 
-def test_a_log_that_has_only_its_checkpoint_left_is_no_rival(store: ModelStore, log: Notes) -> None:
+def test_a_log_that_has_only_its_summary_left_is_no_rival(store: ModelStore, log: Notes) -> None:
     """It gives way to no other log, and is not deleted as one that was begun at the same time."""
     log.sum_up()
     rival = Notes(store, TARGET)
