@@ -51,7 +51,7 @@ class Tails(Protocol):
         """Read a segment from `offset` on. Does not wait for the store.
 
         Raises:
-            ValueError: the segment is watched already, or the offset is negative.
+            ValueError: the segment is watched already, the offset is negative, or the name is none.
         """
         ...
 

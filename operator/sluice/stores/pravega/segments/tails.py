@@ -9,8 +9,8 @@ What a segment store (0.13.0) does, seen on a real one and read in its `PravegaR
 - It answers a read that waits while the segment is sealed with SegmentIsSealed, and the same read
   then with the end of the segment.
 - It closes the connection, with all other reads on it, if one read begins behind the end of its
-  segment, and if a segment is deleted that is being read. So it is asked for the state of a segment
-  first, and a connection that served for a while is made anew before anything counts as broken.
+  segment, or its segment is being merged into another one. So it is asked for the state of a
+  segment first, and a connection that served for a while is made anew before its segments break.
 - If it refuses the token of a read, it names the read's offset instead of its number. It then is
   unknown which segment is meant. For the state of a segment it names the number.
 - It sends each KeepAlive back.
@@ -33,7 +33,7 @@ from sluice.errors import (
     StoreUnavailable,
 )
 from sluice.stores import deadline
-from sluice.stores.pravega.names import TokenAccess
+from sluice.stores.pravega.names import TokenAccess, owner_of
 from sluice.stores.pravega.segments.portions import LEAST, Portions
 from sluice.stores.pravega.segments.tail_links import Link, Links, Watch
 from sluice.stores.pravega.wire.messages import (
@@ -86,6 +86,7 @@ class SegmentTails:
             raise ValueError(f"{name} is watched already")
         if offset < 0:
             raise ValueError(f"a segment has no byte {offset}")
+        owner_of(name)  # ValueError: it is no name of a segment
         waiting = self._given_up.pop(name, None)
         if waiting is not None and waiting.offset == offset:
             waiting.dropped = False
