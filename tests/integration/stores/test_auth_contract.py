@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,8 +20,10 @@ from sluice.errors import AuthenticationFailed, PermissionDenied, StoreUnavailab
 from sluice.stores.connect import connect
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.names import TokenAccess
+from sluice.stores.pravega.segments import tail_links
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.writing import CompareAndSet
+from support.store.following import Heard
 
 MIB = 1 << 20
 Client = Callable[[Credentials | None], PravegaStore]
@@ -249,6 +252,28 @@ def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
     with store.appender(staging, writer=uuid4(), window=MIB) as appender:
         appender.append(b"x", event_number=1)
         appender.flush()
+
+
+def test_a_segment_is_followed_by_who_may_read_it(
+    admin: PravegaStore, reader: PravegaStore, stream: StreamName
+) -> None:
+    """A token that the store refuses midway is replaced, and no byte is lost or comes twice."""
+    segment, data = admin.segment_name(stream, 0), b"one two "
+    (info,) = admin.infos([segment])
+    assert info is not None
+    with pytest.MonkeyPatch.context() as patch, reader.tails(most=MIB) as tails:
+        patch.setattr(tail_links, "_CALM", 0.0)
+        heard = Heard(tails, {segment: info.length})
+        assert tails.take(1) == []
+        good = reader._directory.token(segment, TokenAccess.READ)
+        tampered = good._replace(text=good.text[:-9] + "tampered!")
+        reader._directory._tokens[stream, TokenAccess.READ] = tampered
+        for at in range(0, len(data), 4):
+            assert admin.append_at(segment, info.length + at, data[at : at + 4])
+            heard.until(partial(heard.has, at + 4))
+        assert heard.broken == []
+        assert bytes(heard.data[segment]) == data
+        assert reader._directory.token(segment, TokenAccess.READ) != tampered
 
 
 @pytest.mark.parametrize("credentials", [None, Credentials("admin", "w"), Credentials("x", "y")])

@@ -40,7 +40,7 @@ def test_what_foreign_writers_append_comes_in_order(
     """Byte for byte, from before they begin until the stream is sealed."""
     names = [store.segment_name(stream, number) for number in range(2)]
     heard = Heard(tails, dict.fromkeys(names, 0))
-    stop = foreign.start_writer(*stream, rate=5_000, keys=50)
+    stop = foreign.start_writer(stream.scope, stream.stream, rate=5_000, keys=50)
     heard.until(lambda: heard.bytes > 2 * MIB)
     written = stop()
     assert written.failed == 0

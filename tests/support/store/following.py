@@ -38,6 +38,10 @@ class Heard:
         """How many bytes came."""
         return sum(map(len, self.data.values()))
 
+    def has(self, count: int) -> bool:
+        """Tell whether so many bytes came."""
+        return self.bytes == count
+
     def watch(self, name: str, offset: int) -> None:
         """Follow one more segment."""
         self._begun[name] = offset
