@@ -37,8 +37,9 @@ def world_of(body: dict[str, Any]) -> World:
             data=bytearray(base64.b64decode(entry["data"])),
             start=entry["start"],
             sealed=entry["sealed"],
-            attributes={UUID(key): value for key, value in entry["attributes"].items()},
-            writers={UUID(key): value for key, value in entry["writers"].items()},
+            attributes={
+                UUID(key): value for key, value in (entry["attributes"] | entry["writers"]).items()
+            },
         )
         for name, entry in body["segments"].items()
     }

@@ -328,7 +328,7 @@ class ModelStore(ModelTransactions):
     def appender(self, name: str, *, writer: UUID, window: int) -> Iterator[ModelAppender]:
         """See Segments."""
         assert window > 0
-        last = self._call(f"setup {name}", lambda: self._segment(name).writers.get(writer))
+        last = self._call(f"setup {name}", lambda: self._segment(name).attributes.get(writer))
         yield ModelAppender(self, name, writer, last)
 
     def append_at(self, name: str, offset: int, data: bytes) -> bool:
@@ -361,12 +361,12 @@ class ModelAppender:
 
         def act() -> None:
             there = self._store._segment(self._name)
-            if there.writers.get(self._writer) != self.acknowledged:
+            if there.attributes.get(self._writer) != self.acknowledged:
                 raise InvalidEventNumber(f"{self._name} was written", segment=self._name)
             if there.sealed:
                 raise SegmentSealed(f"{self._name} is sealed", segment=self._name)
             there.data += data
-            there.writers[self._writer] = event_number
+            there.attributes[self._writer] = event_number
             there.attributes[EVENT_COUNT] += events
             self.acknowledged = event_number
             self.offset = len(there.data)

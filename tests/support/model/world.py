@@ -30,13 +30,12 @@ class Fate(Enum):
 
 @dataclass
 class ModelSegment:
-    """A segment's bytes, attributes and writers."""
+    """A segment's bytes and attributes, of which some are the last event numbers of writers."""
 
     data: bytearray = field(default_factory=bytearray)
     start: int = 0
     sealed: bool = False
     attributes: dict[UUID, int] = field(default_factory=dict)
-    writers: dict[UUID, int] = field(default_factory=dict)
 
 
 @dataclass

@@ -48,7 +48,7 @@ class Flipping(ModelStore):
     ) -> Iterator[Block]:
         """See SegmentReader."""
         segment = self._world.segments[name]
-        if segment.writers and start == 0:
+        if segment.attributes.keys() - {CREATION_TIME, EVENT_COUNT} and start == 0:
             segment.data[3] ^= 1
         return super().read(name, start, end, flow=flow, ahead=ahead)
 

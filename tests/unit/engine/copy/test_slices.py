@@ -59,7 +59,7 @@ def stage(world: World, data: bytes) -> None:
     """Let an earlier attempt have staged these bytes."""
     segment = world.segments["staging"]
     segment.data[:] = data
-    segment.writers[WRITER] = COPY.origin + len(data)
+    segment.attributes[WRITER] = COPY.origin + len(data)
 
 
 def expected_digests(data: bytes = DATA, start: int = 5, end: int = 95) -> dict[int, bytes]:
@@ -120,7 +120,7 @@ def test_an_overtaken_slice_ends_without_error(world: World) -> None:
         calls.append(what)
         if len([call for call in calls if call.startswith("append")]) == 3:
             world.segments["staging"].data += DATA[19:95]
-            world.segments["staging"].writers[WRITER] = 95
+            world.segments["staging"].attributes[WRITER] = 95
         return Fate.DONE
 
     store = ModelStore(world, gate, block=7)

@@ -28,7 +28,15 @@ from sluice.errors import CopyAborted, TargetReplaced
 from support.engine.appends import APPEND, driven, put_target
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, begun, drive, go, put_source
-from support.model import Fate, ModelStore, World, segment_name
+from support.model import (
+    CREATION_TIME,
+    EVENT_COUNT,
+    Fate,
+    ModelSegment,
+    ModelStore,
+    World,
+    segment_name,
+)
 
 if TYPE_CHECKING:
     from sluice.core.copy.planner import CopyRequest
@@ -132,8 +140,9 @@ def test_a_segment_that_another_driver_has_restarted_is_staged_anew(when: str) -
         results = InlineExecutor([store], store).run(copy.slices(step, Limits(), 1))
         for name in world.staging():  # as if the other driver had seen this before it was staged
             if name != copy.journal.name:
-                world.segments[name].data.clear()
-                world.segments[name].writers.clear()
+                before = world.segments[name].attributes
+                kept = {key: before[key] for key in (CREATION_TIME, EVENT_COUNT)}
+                world.segments[name] = ModelSegment(attributes=kept)
     truncate(world)
     go(rival(world, copy), world, Stage)
     if results:
