@@ -120,7 +120,7 @@ def _told(journal: Journal | None, step: Step | None = None) -> tuple[object, ..
     if journal is None:
         return None
     target = None if isinstance(step, Bind | PlanPlacement) else journal.target
-    return target, journal.amended, journal.drained, journal.roll
+    return target, journal.amended, journal.drained, journal.roll, journal.trail
 
 
 def _renews(step: Step, journal: Journal) -> bool:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core.copy import append_progress
+from sluice.core.copy import append_progress, follow_progress
 from sluice.core.copy.append_progress import Roll
+from sluice.core.copy.follow_progress import Trail
 from sluice.core.copy.plan import SegmentPlan, StreamPlan
 from sluice.core.events.digest import chunk_of
 from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from sluice.core.events.chain import Link
 
     Buffer = bytes | bytearray | memoryview
 
@@ -44,6 +47,7 @@ class Journal:
         drained: for a move, the segments that the source got after it was planned; None until the
             source is sealed.
         roll: the progress of an append.
+        trail: the progress of following the source.
     """
 
     plan: StreamPlan
@@ -54,13 +58,18 @@ class Journal:
     drained: tuple[SegmentPlan, ...] | None = None
 
     roll: Roll = field(default_factory=Roll)
+    trail: Trail = field(default_factory=Trail)
 
     @property
     def current(self) -> StreamPlan:
-        """The plan with its amendments: without bytes that the source lost, up to where it ends."""
-        if not self.amended and not self.drained:
+        """The plan with its amendments: without bytes that the source lost, up to where it ends.
+
+        The segments of a followed source's scale events hold no planned bytes.
+        """
+        later = (*(self.drained or ()), *self.trail.grown)
+        if not self.amended and not later:
             return self.plan
-        planned = (*self.plan.segments, *(self.drained or ()))
+        planned = (*self.plan.segments, *later)
         return self.plan.of([self.amended.get(i, one) for i, one in enumerate(planned)])
 
     def known(self, segment: int) -> dict[int, bytes]:
@@ -217,6 +226,31 @@ def events_record(segment: int, events: int, edition: int = 0) -> dict[str, Any]
     return {"record": "events", "segment": segment, "events": events, **_of(edition)}
 
 
+def checkpoint_record(journal: Journal, proved: Mapping[int, Link]) -> dict[str, Any]:
+    """Return the record that stands for all before it, of a copy that follows its source.
+
+    Args:
+        journal: the journal. All planned bytes are readable in the target, so the digests of their
+            chunks are needed no more.
+        proved: for each segment of the plan, the digest up to where it is compared.
+    """
+    return {
+        "record": "checkpoint",
+        "plan": journal.plan.model_dump(mode="json"),
+        "target": list(journal.target or ()),
+        "events": [[place, count] for place, count in journal.events.items()],
+        "amended": [
+            [
+                place,
+                segment.model_dump(mode="json")
+                | {"lost": segment.lost, "attempt": segment.attempt, "edition": segment.edition},
+            ]
+            for place, segment in journal.amended.items()
+        ],
+        "trail": follow_progress.trail_body(replace(journal.trail, proved=proved)),
+    }
+
+
 def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
     """Return the journal that these records make; None if there are none. See `Folding`."""
     folding = Folding()
@@ -239,6 +273,7 @@ class Folding:
         self._amended: dict[int, SegmentPlan] = {}
         self._drained: tuple[SegmentPlan, ...] | None = None
         self._roll = Roll()
+        self._trail = Trail()
         self._journal: Journal | None = None
 
     @property
@@ -253,6 +288,7 @@ class Folding:
                 dict(self._amended),
                 self._drained,
                 self._roll,
+                self._trail,
             )
         return self._journal
 
@@ -268,10 +304,14 @@ class Folding:
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise JournalDamaged(f"the copy's journal has a damaged record: {error}") from error
 
-    def _add(self, record: Mapping[str, Any]) -> None:  # noqa: C901 - one case for each record
+    def _add(self, record: Mapping[str, Any]) -> None:  # noqa: C901, PLR0912 - one case for each record
         match record:
             case {"record": "plan", "plan": body} if self._plan is None:
                 self._plan = StreamPlan.model_validate(body)
+                return
+            case {"record": "checkpoint"}:
+                if self._plan is None:  # else it says what is known
+                    self._restore(record)
                 return
             case _ if self._plan is None:
                 raise _unknown(record)
@@ -299,8 +339,27 @@ class Folding:
                 self._events[_number(segment)] = _number(count)
             case {"record": kind} if kind in append_progress.RECORDS and plan.append:
                 self._roll, self._target = append_progress.after(self._roll, self._target, record)
+            case {"record": kind} if kind in follow_progress.RECORDS and plan.follow:
+                self._follow(plan, record)
             case _:
                 raise _unknown(record)
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self._plan = StreamPlan.model_validate(record["plan"])
+        self._target = tuple(map(_number, record["target"]))
+        self._events = {_number(place): _number(count) for place, count in record["events"]}
+        self._amended = {
+            _number(place): SegmentPlan.model_validate(body) for place, body in record["amended"]
+        }
+        self._trail = follow_progress.trail_of(record["trail"])
+
+    def _follow(self, plan: StreamPlan, record: Mapping[str, Any]) -> None:
+        if self._target is None:
+            raise ValueError("the target's segments are not recorded")
+        extended = plan.of([*plan.segments, *self._trail.grown])
+        self._trail, self._target = follow_progress.after(
+            self._trail, extended, self._target, record
+        )
 
     def _drain(self, plan: StreamPlan, ends: Sequence[tuple[object, int | None]]) -> None:
         for place, (end, count) in enumerate(ends):

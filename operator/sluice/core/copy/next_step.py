@@ -6,11 +6,13 @@ driver that was there from the beginning. Each step is safe to repeat and safe t
 
     MakeTarget (-> Shape) -> Bind -> Stage -> Transfer (-> Amend -> Stage)
       (-> DrainSource -> Transfer) -> Stitch -> Verify -> Publish
-      -> (Scale -> FixSegmentCount -> Publish) for each generation -> ConfigureTarget (-> Seal)
-      (-> DeleteSource) -> Sweep -> DeleteJournal -> Done
+      -> (Scale -> FixSegmentCount -> Publish) for each generation (-> Live)
+      -> ConfigureTarget (-> Seal) (-> DeleteSource) -> Sweep -> DeleteJournal -> Done
 
 All generations are staged and verified before the first one is published. Publishing makes them
 readable in the order in which the source was scaled, and moves no bytes.
+
+Of a copy that follows its source, `core.follow.following` decides in place of Live.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from sluice.core.copy.steps import (
     Done,
     DrainSource,
     FixSegmentCount,
+    Live,
     MakeTarget,
     Publish,
     Scale,
@@ -185,7 +188,7 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
     unpublished = [(i, segment, state) for i, (segment, state) in pairs if state.published is None]
     if not unpublished:
         _check_published(plan, seen)
-        return ConfigureTarget()
+        return Live() if plan.follow else ConfigureTarget()
     # A driver may have died during a scale event, whose segments exist already.
     making = at if any(segment.generation <= at for _, segment, _ in unpublished) else at + 1
     for _, segment, state in unpublished:

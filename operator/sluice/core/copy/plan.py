@@ -158,6 +158,7 @@ class StreamPlan(Frozen):
         on_truncation: what to do if a source loses bytes before they are read: fail, or go on
             without them.
         move: whether the source is sealed, copied to its end, and deleted when all is done.
+        follow: whether the copy goes on behind its bounds with what comes in the source.
     """
 
     copy_id: str
@@ -172,6 +173,7 @@ class StreamPlan(Frozen):
     seal: bool = False
     # Left out where it is False: plans of older versions keep their text, and with it their hashes.
     make_scope: bool = Field(default=False, exclude_if=operator.not_)
+    follow: bool = Field(default=False, exclude_if=operator.not_)
 
     @property
     def origin(self) -> str:

@@ -107,7 +107,7 @@ class CopyRequest(Frozen):
         target: the stream to make, or to append to.
         append: whether to append to the target if it exists and is a user's stream.
         make_scope: whether to make the target's scope if it does not exist.
-        verify, seal, on_truncation, move: see StreamPlan.
+        verify, seal, on_truncation, move, follow: see StreamPlan.
         part_bytes: segments with more bytes than this are divided into parts, see `part_size`.
         tasks: how many tasks will run at once, as far as that is known beforehand. It shapes a new
             plan only: once a plan is recorded, its parts stay as they are.
@@ -123,6 +123,7 @@ class CopyRequest(Frozen):
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
     append: bool = False
     make_scope: bool = Field(default=False, exclude_if=operator.not_)  # as in StreamPlan
+    follow: bool = Field(default=False, exclude_if=operator.not_)  # as in StreamPlan
     tasks: int = Field(default=1, ge=1)
 
     @property
@@ -219,6 +220,7 @@ def plan_stream(
         append=append,
         make_scope=request.make_scope,
         seal=request.seal,
+        follow=request.follow,
     )
     for number, active in enumerate(plan.active):
         if break_in(plan.segments[i].keys for i in active) is not None:

@@ -1,4 +1,7 @@
-"""The steps of a copy, among which `next_step` and `next_append_step` choose."""
+"""The steps of a copy, among which `next_step` and `next_append_step` choose.
+
+`core.follow.following` decides the steps of a copy that follows its source.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sluice.core.copy.plan import Part
+    from sluice.core.values.model import Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +244,67 @@ class RecordRun:
     """Record a run whose objects are all in the archive. From then on it can be restored."""
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Go over to following the source: all planned bytes are readable in the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Append what comes in the source to the target, until another step has to be decided.
+
+    Attributes:
+        positions: (index of the segment in the plan, source offset to continue at) each.
+        waits: whether a segment has ended, and the source does not list the next ones yet.
+    """
+
+    positions: tuple[tuple[int, int], ...]
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Go on behind bytes that the source has lost.
+
+    Attributes:
+        losses: (index of the segment, first lost offset, first offset that is still there) each.
+    """
+
+    losses: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """Record a scale event of the source, whose ended segments are followed to their ends.
+
+    Attributes:
+        segments: the segments that it made, by id.
+    """
+
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prove:
+    """Read segments back, and compare them: (index of the segment, end as source offset) each."""
+
+    ends: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Record that nothing more is followed, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Shut segments to further appends: (index of the segment, its position) each."""
+
+    positions: tuple[tuple[int, int], ...]
+
+
 CopyStep = (
     MakeTarget
     | Shape
@@ -284,4 +349,7 @@ AppendStep = (
 ArchiveStep = Amend | Replan | RecordRun | DeleteJournal
 """The steps of a run of an archive that move no bytes."""
 
-Step = CopyStep | AppendStep | ArchiveStep | Transfer | Verify | Done
+FollowStep = Follow | Skip | Grow | Prove | Stop | Halt
+"""The steps of following a source."""
+
+Step = CopyStep | AppendStep | ArchiveStep | FollowStep | Live | Transfer | Verify | Done

@@ -137,6 +137,19 @@ def writer_id(copy: str, staging: str) -> UUID:
     return uuid5(UUID(copy), staging)
 
 
+def position_attribute(copy: str, segment: int) -> UUID:
+    """Return the attribute of a target segment that says how far its source is followed.
+
+    It is a writer id: the store sets it with each append of this writer, and lets a merge set it.
+    Its values are those of `core.follow.position`.
+
+    Args:
+        copy: the copy id.
+        segment: the source's segment.
+    """
+    return writer_id(copy, f"follow/{segment}")
+
+
 def publish_attribute(copy: str) -> UUID:
     """Return the attribute of a target segment for the bytes published into it, or ABORTED."""
     return uuid5(UUID(copy), "publish")

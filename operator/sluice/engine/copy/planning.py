@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core.copy.planner import plan_stream
+from sluice.core.copy.planner import Range, plan_stream
 from sluice.core.values import identity
 from sluice.engine.access.source_runs import choose, with_what_is_lost
 from sluice.engine.append import receipts
@@ -213,9 +213,11 @@ def make_plan(
         SourceNotFound: a source does not exist.
         SourceReplaced: a source was deleted, or truncated again and again, meanwhile.
         SourceUnsupported: a source's generations cannot be made by scale events.
-        InvalidSpec: a range does not lie in its stream, or a move is not verified.
+        InvalidSpec: a range does not lie in its stream, a move is not verified, or the source
+            cannot be followed as it is asked for.
     """
     refuse_unverified_move(move=request.move, verify=request.verify)
+    refuse_unfollowable(request)
     streams = []
     for source in request.sources:
         stream = stores[source.store].describe(source.stream)
@@ -239,3 +241,24 @@ def refuse_unverified_move(*, move: bool, verify: bool) -> None:
             field="spec.sourceOnComplete",
             remedy="Run it without --no-verify, or with sourceOnComplete: Retain.",
         )
+
+
+def refuse_unfollowable(request: CopyRequest) -> None:
+    """Raise InvalidSpec for a request to follow what has an end, or is not compared."""
+    if not request.follow:
+        return
+    wrong = (
+        (len(request.sources) > 1, "spec.sources", "one source, not several"),
+        (request.sources[0].archive is not None, "spec.source.archive", "a stream, not an archive"),
+        (request.sources[0].ranges != (Range(),), "spec.source.ranges", "a whole stream"),
+        (request.append, "spec.onExists", "a source into a target of its own"),
+        (request.move, "spec.sourceOnComplete", "a source that is retained"),
+        (not request.verify, None, "a source whose planned bytes are verified"),
+    )
+    for is_wrong, field, what in wrong:
+        if is_wrong:
+            raise InvalidSpec(
+                f"a copy follows {what}",
+                field=field,
+                remedy="Change the field, or make a copy that does not follow its source.",
+            )

@@ -133,10 +133,13 @@ def mend(plan: StreamPlan, copy_journal: CopyJournal, digest: str, store: Store)
     if stream is None or set(stream.config.tags) != set(identity.owner_tags(plan.copy_id)):
         return  # the copy was aborted, or another driver has restored the configuration
     if not copy_journal.is_there():  # else another run has begun after an abort
-        configure(plan, digest, store)
+        # A followed source may have been scaled since this driver's plan was read.
+        configure(plan, digest, store, count=len(stream.tail) if plan.follow else None)
 
 
-def configure(plan: StreamPlan, digest: str, store: Store, *, hurry: bool = False) -> None:
+def configure(
+    plan: StreamPlan, digest: str, store: Store, *, hurry: bool = False, count: int | None = None
+) -> None:
     """Mark the target as complete, and give it the source's configuration.
 
     A fixed number of segments is set to the number that the target has: the store would scale to
@@ -147,12 +150,14 @@ def configure(plan: StreamPlan, digest: str, store: Store, *, hurry: bool = Fals
         digest: the copy's digest.
         store: the target store.
         hurry: whether the store is asked more often, to know earlier that this is done.
+        count: the number of segments that the target has; None for that of the plan.
     """
     # Plans recorded by older versions hold the source's marks, which their hash covers.
     config = marks.plain(plan.config)
     complete = identity.TAG_COMPLETE + digest
     tags = (*config.tags, *identity.owner_tags(plan.copy_id), complete)
-    scaling, count = config.scaling, len(plan.active[-1])
+    scaling = config.scaling
+    count = len(plan.active[-1]) if count is None else count
     fixed = scaling.type is ScaleType.FIXED
     least = count if fixed else min(scaling.min_segments, count)
     changed = {"scaling": scaling.model_copy(update={"min_segments": least}), "tags": tags}

@@ -179,10 +179,10 @@ def _has_moved_on(
         at = generation_of(plan, journal.target, target.segments)
         if at is not None and is_behind(plan, segments, at):
             return True
-    if plan.on_truncation == "Fail" and not plan.move:
+    if plan.on_truncation == "Fail" and not plan.move and not plan.follow:
         return False
     now = copy_journal.load()
-    return now is None or (now.amended, now.drained) != (journal.amended, journal.drained)
+    return now is None or now.current.segments != plan.segments
 
 
 def observe_segments(

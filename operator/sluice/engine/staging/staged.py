@@ -128,6 +128,8 @@ class Staged:
         if segment.attempt:
             gap = identity.gap_attributes(plan.copy_id)
             notes += tuple(zip(gap, (segment.lost, segment.attempt), strict=True))
+        if plan.follow:
+            notes += ((identity.position_attribute(plan.copy_id, segment.id), segment.end),)
         if segment.length == 0:
             for attribute, value in notes:
                 self._target.set_attribute(target, CompareAndSet(attribute, None, value))

@@ -1,0 +1,55 @@
+"""Observations of a copy that follows its source, from which its next step is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sluice.core.copy.observed import SeenSource
+    from sluice.core.follow.position import Position
+    from sluice.core.follow.rows import Row
+    from sluice.core.values.model import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRow:
+    """A segment that takes events, or did so last.
+
+    Attributes:
+        row: the segment in source and target.
+        position: how far it is followed; None if that is not known.
+        foreign: how many bytes of the target's segment are not the source's; None if the position
+            has changed during the look, so that this is not known.
+        source: the source's segment; None if it does not exist.
+    """
+
+    row: Row
+    position: Position | None
+    foreign: int | None
+    source: SeenSource | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenStream:
+    """The state of the source and of the segments that are followed.
+
+    Attributes:
+        rows: the segments of the latest generation that the target has.
+        there: whether the source exists.
+        had: the ids of followed segments that the source once had, of those that do not exist.
+        sealed: whether the source is sealed. It was looked at before `made`.
+        made: the segments of the source's next scale event; empty if there is none yet.
+        wish: why the copy is to end here; None while it is to go on.
+        closed: the segments of earlier generations, at their ends.
+        shut: whether the target is sealed, so that nothing can be appended.
+    """
+
+    rows: tuple[SeenRow, ...]
+    there: bool
+    had: frozenset[int] = frozenset()
+    sealed: bool = False
+    made: tuple[Segment, ...] = ()
+    wish: str | None = None
+    closed: tuple[SeenRow, ...] = ()
+    shut: bool = False

@@ -1,0 +1,1 @@
+"""Following a source: append what comes in it to the target, exactly once, and compare it."""
