@@ -73,3 +73,10 @@ def test_importing_what_workers_need_starts_no_thread() -> None:
     """A process with threads cannot be forked: the child would wait for locks that they hold."""
     code = f"{WORKER}\nimport os\nassert len(os.listdir('/proc/self/task')) == 1"
     assert imported(code)
+
+
+def test_a_follower_needs_no_spark() -> None:
+    """It lives for months beside many others, so a JVM or a library for archives is too much."""
+    found = imported("import sluice.engine.follow.work")
+    assert "sluice.engine.copy.stream_copy" in found
+    assert found.isdisjoint(OPERATOR | ARCHIVES | {"pyspark", "grpc", "sluice.pipelines"})

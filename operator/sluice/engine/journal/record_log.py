@@ -137,6 +137,11 @@ class Log(Trail):
         self._length = 0
         self._count = 0
 
+    @property
+    def size(self) -> int:
+        """The bytes of all records that were read and written, and were not replaced by another."""
+        return self._length - self._start
+
     def is_there(self) -> bool:
         """Tell whether there is a log, maybe an empty one."""
         known = self._length > 0 and any(self._store.infos([self.name]))

@@ -1,0 +1,154 @@
+"""Read back what was appended to the target, and compare it with the source byte by byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core.events.chain import Chain
+from sluice.core.follow.rows import proved
+from sluice.engine.follow.observe import source_name, target_name
+from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated, SourceTruncated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.core.copy.journal import Journal
+    from sluice.core.events.chain import Link
+    from sluice.core.follow.rows import Row, Stretch
+    from sluice.stores.base import Source, Store
+    from sluice.stores.reading import Block, Flow
+
+
+class Prover:
+    """Compares followed segments, and keeps their chains while this driver lives.
+
+    Args:
+        source: the store of the source.
+        target: the target store.
+        flow: the speed at which the target is read; None for as fast as possible.
+
+    Attributes:
+        blind: for each segment, the bytes that could not be compared, since the source had lost
+            them, and that are not recorded yet.
+    """
+
+    def __init__(self, source: Source, target: Store, flow: Flow | None = None) -> None:
+        self._source = source
+        self._target = target
+        self._flow = flow
+        self._chains: dict[int, Chain] = {}
+        self.blind: dict[int, int] = {}
+
+    def link(self, journal: Journal, index: int) -> Link:
+        """Return up to where a segment is compared, in the journal or by this driver since."""
+        known, chain = proved(journal, index), self._chains.get(index)
+        return known if chain is None or chain.link.offset < known.offset else chain.link
+
+    def prove(self, journal: Journal, row: Row, to: int) -> Link:
+        """Compare a segment up to an offset of the source, up to which the target has it.
+
+        Returns:
+            The digest of all bytes of the segment up to there.
+
+        Raises:
+            DigestMismatch: the target has other bytes.
+            SourceTruncated: the source has lost bytes that were not compared, and the copy must not
+                go on without.
+        """
+        chain = self._chain(journal, row)
+        # If this breaks off, the chain is behind the bytes that were compared, and goes on there.
+        for stretch in row.stretches(chain.link.offset, to):
+            if chain.link.offset < stretch.start:
+                chain.leap(stretch.start)
+            self._compare(journal, row, stretch, chain)
+        if chain.link.offset < to:
+            chain.leap(to)
+        return chain.link
+
+    def _chain(self, journal: Journal, row: Row) -> Chain:
+        """Return the chain of a segment, from where it is compared."""
+        known, chain = proved(journal, row.index), self._chains.get(row.index)
+        if chain is not None and chain.link.offset >= known.offset:
+            return chain
+        self.blind.pop(row.index, None)
+        end = known.offset + row.shift(known.offset)
+        name = target_name(journal.plan, row, self._target)
+        held = self._target.read(name, end - known.held, end, flow=self._flow)
+        try:
+            chain = Chain(known, (block.data for block in held))
+        except ValueError:
+            raise DigestMismatch(
+                f"the {known.held} bytes before offset {end} of segment {row.target} of "
+                f"{journal.plan.target} are not those that were compared before"
+            ) from None
+        self._chains[row.index] = chain
+        return chain
+
+    def _compare(self, journal: Journal, row: Row, stretch: Stretch, chain: Chain) -> None:
+        start, end, shift = stretch
+        plan = journal.plan
+        ours = self._target.read(
+            target_name(plan, row, self._target), start + shift, end + shift, flow=self._flow
+        )
+        try:
+            theirs = self._source.read(source_name(plan, row, self._source), start, end)
+            _feed(journal, row, ours, theirs, chain)
+        except (SegmentTruncated, NoSuchSegment) as error:
+            begins = error.start_offset if isinstance(error, SegmentTruncated) else end
+            if error.segment != source_name(plan, row, self._source) or begins <= start:
+                raise
+            rest = stretch._replace(start=chain.link.offset)
+            self._go_blind(journal, row, rest, min(begins, end), chain)
+
+    def _go_blind(
+        self, journal: Journal, row: Row, stretch: Stretch, upto: int, chain: Chain
+    ) -> None:
+        """Go on behind bytes that the source has lost since they were appended.
+
+        Args:
+            journal: the copy's journal.
+            row: the segment.
+            stretch: the bytes to compare.
+            upto: the first offset that the source still has, or the stretch's end.
+            chain: the segment's chain, up to the stretch.
+        """
+        start, end, shift = stretch
+        plan = journal.plan
+        if plan.on_truncation == "Fail":
+            raise SourceTruncated(
+                f"{plan.sources[0].stream} was truncated: offsets {start} to {upto} of segment "
+                f"{row.segment.id} are gone, and were appended, but not compared yet"
+            ) from None
+        name = target_name(plan, row, self._target)
+        for block in self._target.read(name, start + shift, upto + shift, flow=self._flow):
+            chain.feed(block.data)
+            self.blind[row.index] = self.blind.get(row.index, 0) + len(block.data)
+        if upto < end:
+            self._compare(journal, row, stretch._replace(start=upto), chain)
+
+
+def _feed(
+    journal: Journal, row: Row, ours: Iterator[Block], theirs: Iterator[Block], chain: Chain
+) -> None:
+    """Compare two rows of blocks, and feed the chain with what is equal.
+
+    Raises:
+        DigestMismatch: they differ.
+    """
+    left = memoryview(b"")
+    for block in theirs:
+        data = block.data
+        while data:
+            if not left:
+                left = next(ours).data
+            count = min(len(left), len(data))
+            if left[:count] != data[:count]:
+                at = next(i for i in range(count) if left[i] != data[i])
+                raise DigestMismatch(
+                    f"segment {row.target} of {journal.plan.target} has another byte than its "
+                    f"source at the source's offset {chain.link.offset + at} of segment "
+                    f"{row.segment.id}",
+                    remedy="Delete this copy, and make another one; the target is not to be used.",
+                )
+            chain.feed(data[:count])
+            left, data = left[count:], data[count:]

@@ -1,0 +1,82 @@
+"""Copy one stream and follow it: the planned bytes as any copy, and then what comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sluice.core.events.digest import combine
+from sluice.core.follow.rows import proved
+from sluice.core.workloads.answers import UNVERIFIED
+from sluice.engine.copy.report import SegmentReport
+from sluice.engine.copy.stream_copy import StreamCopyWork
+from sluice.engine.follow.followed_target import FollowedTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.events.chain import Link
+    from sluice.engine.access.source_runs import Origin
+    from sluice.engine.staging.ending import Ending
+    from sluice.stores.base import Store
+
+
+class FollowWork(StreamCopyWork):
+    """The copy of one stream that goes on with what comes in the source, until it is to end.
+
+    It ends when the source is sealed and followed to its end, or when it is asked to.
+
+    Args:
+        plan: what to copy. If another plan is recorded, that one takes its place.
+        sources: the stores to read from.
+        target: the store to write to.
+        how: the further arguments of `FollowedTarget`.
+    """
+
+    def __init__(
+        self, plan: StreamPlan, sources: Sequence[Origin], target: Store, **how: Any
+    ) -> None:
+        super().__init__(plan, 0, sources, target)
+        self._followed = FollowedTarget(self, **how)
+
+    @property
+    def _ending(self) -> Ending:
+        return self._followed if self.plan.follow else super()._ending
+
+    def _links(self) -> list[Link]:
+        """Return the digests of all segments, up to where they are compared."""
+        known = self._journal()
+        return [proved(known, index) for index in range(len(known.current.segments))]
+
+    def digest(self) -> str:
+        """Return the copy's digest: over its segments' digests, once all is followed and compared.
+
+        A driver that has not seen the end does not know it, and says UNVERIFIED.
+        """
+        if not self.plan.follow:
+            return super().digest()
+        if self._journal().trail.stopped is None:
+            return UNVERIFIED
+        return combine(link.digest for link in self._links()).hex()
+
+    def _report_segments(self) -> tuple[SegmentReport, ...]:
+        if not self.plan.follow:
+            return super()._report_segments()
+        plan, trail = self._journal().current, self._journal().trail
+        names = [self.target.segment_name(plan.target, segment) for segment in self._bound()]
+        counts = self.target.attributes([(name, self.target.event_count) for name in names])
+        return tuple(
+            SegmentReport(
+                source=segment.id,
+                target=target,
+                start=segment.start,
+                end=link.offset,
+                events=count,
+                digest=link.digest.hex(),
+                lost=segment.lost
+                + sum(loss.end - loss.start for loss in trail.lost.get(index, ())),
+            )
+            for index, (segment, target, link, count) in enumerate(
+                zip(plan.segments, self._bound(), self._links(), counts, strict=True)
+            )
+        )

@@ -1,0 +1,334 @@
+"""One driver that follows a source on a store in memory, and what may happen to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.core.copy.planner import ArchiveChoice, Position, Range, SourceRequest
+from sluice.core.events.chain import Chain, Link
+from sluice.core.follow.rows import proved
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.engine.copy.planning import make_plan, resolve
+from sluice.engine.copy.report import Outcome
+from sluice.engine.follow.work import FollowWork
+from sluice.engine.journal.copy_journal import CopyJournal
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.runner import Runner
+from sluice.errors import InvalidSpec
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import CHUNK, REQUEST, ManualClock, events_of, put_source
+from support.model import EVENT_COUNT, ModelStore, World, segment_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.core.copy.journal import Journal
+    from sluice.engine.copy.report import StreamReport
+
+FOLLOW = REQUEST.model_copy(update={"follow": True})
+RECORD = FOLLOW.model_copy(update={"on_truncation": "Record"})
+DONE = "Done"
+
+
+class Killed(Exception):
+    """The end of a driver that is killed."""
+
+
+def write(world: World, segment: int, sizes: list[int], seed: int) -> bytes:
+    """Write events to a segment of the source."""
+    there = world.segments[segment_name(SOURCE, segment)]
+    data = events_of(sizes, seed)
+    there.data += data
+    there.attributes[EVENT_COUNT] += len(sizes)
+    return data
+
+
+def run(
+    world: World,
+    *acts: Callable[[], object],
+    request: Any = FOLLOW,
+    rounds: int = 5,
+    clock: ManualClock | None = None,
+    **how: Any,
+) -> StreamReport:
+    """Run a driver to its end.
+
+    Args:
+        world: the world.
+        acts: things that happen while the source is followed, some rounds apart. Then the copy is
+            asked to end.
+        request: the request.
+        rounds: how often the driver asks whether to end between two of them.
+        clock: the driver's clock.
+        how: further arguments of `FollowWork`.
+    """
+    store = ModelStore(world)
+    left = [act for act in acts for _ in range(rounds)]
+
+    def wish() -> str | None:
+        if not left:
+            return DONE
+        act = left.pop(0)
+        if act not in left:
+            act()
+        return None
+
+    clock = clock or ManualClock()
+    plan = resolve(request, [store], store).plan
+    assert plan is not None
+    work = FollowWork(plan, [store], store, wish=wish, clock=clock, **{"every": 0.0} | how)
+    (report,) = Runner(
+        [work],
+        executor=InlineExecutor([store], store),
+        limits=lambda: Limits(slice_bytes=2 * CHUNK),
+        clock=clock,
+    ).run()
+    return report
+
+
+def killed(world: World, *acts: Callable[[], object], request: Any = FOLLOW, **how: Any) -> Journal:
+    """Run a driver that is killed in the end. Return its journal."""
+
+    def kill() -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        run(world, *acts, kill, request=request, **how)
+    journal = CopyJournal(ModelStore(world), COPY, TARGET).load()
+    assert journal is not None
+    return journal
+
+
+def nothing() -> None:
+    """Nothing happens."""
+
+
+def test_what_comes_is_appended_until_the_copy_is_asked_to_end() -> None:
+    """The report tells how far, with the number of events; later bytes are left to the source."""
+    world = World()
+    first, second = put_source(world, [20, 9], [30])
+    more = events_of([40, 50, 8], 7)
+    report = run(world, nothing, lambda: write(world, 0, [40, 50, 8], 7), nothing)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert world.bytes_of(TARGET) == [first + more, second]
+    assert [(one.start, one.end, one.events) for one in report.segments] == [
+        (0, len(first + more), 5),
+        (0, len(second), 1),
+    ]
+    write(world, 0, [9], 8)
+    assert world.bytes_of(TARGET) == [first + more, second]
+
+
+def test_the_digest_is_that_of_all_bytes() -> None:
+    """Whoever compares: a driver that was killed, and the one that goes on in a chunk's midst."""
+    world = World()
+    (first,) = put_source(world, [20, 9])
+    half = killed(world, lambda: write(world, 0, [5], 7), nothing)
+    assert proved(half, 0).offset > len(first)
+    report = run(world, lambda: write(world, 0, [40], 8), nothing)
+    chain = Chain(Link(0))
+    (data,) = world.bytes_of(TARGET)
+    chain.feed(memoryview(data))
+    assert data == first + events_of([5], 7) + events_of([40], 8)
+    assert report.segments[0].digest == chain.link.digest.hex()
+
+
+def test_a_byte_that_changed_in_the_target_is_found() -> None:
+    """It is named by its offset, before any mark says that the target is whole."""
+    world = World()
+    (first,) = put_source(world, [20])
+
+    def flip() -> None:
+        write(world, 0, [30], 7)
+        target = world.segments[segment_name(TARGET, 0)]
+        world.segments[segment_name(SOURCE, 0)].data[len(first) + 11] ^= 1
+        assert len(target.data) == len(first)
+
+    def heal() -> None:
+        world.segments[segment_name(SOURCE, 0)].data[len(first) + 11] ^= 1
+
+    report = run(world, flip, heal, every=1e9)
+    assert report.error is not None
+    assert report.error.reason == "DigestMismatch"
+    assert f"source's offset {len(first) + 11} of segment 0" in report.error.message
+    assert identity.completed(world.streams[TARGET].config.tags, COPY) is None
+
+
+def test_bytes_that_were_compared_and_changed_afterwards_are_found() -> None:
+    """The next driver sees it by the recorded digest."""
+    world = World()
+    put_source(world, [20])
+    journal = killed(world, lambda: write(world, 0, [5], 7), nothing)
+    link = proved(journal, 0)
+    assert link.held
+    world.segments[segment_name(TARGET, 0)].data[link.offset - 1] ^= 1
+    report = run(world, lambda: write(world, 0, [5], 8), nothing)
+    assert report.error is not None
+    assert report.error.reason == "DigestMismatch"
+    assert "not those that were compared before" in report.error.message
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_bytes_that_are_lost_before_they_are_compared_are_counted_or_end_it(
+    *, record: bool
+) -> None:
+    """Nobody can tell any more whether they are right; the copy says so."""
+    world = World()
+    (first,) = put_source(world, [20])
+
+    def lose() -> None:
+        there = world.segments[segment_name(SOURCE, 0)]
+        there.start = len(there.data)
+
+    write_more = lambda: write(world, 0, [30], 7)  # noqa: E731 - as an argument
+    request = RECORD if record else FOLLOW
+    journal = killed(world, write_more, nothing, lose, request=request, every=1e9)
+    assert proved(journal, 0).offset == len(first)
+    report = run(world, nothing, request=request)
+    if record:
+        assert report.outcome is Outcome.COPIED, report.error
+        assert world.bytes_of(TARGET) == [first + events_of([30], 7)]
+    else:
+        assert report.error is not None
+        assert report.error.reason == "SourceTruncated"
+        assert "were appended, but not compared yet" in report.error.message
+
+
+def test_a_source_truncated_inside_an_event_is_not_followed() -> None:
+    """Nothing is appended that is not an event, and nothing is left out for it."""
+    world = World()
+    (first,) = put_source(world, [20])
+    killed(world, nothing, request=RECORD)
+    write(world, 0, [30, 40], 7)
+    world.segments[segment_name(SOURCE, 0)].start = len(first) + 15
+    report = run(world, nothing, request=RECORD)
+    assert report.error is not None
+    assert report.error.reason == "EventsDamaged"
+    assert "truncated inside an event: none begins at offset 43" in report.error.message
+    assert world.bytes_of(TARGET) == [first]
+
+
+def test_the_journal_of_a_long_copy_is_short() -> None:
+    """Its records are replaced by one, from which another driver goes on."""
+    world = World()
+    put_source(world, [20], [9])
+    acts = [lambda n=n: write(world, 0, [40], n) for n in range(10)]
+    journal = killed(world, *acts, nothing, long=100)
+    log = CopyJournal(ModelStore(world), COPY, TARGET)
+    again = log.load()
+    assert again is not None
+    assert world.segments[log.name].start > 0
+    assert again.current.segments == journal.current.segments
+    assert proved(again, 0).offset > CHUNK
+    report = run(world, lambda: write(world, 1, [7], 99), nothing)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
+
+
+def test_a_source_that_was_made_again_is_not_read() -> None:
+    """Nothing of another stream of its name comes into the target."""
+    world = World()
+    (first,) = put_source(world, [20])
+
+    def replace() -> None:
+        put_source(world, [20, 50], seed=5)
+
+    report = run(world, nothing, replace, nothing)
+    assert report.error is not None
+    assert report.error.reason == "SourceReplaced"
+    assert world.bytes_of(TARGET) == [first]
+
+
+def test_a_source_that_was_deleted_ends_the_copy() -> None:
+    """What was followed stays."""
+    world = World()
+    (first,) = put_source(world, [20])
+
+    def delete() -> None:
+        ModelStore(world).seal_stream(SOURCE)
+        ModelStore(world).delete_stream(SOURCE)
+
+    report = run(world, nothing, delete, nothing)
+    assert report.error is not None
+    assert report.error.reason == "SourceNotFound"
+    assert world.bytes_of(TARGET) == [first]
+
+
+def test_a_target_that_another_client_seals_ends_the_copy() -> None:
+    """It takes no more bytes; the copy says whose fault that is not."""
+    world = World()
+    put_source(world, [20])
+
+    def seal() -> None:
+        ModelStore(world).seal_stream(TARGET)
+        write(world, 0, [30], 7)
+
+    report = run(world, nothing, seal, nothing)
+    assert report.error is not None
+    assert report.error.reason == "TargetReplaced"
+    assert "another client sealed out/t" in report.error.message
+
+
+def test_plain_bytes_are_not_followed() -> None:
+    """Blocks of a live target end between events, and there are none."""
+    world = World()
+    put_source(world, [20])
+
+    def spill() -> None:
+        world.segments[segment_name(SOURCE, 0)].data += b"text without events"
+
+    report = run(world, nothing, spill, nothing)
+    assert report.error is not None
+    assert report.error.reason == "EventsDamaged"
+    assert "no event begins at offset 28 of in/s/0" in report.error.message
+
+
+def test_the_rate_is_kept() -> None:
+    """The limit of the copy holds for what is appended and for what is read back."""
+    world = World()
+    put_source(world, [20])
+    clock = ManualClock()
+    limits = Limits(bytes_per_second=1024)
+    report = run(
+        world,
+        nothing,
+        lambda: write(world, 0, [90] * 50, 7),
+        nothing,
+        limits=lambda: limits,
+        clock=clock,
+        rounds=200,
+    )
+    assert report.outcome is Outcome.COPIED, report.error
+    assert sum(clock.slept) > 2 * 50 * 98 / 1024 - 2
+
+
+ARCHIVE = SourceRequest(stream=SOURCE, archive=ArchiveChoice(path="a"))
+PART = SourceRequest(stream=SOURCE, ranges=(Range(end=Position(text="in/s/0=4")),))
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"sources": (*FOLLOW.sources, SourceRequest(stream=TARGET))}, "spec.sources"),
+        ({"sources": (ARCHIVE,)}, "spec.source.archive"),
+        ({"sources": (PART,)}, "spec.source.ranges"),
+        ({"append": True}, "spec.onExists"),
+        ({"move": True}, "spec.sourceOnComplete"),
+        ({"verify": False}, None),
+    ],
+)
+def test_only_a_whole_stream_is_followed(change: dict[str, object], field: str | None) -> None:
+    """Anything else is refused by its field, and nothing is made."""
+    world = World()
+    put_source(world, [20])
+    put_source(world, [20], name=StreamName(scope="out", stream="other"))
+    store = ModelStore(world)
+    with pytest.raises(InvalidSpec, match="a copy follows") as refused:
+        make_plan(FOLLOW.model_copy(update=change), [store])
+    assert refused.value.field == field
+    assert refused.value.remedy
+    assert TARGET not in world.streams

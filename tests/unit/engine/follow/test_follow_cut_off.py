@@ -1,0 +1,180 @@
+"""A follower that is cut off at any call: the next one goes on, and each byte comes once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core.values.model import KeyRange
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.report import Outcome
+from sluice.engine.follow.work import FollowWork
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.runner import Runner
+from support.engine.actors import Actor
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import CHUNK, REQUEST, events_of, put_source
+from support.model import Fate, ModelStore, World, segment_name
+from support.search import searches, some
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FOLLOW = REQUEST.model_copy(update={"follow": True, "on_truncation": "Record"})
+MANY = 2_000
+
+
+def drive(store: ModelStore, clock: Actor) -> object:
+    """What one driver does from beginning to end."""
+    plan = resolve(FOLLOW, [store], store).plan
+    if plan is None:
+        return Outcome.ALREADY_COMPLETE
+    work = FollowWork(plan, [store], store, clock=clock, every=0.0, long=600)
+    (report,) = Runner(
+        [work],
+        executor=InlineExecutor([store], store),
+        limits=lambda: Limits(slice_bytes=2 * CHUNK),
+        clock=clock,
+    ).run()
+    return report.outcome if report.error is None else report.error.message
+
+
+class Scene:
+    """A source to which more and more happens while it is followed."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        put_source(self.world, [20, 9], [30])
+        self.world.numbers[SOURCE] = 2
+        self.left: list[Callable[[], object]] = [
+            lambda: self.write(0, [40, 8]),
+            lambda: self.lose(0, [50, 12, 9], 2),
+            lambda: self.write(1, [11]),
+            lambda: self.scale({1}, [(0.5, 0.75), (0.75, 1.0)]),
+            lambda: self.write(2, [70]),
+            lambda: self.scale({0, self.place(2)}, [(0.0, 0.75)]),
+            lambda: self.write(0, [33]),
+            lambda: ModelStore(self.world).seal_stream(SOURCE),
+        ]
+
+    def place(self, number: int) -> int:
+        """The id of the first segment of the tail that has this number."""
+        tail = self.world.streams[SOURCE].segments
+        return next(one.id for one in tail if one.id % (1 << 32) == number)
+
+    def write(self, place: int, sizes: list[int]) -> None:
+        """Write to the segment at this place of the tail."""
+        tail = self.world.streams[SOURCE].segments
+        there = self.world.segments[segment_name(SOURCE, tail[place].id)]
+        there.data += events_of(sizes, 100 + len(self.left))
+
+    def lose(self, place: int, sizes: list[int], count: int) -> None:
+        """Write, and lose the first of these events before anybody has read them."""
+        tail = self.world.streams[SOURCE].segments
+        there = self.world.segments[segment_name(SOURCE, tail[place].id)]
+        lost = len(there.data) + sum(sizes[:count]) + 8 * count
+        self.write(place, sizes)
+        there.start = lost
+
+    def scale(self, sealed: set[int], ranges: list[tuple[float, float]]) -> None:
+        """Scale the source."""
+        keys = [KeyRange(low=low, high=high) for low, high in ranges]
+        self.world.replace(SOURCE, sealed, keys)
+
+    def run(self, actor: Actor, calls: int = MANY, fate: Fate = Fate.DONE) -> None:
+        """Let a driver make so many calls, of which the last one meets a fate.
+
+        Whenever it waits for bytes, the next thing happens.
+        """
+        for number in range(calls):
+            if not actor.alive:
+                return
+            if actor.pending.startswith("take") and self.left:
+                self.left.pop(0)()
+            actor.move(fate if number == calls - 1 else Fate.DONE)
+
+    def driver(self, name: str) -> Actor:
+        """A driver before its first call."""
+        actor = Actor(name, self.world, drive)
+        actor.move()
+        return actor
+
+    def wanted(self) -> list[bytes]:
+        """What the target has to hold in the end, but for what is lost or not: see `is_whole`."""
+        return self.world.bytes_of(SOURCE)
+
+    def is_whole(self) -> bool:
+        """Whether the target has all, with or without the bytes that were lost meanwhile."""
+        first, *others = self.wanted()
+        there, *rest = self.world.bytes_of(TARGET)
+        lost = self.world.segments[segment_name(SOURCE, 0)].start
+        begins = [at for at in range(lost + 1) if first[:at] + first[lost:] == there]
+        return rest == others and bool(begins)
+
+
+def test_a_driver_that_is_left_alone_follows_all_of_it() -> None:
+    """Writes, a loss, a split, a merge and the end: the scene itself."""
+    scene = Scene()
+    actor = scene.driver("driver")
+    scene.run(actor)
+    assert actor.error is None, actor.error
+    assert actor.result is Outcome.COPIED
+    assert scene.left == []
+    assert scene.is_whole()
+    assert scene.world.staging() == []
+
+
+def calls_of_a_driver() -> int:
+    """How many calls a driver makes that is left alone."""
+    scene = Scene()
+    scene.run(scene.driver("first"))
+    return sum(1 for line in scene.world.history if line.startswith("first: "))
+
+
+@searches
+@pytest.mark.parametrize("fate", [Fate.DONE, Fate.REQUEST_LOST, Fate.REPLY_LOST])
+def test_whatever_call_is_the_last_one_the_next_driver_goes_on(fate: Fate) -> None:
+    """The driver is killed behind each of its calls, which was done, lost, or answered in vain."""
+    calls = calls_of_a_driver()
+    for number in range(1, calls, some(7)):
+        scene = Scene()
+        first = scene.driver("first")
+        scene.run(first, number, fate)
+        if first.alive:
+            first.kill()
+        second = scene.driver("second")
+        scene.run(second)
+        assert second.error is None, (number, second.error)
+        assert second.result in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, (number, second.result)
+        assert scene.is_whole(), number
+        assert scene.world.staging() == [], number
+
+
+@searches
+def test_a_driver_that_is_overtaken_at_any_call_does_no_harm() -> None:
+    """Another one does all that is left, and then the first one goes on with its call.
+
+    Except before it changes the target's policy, for which a store has no condition.
+    """
+    for number in range(1, calls_of_a_driver(), some(7)):
+        scene = Scene()
+        first = scene.driver("first")
+        scene.run(first, number)
+        if first.pending.startswith("update_stream"):
+            scene.run(first, 1)
+        second = scene.driver("second")
+        scene.run(second)
+        assert second.error is None, (number, second.error)
+        assert second.result in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, (number, second.result)
+        whole = scene.world.bytes_of(TARGET)
+        assert scene.is_whole(), number
+        scene.run(first)
+        assert first.error is None, (number, first.error)
+        assert first.result in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, (number, first.result)
+        assert scene.world.bytes_of(TARGET) == whole, number
+        third = scene.driver("third")
+        scene.run(third)
+        assert third.result is Outcome.ALREADY_COMPLETE
+        assert scene.world.staging() == [], number

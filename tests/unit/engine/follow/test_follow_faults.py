@@ -1,0 +1,182 @@
+"""Faults in the rules of following: the state machine's promises are broken by each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.core.copy import follow_progress
+from sluice.core.copy.follow_progress import Loss
+from sluice.core.copy.steps import ConfigureTarget
+from sluice.core.follow import following
+from sluice.core.follow.cutting import Cut, Cutter
+from sluice.core.follow.position import Position
+from sluice.core.follow.rows import row_of
+from sluice.engine.follow import observe, perform
+from sluice.engine.follow.session import Session
+from support.model.store import ModelAppender
+from unit.engine.follow.test_follow_machine import Following
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sluice.core.copy.journal import Journal
+    from sluice.engine.journal.copy_journal import CopyJournal
+    from sluice.stores.reading import Buffer
+    from support.model import ModelStore
+
+
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody compares where bytes are with where they have to be."""
+
+    def confirm(_: Session, line: Any) -> None:
+        if line.appender is not None and line.appender.acknowledged is not None:
+            line.confirmed = line.appender.acknowledged
+
+    monkeypatch.setattr(Session, "_confirm", confirm)
+    monkeypatch.setattr(observe, "_foreign", lambda *_, **__: 0)
+
+
+def skipped_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A position moves behind a loss before the loss is recorded."""
+
+    def skip(
+        journal: Journal,
+        losses: Sequence[tuple[int, int, int]],
+        log: CopyJournal,
+        _: ModelStore,
+        target: ModelStore,
+    ) -> None:
+        for index, start, end in losses:
+            row = row_of(journal, index)
+            if perform._move(journal.plan, row, Position(start), Position(end), target):
+                log.write([follow_progress.skip_record(index, len(row.lost), Loss(start, end))])
+
+    monkeypatch.setattr(perform, "skip", skip)
+
+
+def grown_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scale event is mirrored once its segments are sealed, wherever they are followed to."""
+    monkeypatch.setattr(following, "is_ended", lambda _, info: info.sealed)
+
+
+def unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store appends to the target whatever was appended meanwhile."""
+
+    def append(self: ModelAppender, data: Buffer, *, event_number: int, events: int = 1) -> None:
+        def act() -> None:
+            there = self._store._world.segments[self._name]
+            there.data += data
+            there.attributes[self._writer] = self.acknowledged = event_number
+            self.offset = len(there.data)
+
+        if "#" in self._name:
+            fenced(self, data, event_number=event_number, events=events)
+        else:
+            self._store._call(f"append {self._name}", act)
+
+    fenced = ModelAppender.append
+    monkeypatch.setattr(ModelAppender, "append", append)
+
+
+def torn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks end where the bytes that came end."""
+
+    def feed(self: Cutter, data: bytes) -> Iterator[Cut]:
+        self._start += len(data)
+        yield Cut(data, self._start, 1)
+
+    monkeypatch.setattr(Cutter, "feed", feed)
+
+
+def unhalted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target is marked as whole while other followers may still append."""
+    monkeypatch.setattr(
+        following,
+        "_end",
+        lambda journal, rows: following._unproved(journal, rows) or ConfigureTarget(),
+    )
+
+
+def write_past_a_follower(machine: Following) -> None:
+    """Another client writes to the target between two blocks of its follower."""
+    machine.source([[20]], [], record=False, every=0.0, ready=1)
+    machine.write_to_target(0, [9])
+    machine.write(0, [30])
+
+
+def die_within_a_skip(machine: Following) -> None:
+    """A driver is killed while it lets a segment go on behind a loss, before it wrote that down."""
+    machine.source([[20]], [], record=True, every=0.0, ready=1)
+    machine.write(0, [30, 40])
+    machine.truncate(0, 2)
+    (first, _) = machine.alive
+    machine.hold(first, "append_at", 0)
+    machine.kill(first)
+    machine.go_on(machine.driver())
+
+
+def scale_past_a_follower(machine: Following) -> None:
+    """The source is scaled while bytes of the segment that ends are not followed yet."""
+    machine.source([[20]], [], record=False, every=0.0, ready=1)
+    machine.kill(machine.alive[0])
+    machine.write(0, [30])
+    machine.scale(0, [40], merges=False)
+    machine.go_on(machine.driver())
+
+
+def append_side_by_side(machine: Following) -> None:
+    """Two followers have taken the same bytes, and append them."""
+    machine.source([[20]], [], record=False, every=0.0, ready=2)
+    machine.write(0, [30])
+    for actor in machine.alive:
+        machine.hold(actor, "append ", 0)
+    for actor in machine.alive:
+        machine.step(actor)
+
+
+def write_a_long_event(machine: Following) -> None:
+    """An event comes in several pieces."""
+    machine.source([[20]], [], record=False, every=0.0, ready=1)
+    machine.write(0, [90])
+    for _ in range(3):
+        machine.step(machine.alive[0])
+
+
+def append_after_the_end(machine: Following) -> None:
+    """A follower is held up before it appends, while another driver ends the copy."""
+    machine.source([[20]], [], record=False, every=0.0, ready=1)
+    (late, _) = machine.alive
+    machine.write(0, [30])
+    machine.hold(late, "append ", 0)
+    machine.ask()
+    machine.run(machine.driver())
+    machine.step(late)
+
+
+WALKS = (
+    (unchecked, write_past_a_follower),
+    (skipped_first, die_within_a_skip),
+    (grown_early, scale_past_a_follower),
+    (unfenced, append_side_by_side),
+    (torn, write_a_long_event),
+    (unhalted, append_after_the_end),
+)
+
+
+@pytest.mark.parametrize(("fault", "walk"), WALKS)
+def test_a_seeded_fault_is_caught(
+    fault: Callable[[pytest.MonkeyPatch], None],
+    walk: Callable[[Following], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The machine fails if a rule is broken that the protocol stands on, and not otherwise."""
+    machine = Following()
+    walk(machine)
+    machine.teardown()
+    fault(monkeypatch)
+    machine = Following()
+    with pytest.raises(AssertionError):  # noqa: PT012 - where in the walk does not matter
+        walk(machine)
+        machine.teardown()
