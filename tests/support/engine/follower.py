@@ -1,0 +1,106 @@
+"""A follower of a stream as a process of its own, which a test may kill.
+
+    python -m support.engine.follower CONTROLLER SCOPE/SOURCE SCOPE/TARGET [--record]
+
+It ends when the source is sealed and followed to its end. Its last line is the outcome.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.engine.copy.abort import finish_abort
+from sluice.engine.copy.planning import resolve
+from sluice.engine.follow.work import FollowWork
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.runner import Runner
+from sluice.pipelines.programs.stores import Stores
+from support.engine.plans import COPY
+from support.store.inline import SETTINGS
+
+if TYPE_CHECKING:
+    from typing import IO
+
+    from sluice.engine.copy.report import StreamReport
+
+TESTS = Path(__file__).parents[2]
+
+
+EVERY = 1.0
+"""Seconds after which appended bytes are compared."""
+
+
+def follow(
+    uri: str, source: StreamName, target: StreamName, *, record: bool = False
+) -> StreamReport | None:
+    """Follow a stream to its end, in this process; None if that was done already.
+
+    Args:
+        uri: the controller of both streams.
+        source: the stream.
+        target: its target.
+        record: whether to go on without bytes that the source loses.
+    """
+    request = CopyRequest(
+        copy_id=COPY,
+        sources=(SourceRequest(stream=source),),
+        target=target,
+        on_truncation="Record" if record else "Fail",
+        follow=True,
+    )
+    with Stores(SETTINGS) as stores:
+        store = stores[StoreAddress(uri=uri)]
+        finish_abort(request.copy_id, target, store)
+        plan = resolve(request, [store], store).plan
+        if plan is None:
+            return None
+        work = FollowWork(plan, [store], store, every=EVERY)
+        (report,) = Runner([work], executor=InlineExecutor([store], store)).run()
+    return report
+
+
+def start(
+    uri: str, source: tuple[str, str], target: tuple[str, str], output: IO[str], *options: str
+) -> subprocess.Popen[str]:
+    """Start a follower. What it writes goes to `output`."""
+    words = [uri, "/".join(source), "/".join(target), *options]
+    return subprocess.Popen(
+        [sys.executable, "-m", "support.engine.follower", *words],
+        cwd=TESTS,
+        env=os.environ | {"PYTHONPATH": ":".join(sys.path)},
+        stdout=output,
+        stderr=output,
+        text=True,
+    )
+
+
+def _stream(text: str) -> StreamName:
+    scope, stream = text.split("/")
+    return StreamName(scope=scope, stream=stream)
+
+
+def main() -> int:
+    """Follow a stream to its end. Return 0 if it is followed whole."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("uri")
+    parser.add_argument("source", type=_stream)
+    parser.add_argument("target", type=_stream)
+    parser.add_argument("--record", action="store_true")
+    given = parser.parse_args()
+    report = follow(given.uri, given.source, given.target, record=given.record)
+    if report is not None and report.error is not None:
+        print(f"{report.error.reason}: {report.error.message}")  # noqa: T201 - for the test
+        return 1
+    print("AlreadyComplete" if report is None else report.outcome.value)  # noqa: T201 - as above
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
