@@ -14,11 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from sluice import console
 from sluice.api.fields.instant import Instant
-from sluice.api.fields.schedule import RunRetentionSpec as KeptRuns
 from sluice.archive.runs.archive import find_run
 from sluice.archive.runs.verify import verify_archive
 from sluice.commands.copying import TASKS, read, run_job, start_spark
-from sluice.commands.places import address_of, archive_place, stream_of
+from sluice.commands.places import STORES_FILE, address_of, archive_place, resources_of, stream_of
+from sluice.commands.retaining import retain
 from sluice.commands.shared import (
     CREDENTIALS,
     EXIT_CODES,
@@ -30,11 +30,9 @@ from sluice.commands.shared import (
     print_json,
     settings_of,
 )
-from sluice.core.archive.retention import Retention
 from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
-from sluice.engine.archive.retention import retain as run_retention
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import ArchiveNotFound, Category, SluiceError
 from sluice.pipelines.programs.jobs import Job
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from sluice.api.load import Resources
     from sluice.archive.runs.archive import Archive
     from sluice.archive.runs.verify import ArchiveVerification
     from sluice.core.archive.head import Head
@@ -54,13 +51,6 @@ if TYPE_CHECKING:
 
 _INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
 
-_STORES = click.option(
-    "-f",
-    "--filename",
-    "file",
-    type=click.Path(dir_okay=False, allow_dash=True),
-    help="YAML with StreamStores; - reads standard input. Without it PLACE is a directory.",
-)
 _RUN = click.option("--run", type=click.IntRange(min=1), help="The run of this number.")
 _UNTIL = click.option(
     "--until",
@@ -79,9 +69,12 @@ def archive() -> None:
     """
 
 
+archive.add_command(retain)
+
+
 @archive.command()
 @click.argument("place")
-@_STORES
+@STORES_FILE
 @OUTPUT
 @CREDENTIALS
 @VOLUMES
@@ -97,7 +90,7 @@ def ls(
     code = 0
     found: list[tuple[str, Head]] = []
     with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
-        where = archive_place(place, _resources(file))
+        where = archive_place(place, resources_of(file))
         root = stores.root(where.address)
         for path in root.paths(where.path):
             try:
@@ -117,7 +110,7 @@ def ls(
 @click.argument("place")
 @_RUN
 @_UNTIL
-@_STORES
+@STORES_FILE
 @OUTPUT
 @CREDENTIALS
 @VOLUMES
@@ -133,7 +126,7 @@ def inspect(
 ) -> None:
     """Show the runs of the archive at PLACE, and what one of them holds: by default the last."""
     with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
-        where = archive_place(place, _resources(file))
+        where = archive_place(place, resources_of(file))
         found = where.archive(stores)
         head = _head(found, where.name)
         manifest = found.manifest(find_run(head, run=run, until=until))
@@ -148,7 +141,7 @@ def inspect(
 @click.argument("place")
 @click.option("--run", "runs", type=int, multiple=True, help="Only this run; may be repeated.")
 @click.option("--head", metavar="SHA256", help="What its head has to be, as was written down.")
-@_STORES
+@STORES_FILE
 @OUTPUT
 @CREDENTIALS
 @VOLUMES
@@ -169,7 +162,7 @@ def verify(
     it as --head later. Exit code 6: something is damaged.
     """
     with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
-        where = archive_place(place, _resources(file))
+        where = archive_place(place, resources_of(file))
         found = where.archive(stores)
         total = max((one.bytes for one in _head(found, where.name).runs), default=0)
         with console.ReadProgress(f"verifying {where.name}", total) as progress:
@@ -272,55 +265,6 @@ def restore(
     sys.exit(exit_code(ended.failures))
 
 
-@archive.command()
-@click.argument("place")
-@click.option("--keep-last", type=click.IntRange(min=1), help="As many of the last runs are kept.")
-@click.option(
-    "--keep-within",
-    metavar="TIME",
-    callback=lambda _context, _option, value: None if value is None else _duration(value),
-    help="Runs are kept for this long, as 12h or 30d.",
-)
-@click.option("--dry-run", is_flag=True, help="Change nothing, only tell what would go.")
-@_STORES
-@OUTPUT
-@CREDENTIALS
-@VOLUMES
-def retain(
-    *,
-    place: str,
-    keep_last: int | None,
-    keep_within: int | None,
-    dry_run: bool,
-    file: str | None,
-    output: str,
-    credentials_dir: Path | None,
-    volumes_dir: Path | None,
-) -> None:
-    """Remove runs at PLACE that no rule keeps, and delete objects that no run needs.
-
-    Without a rule all runs are kept, and only what killed processes have left is deleted. Kept in
-    any case are the last run, the newest one that was verified, and one that somebody reads. An
-    object is deleted a day after it was made at the earliest.
-    """
-    rule = Retention(keep_last=keep_last, keep_seconds=keep_within)
-    with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
-        where = archive_place(place, _resources(file))
-        done = run_retention(where.archive(stores), rule, dry=dry_run, thorough=True)
-    if output == "json":
-        swept = done.swept
-        print_json(
-            {
-                "dryRun": dry_run,
-                "letGo": list(done.let_go),
-                "objects": swept.objects if swept else 0,
-                "bytes": swept.bytes if swept else 0,
-            }
-        )
-    else:
-        console.show_retained(done, dry=dry_run)
-
-
 def restore_id(
     cluster: str,
     source: tuple[StoreAddress, ArchiveChoice],
@@ -336,11 +280,6 @@ def restore_id(
         "target": {"uri": target[0].uri, "stream": str(target[1]), "append": append},
     }
     return identity.copy_id(cluster=cluster, namespace="", name="archive restore", identity=wish)
-
-
-def _resources(file: str | None) -> Resources | None:
-    """Read the file's resources; return None without a file."""
-    return None if file is None else read(file, copies=False)
 
 
 def _head(archive: Archive, name: str) -> Head:
@@ -361,17 +300,6 @@ def _instant(text: str) -> int:
         return round(_INSTANT.validate_python(text).timestamp() * 1000)
     except ValidationError:
         raise click.BadParameter(f"{text!r} is no time like 2026-05-04T12:00:00Z") from None
-
-
-def _duration(text: str) -> int:
-    """Read an option's duration, in seconds."""
-    try:
-        seconds = KeptRuns(keepWithin=text).seconds
-    except ValidationError:
-        seconds = None
-    if seconds is None:
-        raise click.BadParameter(f"{text!r} is no time like 12h or 30d")
-    return seconds
 
 
 def _head_json(head: Head) -> dict[str, Any]:

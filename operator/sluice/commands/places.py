@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
+import click
+
+from sluice.commands.copying import read
+from sluice.core.values.archive_layout import stream_at
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.core.workloads.request import store_address
 from sluice.errors import InvalidSpec
@@ -13,6 +18,16 @@ if TYPE_CHECKING:
     from sluice.api.load import Resources
     from sluice.archive.runs.archive import Archive
     from sluice.pipelines.programs.stores import Stores
+
+STORES_FILE = click.option(
+    "-f",
+    "--filename",
+    "file",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="YAML with StreamStores; - reads standard input. Without it PLACE is a directory.",
+)
+
+_FILE: Final = "file:"
 
 
 class ArchivePlace(NamedTuple):
@@ -35,6 +50,30 @@ class ArchivePlace(NamedTuple):
         """Open the place as an archive."""
         return stores.root(self.address).archive(self.path, field="PLACE")
 
+    @property
+    def folder(self) -> ArchivePlace | None:
+        """The folder that the archive lies in. None if all of a StreamStore is one archive."""
+        if self.path:
+            return self._replace(path=self.path.rpartition("/")[0])
+        if not self.address.uri.startswith(_FILE):
+            return None
+        return _directory(self._real.parent)
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream whose archive it is, by its path."""
+        return stream_at(self.path or self._real.name)
+
+    @property
+    def _real(self) -> Path:
+        """The directory, without links: records lie beside the archive itself."""
+        return Path(unquote(urlsplit(self.address.uri).path)).resolve()
+
+
+def resources_of(file: str | None) -> Resources | None:
+    """Read the file's resources; return None without a file."""
+    return None if file is None else read(file, copies=False)
+
 
 def archive_place(text: str, resources: Resources | None) -> ArchivePlace:
     """Read a place: a directory's path, or STORE/PATH.
@@ -47,10 +86,13 @@ def archive_place(text: str, resources: Resources | None) -> ArchivePlace:
         InvalidSpec: there is no such StreamStore.
     """
     if resources is None or text.startswith((".", "/")):
-        directory = Path(text).absolute()
-        return ArchivePlace(StoreAddress(backend="volume", uri=directory.as_uri()), "")
+        return _directory(Path(text).absolute())
     store, _, path = text.partition("/")
     return ArchivePlace(address_of(store, resources, field="PLACE"), path.strip("/"))
+
+
+def _directory(path: Path) -> ArchivePlace:
+    return ArchivePlace(StoreAddress(backend="volume", uri=path.as_uri()), "")
 
 
 def stream_of(text: str, *, field: str) -> tuple[str, StreamName]:

@@ -72,6 +72,11 @@ def show_retained(done: Retained, *, dry: bool) -> None:
     runs = ", ".join(map(str, done.let_go)) or "none"
     would = "would be " if dry else ""
     err.print(f"Runs {would}let go: {runs}", markup=False)
+    if done.named:
+        named = ", ".join(map(str, done.named))
+        err.print(
+            f"Runs kept, since the last complete run of a scope names them: {named}", markup=False
+        )
     if done.swept is not None:
         swept = f"{done.swept.objects:,} ({size(done.swept.bytes)})"
         err.print(f"Objects {would}deleted: {swept}", markup=False)

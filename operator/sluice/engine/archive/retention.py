@@ -29,10 +29,12 @@ class Retained:
     Attributes:
         let_go: the numbers of the runs that were, or would be, let go. They cannot be restored.
         swept: the deleted objects, or those to delete; None if no sweep was due.
+        named: the numbers of the runs that no rule keeps, and that stay since they were named.
     """
 
     let_go: tuple[int, ...]
     swept: Swept | None
+    named: tuple[int, ...] = ()
 
 
 def retain(
@@ -75,13 +77,15 @@ def retain(
             raise ArchiveNotFound("there is no archive here")
         read = {one.run.run for one in leases.held if one.run is not None}
         gone = expired(head.runs, retention, now=leases.now, read=read, named=named)
+        old = expired(head.runs, retention, now=leases.now, read=read)
         if gone:
             head = head.without(gone) if dry else archive.drop_runs(gone, head)
         due = thorough or _is_due(archive, head, leases.now - round(grace * 1000))
     swept = None
     if due:
         swept = sweep(archive, grace=grace, dry=dry, without=gone, maker=maker, told=told)
-    return Retained(let_go=tuple(gone), swept=swept)
+    kept = tuple(one for one in old if one not in gone)
+    return Retained(let_go=tuple(gone), swept=swept, named=kept)
 
 
 def _is_due(archive: Archive, head: Head, before: int) -> bool:

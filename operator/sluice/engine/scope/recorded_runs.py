@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import root
 from sluice.engine.scope.run_records import RunRecords
+from sluice.errors import ArchiveDamaged, InvalidSpec
 
 if TYPE_CHECKING:
+    from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.scope.request import ScopeRequest
     from sluice.core.scope.scope import ScopePlan
     from sluice.engine.access.source_runs import Place
 
 _TARGET_FIELD: Final = "spec.target.archive.path"
+
+MOST_RECORDS: Final = 10_000
+"""Records that are read for an archive whose resource is not known: an hourly run's of a year."""
 
 
 def needed_runs(scope: ScopePlan, target: Place) -> frozenset[str]:
@@ -33,6 +39,52 @@ def needed_runs(scope: ScopePlan, target: Place) -> frozenset[str]:
     records = RunRecords(root(target), scope.target, field=_TARGET_FIELD)
     run = records.last_complete(scope.series)
     return frozenset() if run is None else frozenset(one.sha256 for one in run.streams)
+
+
+def named_runs(place: ArchiveRoot, folder: str, stream: str, *, field: str) -> frozenset[str]:
+    """Return the runs of an archive that restores of scopes need, whichever resources made them.
+
+    These are the runs that the last complete record of each resource names. All records are read:
+    those of a resource that runs seldom may lie behind many of another one. Objects that are no
+    records name nothing.
+
+    Args:
+        place: the place of the folder.
+        folder: the folder that the archive lies in.
+        stream: the stream whose archive it is.
+        field: the name of the archive's place, for errors.
+
+    Returns:
+        The SHA-256 of each run's manifest.
+
+    Raises:
+        InvalidSpec: there are too many records.
+        ArchiveUnsupported: a later version wrote a record.
+    """
+    records = RunRecords(place, folder, field=field)
+    numbers = records.numbers()
+    if len(numbers) > MOST_RECORDS:
+        raise InvalidSpec(
+            f"the folder {folder!r} has {len(numbers):,} records of runs of a scope, and "
+            f"{MOST_RECORDS:,} are read at most",
+            field=field,
+            remedy="Give the ScopeCopy a retention: its next run deletes old records.",
+        )
+
+    def look(number: int) -> tuple[str | None, str | None] | None:
+        """Return a complete run's resource, and the archive's run; None for any other record."""
+        try:
+            run = records.read(number)
+        except ArchiveDamaged:
+            return None
+        named = (one.sha256 for one in run.streams if one.stream == stream)
+        return (run.series, next(named, None)) if run.is_complete else None
+
+    last: dict[str | None, str | None] = {}
+    for batch in parallel.batches(numbers[::-1], parallel.AT_ONCE):
+        for series, sha256 in filter(None, parallel.each(look, batch)):
+            last.setdefault(series, sha256)
+    return frozenset(one for one in last.values() if one is not None)
 
 
 def restored_runs(

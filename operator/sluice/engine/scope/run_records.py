@@ -185,7 +185,7 @@ class RunRecords:
         """
         number = wanted.run if pinned is None else pinned
         if number is not None and number in numbers:
-            return self._read(number)
+            return self.read(number)
         if pinned is not None:
             raise ArchiveNotFound(
                 f"this restore is of run {pinned} of the scope, whose record is not in the folder "
@@ -210,10 +210,10 @@ class RunRecords:
             if until is not None and len(numbers) > _MOST_READ:
                 # Runs that are made at once may be recorded in another order than that of their
                 # ends.
-                place = bisect_right(numbers, until, key=lambda one: self._read(one).end)
+                place = bisect_right(numbers, until, key=lambda one: self.read(one).end)
                 numbers = numbers[: place + _LAST]
             for number in numbers[: -_MOST_READ - 1 : -1]:
-                run = self._read(number)
+                run = self.read(number)
                 if run.is_complete and (until is None or run.end <= until):
                     found.setdefault(run.series, run)
         except (ArchiveDamaged, ArchiveUnsupported) as error:
@@ -263,11 +263,11 @@ class RunRecords:
     def _readable(self, number: int) -> ScopeRun | None:
         """Return the record of a run; None if it cannot be read. It keeps no later run away."""
         try:
-            return self._read(number)
+            return self.read(number)
         except (ArchiveDamaged, ArchiveUnsupported):
             return None
 
-    def _read(self, number: int) -> ScopeRun:
+    def read(self, number: int) -> ScopeRun:
         """Return the record of a run.
 
         Raises:
