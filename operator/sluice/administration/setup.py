@@ -13,7 +13,7 @@ from sluice.kube.api.kinds import DEPLOYMENT, JOB, NAMESPACE, POD
 from sluice.kube.api.responses import Refused
 from sluice.kube.jobs.attempts import events_about
 from sluice.kube.jobs.jobs import drivers_of, ended_of, job_seen
-from sluice.kube.jobs.sample import DEADLINE, PodImage
+from sluice.kube.jobs.sample import DEADLINE, PodImage, added
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +28,10 @@ _PATIENCE: Final = DEADLINE + 60.0
 """Seconds for which a Job is waited for; the cluster ends it earlier."""
 
 _OPERATOR: Final = "app.kubernetes.io/name=sluice,app.kubernetes.io/component=operator"
+_FOREIGN: Final = (
+    "Another client has made this Job, and what it does is unknown: see kubectl describe job. "
+    "Delete it, and run sluice init again."
+)
 _FORBIDDEN, _NOT_FOUND = 403, 404
 
 
@@ -162,7 +166,7 @@ async def run_job(api: Api, job: Object, say: Callable[[str], None]) -> Trouble 
         Why it failed; None when it succeeded.
 
     Raises:
-        InvalidSpec: another Job of this name is there.
+        InvalidSpec: a Job of this name is there that does other work.
         ApiUnavailable: the API server cannot be asked, or refuses.
     """
     namespace, end = job["metadata"]["namespace"], time.monotonic() + _PATIENCE
@@ -193,16 +197,28 @@ async def run_job(api: Api, job: Object, say: Callable[[str], None]) -> Trouble 
 
 
 async def _begun(api: Api, job: Object, end: float) -> Object:
-    """Make a Job, or find it running. One that is over is deleted, and made anew."""
+    """Make a Job, or find it running. One that is over is deleted, and made anew.
+
+    Raises:
+        InvalidSpec: a Job of this name does other work.
+    """
     namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
     while True:
         try:
             found, made = await ensure(api, JOB, namespace, job)
-        except (InvalidSpec, ResourceChanged):  # an earlier one that is on its way out is none
+        except (InvalidSpec, ResourceChanged) as error:
             there = await api.get(JOB, namespace, name)
             if there is not None and not there["metadata"].get("deletionTimestamp"):
+                error.remedy = _FOREIGN if isinstance(error, InvalidSpec) else error.remedy
                 raise
+            # An earlier one that is on its way out is none.
         else:
+            for field in () if made else added(job, found):
+                raise InvalidSpec(
+                    f"Job {name} is there, with a field that this Job does not have",
+                    field=field,
+                    remedy=_FOREIGN,
+                )
             if made or ended_of(found) is None:
                 return found
             await api.delete(JOB, namespace, name, uid=found["metadata"]["uid"])

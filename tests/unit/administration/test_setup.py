@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -226,3 +227,77 @@ def test_a_job_that_another_made_is_refused() -> None:
     server.put(JOB, {"metadata": meta, "spec": {"template": template}})
     with pytest.raises(InvalidSpec, match=f"Job {NAME} is there"):
         ran(server)
+
+
+DEFAULTS: Any = {
+    "spec": {
+        "completionMode": "NonIndexed",
+        "manualSelector": False,
+        "podReplacementPolicy": "TerminatingOrFailed",
+        "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}},
+        "suspend": False,
+    },
+    "spec.template.metadata": {"annotations": {"made-by": "a webhook"}},
+    "spec.template.spec": {
+        "dnsPolicy": "ClusterFirst",
+        "hostNetwork": False,
+        "initContainers": [],
+        "nodeSelector": {"pool": "batch"},
+        "schedulerName": "default-scheduler",
+        "terminationGracePeriodSeconds": 30,
+        "tolerations": [{"operator": "Exists"}],
+    },
+    "spec.template.spec.containers.0": {
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+    },
+}
+"""What the API server and an administrator's rules add to a Job."""
+
+
+def there(changes: Any) -> Cluster:
+    """Return an API server that has the Job, with changes of these parts, and its pod."""
+    job: Any = deepcopy(SAMPLE_JOB)
+    for path, fields in changes.items():
+        part = job
+        for name in path.split("."):
+            part = part[int(name) if name.isdigit() else name]
+        part |= fields
+    server = Cluster("Complete", "Complete")
+    asyncio.run(server.create(JOB, "demo", job))
+    return server
+
+
+def test_a_job_of_an_earlier_run_is_adopted_with_what_the_api_server_adds() -> None:
+    """It is over, so it is deleted and made anew. None of these fields changes its work."""
+    server = there(DEFAULTS)
+    assert ran(server) is None
+    assert [change[0] for change in server.changes if change[1] == "Job"].count("delete") == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        ("spec", "completions", 0),
+        ("spec", "managedBy", "example.com/nobody"),
+        ("spec", "manualSelector", True),
+        ("spec", "podFailurePolicy", {"rules": []}),
+        ("spec.template.spec", "hostAliases", [{"ip": "10.0.0.1", "hostnames": ["here"]}]),
+        ("spec.template.spec", "initContainers", [{"name": "first", "image": "other"}]),
+        ("spec.template.spec", "volumes", [{"name": "x", "hostPath": {"path": "/"}}]),
+        ("spec.template.spec.containers.0", "args", ["true"]),
+        ("spec.template.spec.containers.0", "command", ["true"]),
+        ("spec.template.spec.containers.0", "envFrom", [{"configMapRef": {"name": "other"}}]),
+        ("spec.template.spec.containers.0", "image", "other"),
+        ("spec.template.spec.containers.0", "lifecycle", {"postStart": {}}),
+    ],
+)
+def test_a_forged_job_of_its_name_is_refused(path: str, field: str, value: Any) -> None:
+    """Whatever it would run, and although it has succeeded. It stays, and the field is named."""
+    server = there({path: {field: value}})
+    with pytest.raises(InvalidSpec, match=f"Job {NAME} is there") as caught:
+        ran(server)
+    found = str(caught.value.field).replace("[0]", ".0")
+    assert found.startswith(f"{path}.{field}")
+    assert "Delete it, and run sluice init again" in caught.value.remedy
+    assert [change[0] for change in server.changes if change[1] == "Job"] == ["create"]

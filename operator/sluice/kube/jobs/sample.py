@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sluice.core.values import text
 from sluice.kube.jobs.mounts import CREDENTIALS_DIR, login_volumes
 from sluice.kube.jobs.pods import CONTAINER_SECURITY, POD_SECURITY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sluice.core.values.model import StoreAddress
     from sluice.kube.api.kinds import Object
 
@@ -24,6 +26,31 @@ _LABELS: Final = {
     "app.kubernetes.io/managed-by": "sluice-init",
     "app.kubernetes.io/component": "sample",
 }
+
+_FIELDS: Final = {
+    "spec": {"completionMode", "podReplacementPolicy", "selector", "suspend"},
+    "spec.template.spec": {
+        "affinity",
+        "dnsPolicy",
+        "imagePullSecrets",
+        "nodeName",
+        "nodeSelector",
+        "overhead",
+        "preemptionPolicy",
+        "priority",
+        "priorityClassName",
+        "runtimeClassName",
+        "schedulerName",
+        "serviceAccount",
+        "serviceAccountName",
+        "terminationGracePeriodSeconds",
+        "tolerations",
+        "topologySpreadConstraints",
+    },
+    "spec.template.spec.containers[0]": {"terminationMessagePath", "terminationMessagePolicy"},
+}
+"""Fields of the Job that the API server fills in, or an administrator's rules, which do not change
+the work: they say where the pod runs, and how it is found."""
 
 
 class PodImage(NamedTuple):
@@ -60,11 +87,44 @@ def sample_job(namespace: str, address: StoreAddress, image: PodImage) -> Object
         },
         "spec": {
             "backoffLimit": 0,  # the pod itself is patient with the store
+            "completions": 1,
+            "parallelism": 1,
             "activeDeadlineSeconds": DEADLINE,
             "ttlSecondsAfterFinished": _KEPT,
             "template": {"metadata": {"labels": dict(_LABELS)}, "spec": pod},
         },
     }
+
+
+def added(wanted: Object, found: Object) -> Iterator[str]:
+    """Yield the fields of a Job that could change its work, and that the wanted Job does not have.
+
+    A user who may make Jobs can make one of this name, with another command or another container
+    before it. Fields that both have are not compared.
+
+    Args:
+        wanted: a Job that `sample_job` has built.
+        found: the Job of its name in the cluster.
+    """
+    for path, harmless in _FIELDS.items():
+        ours, theirs = _at(wanted, path), _at(found, path)
+        for name, value in theirs.items():
+            if name not in ours and name not in harmless and value not in _EMPTY:
+                yield f"{path}.{name}"
+
+
+_EMPTY: Final[tuple[Any, ...]] = (None, False, "", [], {})
+
+
+def _at(job: Object, path: str) -> Object:
+    """Return a part of a Job that is a mapping; an empty one if there is none."""
+    found: Any = job
+    for name in path.split("."):
+        key, _, at = name.partition("[")
+        found = found.get(key) if isinstance(found, dict) else None
+        if at:
+            found = found[0] if isinstance(found, list) and found else None
+    return found if isinstance(found, dict) else {}
 
 
 def _pod(address: StoreAddress, image: PodImage) -> Object:
