@@ -15,7 +15,7 @@ from sluice.errors import ApiUnavailable
 from sluice.kube.api import context
 from sluice.kube.api.client import Api
 from sluice.kube.api.kinds import OWN, STREAM_COPY
-from sluice.kube.api.objects import REQUESTED_AT
+from sluice.kube.api.objects import DRILL_REQUESTED_AT, REQUESTED_AT
 from sluice.kube.api.responses import Refused
 from support.cases import resources
 from support.command.spelling import parsed
@@ -328,3 +328,46 @@ def test_the_plugin_shows_itself_as_kubectl_does(sluice: Sluice) -> None:
     assert "Usage: kubectl sluice get " in sluice("get", "-h", program="kubectl-sluice")[1]
     assert "Usage: kubectl sluice wait " in sluice("wait", program="kubectl-sluice")[2]
     assert "Usage: sluice wait " in sluice("wait")[2]
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict", "code"),
+    [("Passed", "True", 0), ("Failed", "False", 6), ("NotRun", "", 4)],
+)
+def test_the_exit_code_of_a_drill_is_its_result(
+    server: FinalizingServer, sluice: Sluice, result: str, verdict: str, code: int
+) -> None:
+    """With its sentence; the terminal gets no control characters of it."""
+    weekly = resources.changed(resources.ARCHIVE, "spec.verify", {"schedule": {"cron": "@weekly"}})
+    put(server, weekly, "orders")
+    assert sluice("archive", "drill", "orders") == (
+        0,
+        "",
+        "a restore drill of streamarchive/orders is requested\n",
+    )
+    patch = server.patch
+
+    async def drilled(*arguments: Any) -> Any:
+        body = await patch(*arguments)
+        said = conditions()["conditions"][0] | {
+            "type": "RestoreVerified",
+            "reason": "ArchiveDamaged",
+        }
+        drill = {
+            "result": result,
+            "message": "Run 3\x1b[2J is told.",
+            "lastHandledRequestedAt": body["metadata"]["annotations"][DRILL_REQUESTED_AT],
+        }
+        held = [said | {"status": verdict}] if verdict else []
+        server.edit(
+            OWN["StreamArchive"], "orders", "team", status={"drill": drill, "conditions": held}
+        )
+        return body
+
+    server.patch = drilled  # type: ignore[method-assign]
+    told = sluice("archive", "drill", "sarc/orders", "--wait")
+    assert (told[0], told[1]) == (code, "")
+    word = "Failed: ArchiveDamaged" if code == 6 else result
+    assert f"streamarchive/orders: {word}: Run 3 [2J is told." in told[2]
+    found = sluice("archive", "drill", "orders", "--wait", "-o", "json")
+    assert (found[0], parsed(found[1])["drill"]["result"]) == (code, result)

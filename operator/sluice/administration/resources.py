@@ -7,9 +7,9 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.api.status.common import MOST_TOKEN, ConditionType
+from sluice.api.status.common import ConditionType
 from sluice.errors import ApiUnavailable, InvalidSpec
-from sluice.kube.api.objects import REQUESTED_AT
+from sluice.kube.api.objects import REQUESTED_AT, requested_at
 from sluice.kube.api.responses import Refused
 
 if TYPE_CHECKING:
@@ -58,8 +58,13 @@ async def retry(api: Api, resource: Named) -> Object:
     Raises:
         InvalidSpec: the resource is gone.
     """
+    return await request(api, resource, REQUESTED_AT)
+
+
+async def request(api: Api, resource: Named, annotation: str) -> Object:
+    """Set an annotation to the time. Return the resource. Raises as `retry`."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return await _patch(api, resource, {"metadata": {"annotations": {REQUESTED_AT: now}}})
+    return await _patch(api, resource, {"metadata": {"annotations": {annotation: now}}})
 
 
 async def _patch(api: Api, resource: Named, body: Object) -> Object:
@@ -136,7 +141,7 @@ def holds(body: Object, resource: Named, kind: ConditionType) -> Condition | Non
     if condition is None or condition.status != "True":
         return None
     meta = body["metadata"]
-    requested = (meta.get("annotations") or {}).get(REQUESTED_AT, "")[:MOST_TOKEN] or None
+    requested = requested_at(body)
     handled = getattr(status, "last_handled_requested_at", requested)
     is_new = condition.observed_generation >= meta.get("generation", 0)
     return condition if is_new and requested in {None, handled} else None

@@ -1,4 +1,7 @@
-"""Implement `sluice archive`: work with archives in a bucket or a directory, without Kubernetes."""
+"""Implement `sluice archive`: work with archives in a bucket or a directory, without Kubernetes.
+
+Only `drill` is about a StreamArchive in a cluster.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from sluice import console
 from sluice.api.fields.instant import Instant
 from sluice.archive.runs.archive import find_run
 from sluice.archive.runs.verify import verify_archive
+from sluice.commands.cluster.drill import drill
 from sluice.commands.copying import TASKS, read, run_job, start_spark
 from sluice.commands.places import STORES_FILE, address_of, archive_place, resources_of, stream_of
 from sluice.commands.retaining import retain
@@ -65,11 +69,12 @@ def archive() -> None:
     """Look at archives, verify them, restore streams from them.
 
     A PLACE is STORE/PATH, by the name of a StreamStore in the file, or the path of a directory that
-    begins with `.` or `/`.
+    begins with `.` or `/`. Only drill needs a cluster.
     """
 
 
 archive.add_command(retain)
+archive.add_command(drill)
 
 
 @archive.command()

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -16,7 +21,6 @@ from support.store.scopes import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 20_000, 32
+SLUICE: Final = Path(sys.executable).with_name("sluice")
 TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
 
 
@@ -43,10 +48,18 @@ def local_operator(
 
 
 class Drilled:
-    """An archive with a run and a drill each minute."""
+    """An archive with a run, and with drills once they are given a schedule."""
 
-    def __init__(self, desk: Desk, foreign: ForeignClient, scope: str) -> None:
+    def __init__(
+        self, desk: Desk, foreign: ForeignClient, scope: str, spec: dict[str, Any]
+    ) -> None:
         self.desk, self._foreign, self._scope = desk, foreign, scope
+        self._spec = spec
+
+    def schedule(self, cron: str) -> None:
+        """Have drills from now on, slow enough that a driver can be killed midway."""
+        more = {"verify": {"schedule": {"cron": cron}}, "limits": {"bytesPerSecond": "400Ki"}}
+        self.desk.resource("StreamArchive", "orders", self._spec | more)
 
     @property
     def body(self) -> dict[str, Any]:
@@ -97,7 +110,7 @@ def drilled(
     foreign: ForeignClient,
     scope: str,
 ) -> Drilled:
-    """Gives an archive in a bucket, which has a run, and a drill each minute from now on."""
+    """Gives an archive in a bucket, which has a run."""
     desk = Desk(local_operator.tenant, tmp_path)
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
@@ -110,10 +123,7 @@ def drilled(
     desk.resource("StreamArchive", "orders", spec)
     desk.drive()
     desk.until_reason("sarc", "orders", "Archived")
-    # Slow enough that a driver can be killed midway.
-    more = {"verify": {"schedule": {"cron": "* * * * *"}}, "limits": {"bytesPerSecond": "400Ki"}}
-    desk.resource("StreamArchive", "orders", spec | more)
-    return Drilled(desk, foreign, scope)
+    return Drilled(desk, foreign, scope, spec)
 
 
 def test_drills_find_damage_survive_kills_and_leave_nothing(
@@ -124,6 +134,7 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
     The archive is deleted while a drill goes on: the scratch stream is gone before it is.
     """
     desk = drilled.desk
+    drilled.schedule("* * * * *")
     name = scratch_name(drilled.body["metadata"]["uid"])
     desk.drive(killed=lambda: name in drilled.streams)
     desk.drive()
@@ -157,3 +168,25 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
     desk.tenant.run("delete", "sarc", "orders", "--timeout=60s", timeout=70)
     assert drilled.streams == {"orders"}
     assert drilled.copies == []
+
+
+def test_a_drill_begins_when_it_is_asked_for(drilled: Drilled, kube: Cluster) -> None:
+    """The command waits for its result; the next time of the schedule stays."""
+    drilled.schedule("0 0 1 6 *")
+    tenant = drilled.desk.tenant
+    tenant.until("the operator has seen the schedule", lambda: "nextTime" in drilled.drill)
+    next_time = drilled.drill["nextTime"]
+    words = ["archive", "drill", "orders", "--wait", "--timeout=240", "-o", "json"]
+    with subprocess.Popen(
+        [SLUICE, *words, f"--namespace={tenant.namespace}"],
+        env=os.environ | {"KUBECONFIG": str(kube.kubeconfig)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        drilled.desk.drive()
+        out, err = command.communicate(timeout=240)
+    assert command.returncode == 0, err
+    drill = json.loads(out)["drill"]
+    assert (drill["result"], drill["events"], drill["nextTime"]) == ("Passed", EVENTS, next_time)
+    drilled.until_clean("Passed")

@@ -18,6 +18,7 @@ from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import StoreUnavailable
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import run_name
+from sluice.kube.api.objects import DRILL_REQUESTED_AT
 from sluice.kube.copies.workings import CopyWorkings
 from sluice.kube.jobs.manifests import plan_of
 from support.cases.resources import STORE, changed
@@ -113,6 +114,11 @@ class DrillBench(ArchiveBench):
         status = self.body["status"]
         drill = status.get("drill") or {}
         self.body["status"] = status | {"drill": drill | {"nextTime": "2026-01-02T00:00:00Z"}}
+
+    def ask_drill(self, value: str) -> None:
+        """Ask for a drill, as users do."""
+        meta = self.body["metadata"]
+        meta["annotations"] = (meta.get("annotations") or {}) | {DRILL_REQUESTED_AT: value}
 
     def settle(self, most: int = 9) -> None:
         """Step until nothing is to be done at once."""

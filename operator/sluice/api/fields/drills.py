@@ -65,7 +65,7 @@ class VerifySpec(ApiModel):
 
     schedule: Schedule = Field(
         description="When drills begin. A drill waits for a run that goes on, and pauses when a "
-        "run is due."
+        "run is due. A new value of the annotation sluice.dev/drillRequestedAt begins another one."
     )
     sample: Literal["Last", "Rotate"] = Field(
         default="Last",

@@ -20,6 +20,7 @@ from sluice.api.status.common import (
     StatusModel,
     Text,
     Time,
+    Token,
     head,
 )
 
@@ -68,7 +69,13 @@ class DrillStatus(StatusModel):
     """The restore drill that goes on, or the last one, and when the next one is due."""
 
     scheduled_time: Time | None = Field(
-        default=None, description="When the drill was due, by spec.verify.schedule."
+        default=None,
+        description="When the drill was due, by spec.verify.schedule. Absent if it was requested.",
+    )
+    last_handled_requested_at: Token | None = Field(
+        default=None,
+        description="The value of the annotation sluice.dev/drillRequestedAt for which a drill "
+        "began last.",
     )
     run: Count | None = Field(default=None, description="The number of the run it restores.")
     copy_ref: ObjectRef | None = Field(

@@ -64,6 +64,15 @@ def complete_archives(
     return _named(context, RESTORED, incomplete)
 
 
+def complete_drilled(
+    context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete `[KIND/]NAME` of the kind that has restore drills."""
+    from sluice.administration.drilling import DRILLED  # noqa: PLC0415 - takes a second
+
+    return _named(context, DRILLED, incomplete)
+
+
 def complete_words(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

@@ -62,6 +62,7 @@ STAGING_FINALIZER: Final = FINALIZERS[STREAM_COPY]
 STREAMS_FINALIZER: Final = FINALIZERS[EPHEMERAL_STREAM]
 IN_USE_FINALIZER: Final = FINALIZERS[STREAM_STORE]
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
+DRILL_REQUESTED_AT: Final = f"{GROUP}/drillRequestedAt"
 FORCE_ORPHAN: Final = f"{GROUP}/force-orphan"
 
 
@@ -101,7 +102,7 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
         created=datetime.fromisoformat(meta["creationTimestamp"]),
         spec=resource.spec,
         status=EphemeralStreamStatus.read(body.get("status")),
-        requested_at=_requested_at(body),
+        requested_at=requested_at(body),
         references=frozenset(one["uid"] for one in meta.get("ownerReferences") or ()),
         finalizer=has_finalizer(body, STREAMS_FINALIZER),
         deleted=_deleted_for(meta),
@@ -131,7 +132,7 @@ def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
         "uid": meta["uid"],
         "generation": meta.get("generation", 0),
         "copy_id": copy_id,
-        "requested_at": _requested_at(body),
+        "requested_at": requested_at(body),
         "finalizer": has_finalizer(body, STAGING_FINALIZER),
         "deleted": _deleted_for(meta),
         "force_orphan": wants_orphan(body),
@@ -150,6 +151,7 @@ def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
                 later=later,
                 drill_due=drills[0],
                 drill_later=drills[1],
+                drill_requested_at=requested_at(body, DRILL_REQUESTED_AT),
                 **common,
             )
         case ScopeCopy(spec=scope) if scope.schedule is not None:
@@ -172,10 +174,10 @@ def _times(
     return times(spec, status, created=created, now=datetime.now(UTC))
 
 
-def _requested_at(body: Object) -> str | None:
+def requested_at(body: Object, annotation: str = REQUESTED_AT) -> str | None:
     """Return the annotation by which a user asks for a run now; None without one."""
     annotations = body["metadata"].get("annotations") or {}
-    return str(annotations.get(REQUESTED_AT, ""))[:MOST_TOKEN] or None
+    return str(annotations.get(annotation, ""))[:MOST_TOKEN] or None
 
 
 def _deleted_for(meta: Object) -> float | None:

@@ -44,6 +44,7 @@ class Walk:
                     self.bench.begin,
                     self.turn,
                     lambda: self.bench.ask(f"run {number}"),  # noqa: B023 - called at once
+                    lambda: self.bench.ask_drill(f"drill {number}"),  # noqa: B023 - as above
                 ]
             )
             move()

@@ -21,12 +21,22 @@ class ArchiveSeen(ScheduledSeen):
     Attributes:
         drill_due: the time of a restore drill that is due and has not begun.
         drill_later: the time of the next drill after now.
+        drill_requested_at: the annotation by which a user asks for a drill now; None without one.
     """
 
     spec: StreamArchiveSpec
     status: StreamArchiveStatus
     drill_due: datetime | None = None
     drill_later: datetime | None = None
+    drill_requested_at: str | None = None
+
+    @property
+    def drill_asked(self) -> bool:
+        """Whether a user asks for a drill that has not begun."""
+        drill = self.status.drill
+        handled = None if drill is None else drill.last_handled_requested_at
+        asked = self.drill_requested_at not in {None, handled}
+        return asked and self.spec.verify is not None
 
     @property
     def keeps(self) -> bool:

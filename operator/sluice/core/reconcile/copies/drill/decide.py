@@ -1,7 +1,9 @@
 """Decide what to do next about a StreamArchive's restore drill.
 
 A drill and a run never work at once, and the run goes first: a drill begins while no run is due,
-and pauses when one is. A drill goes through these states, which a killed operator resumes:
+and pauses when one is. A request waits for the drill that goes on, and is handled once: with the
+begin of a drill, or with the reason why none can begin. A drill goes through these states, which a
+killed operator resumes:
 
 1. The status says that the scratch stream may exist. Then the StreamCopy is made.
 2. The StreamCopy has ended. The result is written into the status, and the StreamCopy is deleted.
@@ -142,12 +144,13 @@ def _next(seen: ArchiveSeen, world: World, around: DrillSeen) -> _Step:
         return _cleaned(around, drill, world.now)
     if drill.scratch and seen.spec.verify is None:
         return _not_run(drill, world.now, _REMOVED)
-    if not _is_free(seen, world):
+    begins = drill.scratch or due is not None or seen.drill_asked
+    if not begins or not _is_free(seen, world):
         return _Step(drill=drill)
     if drill.scratch:  # the StreamCopy was not made yet, or another client has deleted it
         late = f"{_LATE} {_obstacle(around) or ''}".rstrip()
         return _begun(around, drill) if due is None else _not_run(drill, world.now, late)
-    return _Step(drill=drill) if due is None else _due(seen, around, drill, world.now)
+    return _due(seen, around, drill, world.now)
 
 
 def _is_free(seen: ArchiveSeen, world: World) -> bool:
@@ -157,12 +160,12 @@ def _is_free(seen: ArchiveSeen, world: World) -> bool:
 
 
 def _due(seen: ArchiveSeen, around: DrillSeen, drill: DrillStatus, now: datetime) -> _Step:
-    """Begin a drill that is due, if there is a run to restore."""
+    """Begin a drill that is due or requested, if there is a run to restore."""
     archive = seen.status.archive
     runs = sorted(one.run for one in archive.last_runs) if archive is not None else []
     drills = seen.spec.drills
     if not runs or seen.spec.verify is None or drills is None:
-        waiting = "The drill is due, and waits for the first run."
+        waiting = "The drill waits for the first run."
         return _Step(drill=drill.model_copy(update={"message": waiting}), again=WAIT_SECONDS)
     run = runs[-1]
     if seen.spec.verify.sample == "Rotate" and drill.run is not None:
@@ -171,6 +174,7 @@ def _due(seen: ArchiveSeen, around: DrillSeen, drill: DrillStatus, now: datetime
     begun = drill.model_copy(
         update={
             "scheduled_time": seen.drill_due,
+            "last_handled_requested_at": seen.drill_requested_at or drill.last_handled_requested_at,
             "run": run,
             "copy_ref": ObjectRef(name=copy_name(seen.name, seen.uid)),
             "store": place.store,
@@ -183,7 +187,7 @@ def _due(seen: ArchiveSeen, around: DrillSeen, drill: DrillStatus, now: datetime
         }
     )
     trouble = _obstacle(around)
-    if trouble is not None and drill.message == str(trouble):
+    if trouble is not None and drill.message == str(trouble) and not seen.drill_asked:
         return _Step(drill=drill, again=WAIT_SECONDS)
     if trouble is not None:
         step = _not_run(begun, now, str(trouble))
