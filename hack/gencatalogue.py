@@ -36,7 +36,7 @@ NOTE = "Made by hack/gencatalogue.py from operator/sluice/core/catalogue: change
 PLACES = {
     Place.READY: "conditions, event",
     Place.VERIFIED: "`Verified`",
-    Place.RESTORE_VERIFIED: "`RestoreVerified`",
+    Place.RESTORE_VERIFIED: "`RestoreVerified`, event",
     Place.DRIFTED: "`Drifted`",
     Place.HOOKS: "`HooksSucceeded`, conditions, event",
     Place.EVENT: "event",

@@ -7,7 +7,7 @@ The operator is a process against a real API server; driver pods are run here
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -83,7 +83,8 @@ def worked(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> 
     destination = {"storeRef": {"name": "bucket"}, "path": "demo/orders"}
     schedule = {"cron": "0 3 1 * *"}
     source = place | {"stream": "orders"}
-    spec = {"source": source, "destination": destination, "schedule": schedule}
+    verify = {"schedule": {"cron": "0 5 1 * *"}}
+    spec = {"source": source, "destination": destination, "schedule": schedule, "verify": verify}
     desk.resource("StreamArchive", "nightly", spec)
     desk.until_reason("sarc", "nightly", "Scheduled")
     return desk
@@ -112,6 +113,23 @@ def run_nightly(desk: Desk) -> float:
     return datetime.fromisoformat(found).timestamp()
 
 
+def run_drill(desk: Desk) -> float:
+    """Have a drill now; the time of its success, as metrics have it."""
+    tenant = desk.tenant
+    tenant.run("annotate", "sarc", "nightly", "sluice.dev/drillRequestedAt=now", "--overwrite")
+    desk.drive()
+
+    def drill() -> dict[str, Any]:
+        found = tenant.get("sarc", "nightly") or {}
+        return dict(found.get("status", {}).get("drill") or {})
+
+    tenant.until(
+        "a drill has passed, and nothing of it is left",
+        lambda: drill().get("result") == "Passed" and not drill()["scratch"],
+    )
+    return datetime.fromisoformat(drill()["lastSuccessTime"]).timestamp()
+
+
 def queries() -> dict[str, str]:
     """The queries of the dashboard's panels, by their titles."""
     return {
@@ -124,7 +142,8 @@ def queries() -> dict[str, str]:
 def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -> None:
     """Every panel of the dashboard has series, and every rule can be evaluated.
 
-    A schedule tells of its last good run and goes with its resource; until then it holds its store.
+    A schedule tells of its last good run and its last good drill, and goes with its resource; until
+    then it holds its store.
     """
     own = f'{{kind="StreamArchive", namespace="{worked.tenant.namespace}", name="nightly"}}'
     made, good, due = (
@@ -136,6 +155,10 @@ def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -
     prometheus.wait_for(f"{good} == {first:.0f}", 60)
     (following,) = prometheus.wait_for(f"{due} - {good}", 60)
     assert float(following["value"][1]) > 0
+    drilled = f"sluice_drill_last_success_timestamp_seconds{own}"
+    prometheus.wait_for(f"absent({drilled})", 60)
+    passed = run_drill(worked)
+    prometheus.wait_for(f"{drilled} == {passed:.0f}", 60)
 
     prometheus.wait_for(f"count_over_time(up[{WINDOW}]) >= 3", 60)
     empty = [title for title, query in queries().items() if not prometheus.query(query)]

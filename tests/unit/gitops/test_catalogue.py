@@ -195,6 +195,7 @@ def test_failures_are_warnings_and_states_are_not() -> None:
     """Events say a failure as a warning, and of the rest what somebody has to know of."""
     assert all(is_warning(failure.name) for failure in failures())
     assert {reason.name for reason in NORMAL if is_warning(reason.name)} == {
+        "DrillNotRun",
         "Orphaned",
         "OwnerOrphaned",
         "StreamMissing",

@@ -25,7 +25,7 @@ class Place(StrEnum):
     VERIFIED = "Verified"
     """In the condition Verified."""
     RESTORE_VERIFIED = "RestoreVerified"
-    """In the condition RestoreVerified."""
+    """In the condition RestoreVerified, and in an event when a drill ends."""
     DRIFTED = "Drifted"
     """In the condition Drifted."""
     HOOKS = "HooksSucceeded"
@@ -178,6 +178,7 @@ NORMAL: Final = (
         "The last restore drill was not carried out. It has found nothing wrong with the archive.",
         "Correct what the message names: mostly rights, a store that does not answer, or a drill "
         "that takes longer than the time between two drills.",
+        warning=True,
         place=Place.RESTORE_VERIFIED,
     ),
     Reason(

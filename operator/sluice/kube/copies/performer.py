@@ -32,6 +32,7 @@ from sluice.core.reconcile.copies.actions import (
     StartDrill,
     StartHook,
     StartJob,
+    TellDrill,
     WriteControls,
     WritePlan,
     WritePositions,
@@ -97,7 +98,7 @@ class Performer:
         self._metrics = metrics
         self._settings = settings
 
-    async def perform(  # noqa: C901, PLR0912 - a flat table of the actions
+    async def perform(  # noqa: C901, PLR0912, PLR0915 - a flat table of the actions
         self, situation: Situation, action: Action
     ) -> None:
         """Carry out one action.
@@ -152,6 +153,9 @@ class Performer:
                 await self._expire(situation)
             case StartDrill() | PauseDrill() | DeleteDrill() | DropScratch():
                 await self._observer.drills.perform(situation, action)
+            case TellDrill(saying):
+                _log.info("drill ended", reason=saying.reason, message=saying.message)
+                await self._recorder.say(situation.body, saying, action="Drill")
             case LeaveScratch(why):
                 await self._orphan(situation, scratch_of(situation), why)
             case Orphan(why):

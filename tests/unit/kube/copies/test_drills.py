@@ -61,6 +61,7 @@ def test_a_drill_restores_the_last_run_and_leaves_nothing(bench: DrillBench) -> 
     assert drill.bytes == sum(map(len, before))
     assert (bench.copy, bench.scratch()) == (None, False)
     assert bench.body["metadata"]["finalizers"] == []
+    assert bench.said == [(reason, message)]
 
 
 def test_what_the_runs_said_stays(bench: DrillBench) -> None:
@@ -98,6 +99,7 @@ def test_a_damaged_object_is_named(bench: DrillBench) -> None:
     assert (status, reason) == ("False", "ArchiveDamaged")
     assert name.rsplit("/", 1)[-1] in message
     assert (bench.drill.result, bench.scratch(), bench.copy) == ("Failed", False, None)
+    assert bench.said == [(reason, message)]
 
 
 def test_a_failure_stays_until_a_drill_passes(bench: DrillBench) -> None:
@@ -110,6 +112,7 @@ def test_a_failure_stays_until_a_drill_passes(bench: DrillBench) -> None:
     bench.step()
     assert bench.drill.result == "NotRun"
     assert bench.verdict == failed
+    assert [one for one, _ in bench.said] == ["ArchiveDamaged", "DrillNotRun"]
 
 
 def test_a_drill_without_a_right_is_no_failed_backup(bench: DrillBench) -> None:

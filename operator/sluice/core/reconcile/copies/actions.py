@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from sluice.api.status.common import CopyingStatus
     from sluice.core.reconcile.copies.hooks.standing import Point
+    from sluice.core.reconcile.shared.conditions import Saying
     from sluice.core.scope.scope import StreamResult
     from sluice.core.values.positions import PositionMap
     from sluice.core.workloads.answers import ScopeEnded
@@ -152,6 +153,13 @@ class DropScratch:
 
 
 @dataclass(frozen=True, slots=True)
+class TellDrill:
+    """Report the result of a drill by an event."""
+
+    saying: Saying
+
+
+@dataclass(frozen=True, slots=True)
 class LeaveScratch:
     """Report by log, metric and event that the scratch stream of a drill is left behind."""
 
@@ -179,6 +187,7 @@ Action = (
     | PauseDrill
     | DeleteDrill
     | DropScratch
+    | TellDrill
     | LeaveScratch
     | Orphan
 )

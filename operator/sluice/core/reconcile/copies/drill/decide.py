@@ -28,6 +28,7 @@ from sluice.core.reconcile.copies.actions import (
     PauseDrill,
     RemoveFinalizer,
     StartDrill,
+    TellDrill,
 )
 from sluice.core.reconcile.copies.deletion import GONE, GONE_PATIENCE
 from sluice.core.reconcile.copies.drill.seen import copy_name, told
@@ -89,10 +90,15 @@ def beside(seen: ArchiveSeen, world: World, decided: Decision) -> Decision:
         return decided
     step = _next(seen, world, world.drill)
     written = step.drill if seen.spec.verify is not None or step.drill.scratch else None
+    told: tuple[Action, ...] = ()
+    if step.verdict is not None and seen.spec.verify is not None:
+        told = (TellDrill(step.verdict[1]),)  # before all else: no later look would tell
     if step.holds:
         status = seen.status.model_copy(update={"drill": written})
         return Decision(
-            status=_judged(seen, status, step, world.now), actions=step.actions, again=step.again
+            status=_judged(seen, status, step, world.now),
+            actions=(*told, *step.actions),
+            again=step.again,
         )
     status = decided.status.model_copy(update={"drill": written})
     actions = decided.actions
@@ -102,7 +108,7 @@ def beside(seen: ArchiveSeen, world: World, decided: Decision) -> Decision:
     return replace(
         decided,
         status=_judged(seen, status, step, world.now),
-        actions=(*actions, *step.actions),
+        actions=(*told, *actions, *step.actions),
         again=min(waits, default=None),
     )
 
