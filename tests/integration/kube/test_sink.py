@@ -2,10 +2,14 @@
 
 import asyncio
 import socket
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from sluice.api.status.common import Condition, StreamCopyStatus
 from sluice.kube.loop import sink as module
@@ -182,3 +186,80 @@ def test_a_sink_that_does_not_answer_keeps_no_operator(
 def test_without_a_sink_nothing_is_kept() -> None:
     """The operator has no queue that nobody empties."""
     assert asyncio.run(deliver(NoticeSettings())) == {}
+
+
+class SlowSink:
+    """A sink in this process that answers when so many events are with it at once.
+
+    Args:
+        together: how many events it waits for.
+    """
+
+    def __init__(self, together: int) -> None:
+        self._together = together
+        self._all = asyncio.Event()
+        self.now, self.most = list[str](), 0
+        self.of = defaultdict[str, list[str]](list)
+
+    async def take(self, request: web.Request) -> web.Response:
+        """Hold an event until the others are there."""
+        event = await request.json()
+        uid = event["data"]["uid"]
+        assert uid not in self.now
+        self.now.append(uid)
+        self.of[uid].append(event["id"])
+        self.most = max(self.most, len(self.now))
+        if len(self.now) >= self._together:
+            self._all.set()
+        await self._all.wait()
+        self.now.remove(uid)
+        return web.Response(status=202)
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[str]:
+        """Yield the sink's URL."""
+        app = web.Application()
+        app.router.add_post("/", self.take)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        try:
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
+        finally:
+            await runner.cleanup()
+
+
+def body(uid: str, version: int) -> dict[str, Any]:
+    """Return a resource with a new end."""
+    meta: dict[str, Any] = dict(BODY["metadata"])  # type: ignore[call-overload]
+    return BODY | {"metadata": meta | {"uid": uid, "resourceVersion": str(version)}}
+
+
+async def deliver_slowly(together: int, *ends: tuple[str, int]) -> tuple[SlowSink, Metrics]:
+    """Tell a slow sink of the ends of resources, each with a version, and wait for the delivery."""
+    slow, metrics = SlowSink(together), Metrics()
+    async with slow.served() as url:
+        sink = Sink(sent_to(url), cluster="paris", metrics=metrics)
+        async with sink.delivering():
+            for uid, version in ends:
+                sink.tell(body(uid, version), BEFORE, AFTER)
+    return slow, metrics
+
+
+def test_a_slow_answer_delays_no_other_resource() -> None:
+    """Some are sent at once, and never more: this sink answers when that many are there."""
+    most = module.AT_ONCE
+    ends = [(f"copy-{number}", 1) for number in range(3 * most)]
+    slow, metrics = asyncio.run(deliver_slowly(most, *ends))
+    assert counted(metrics) == {"Sent": len(ends)}
+    assert slow.most == most
+
+
+def test_notices_of_one_resource_keep_their_order() -> None:
+    """The next one is sent after the answer to the one before, beside those of others."""
+    ends = [("one", 1), ("one", 2), ("two", 3), ("one", 4), ("two", 5)]
+    slow, metrics = asyncio.run(deliver_slowly(2, *ends))
+    assert counted(metrics) == {"Sent": len(ends)}
+    assert slow.of == {"one": ["one-1", "one-2", "one-4"], "two": ["two-3", "two-5"]}
+    assert slow.most == 2

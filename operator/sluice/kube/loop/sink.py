@@ -3,16 +3,20 @@
 A notice is queued after its status was written, and lives in memory only. So the sink may miss
 notices: of an operator that is killed, of a sink that stays away, of a full queue. It gets none
 before the status says so, and two with one id only if an answer of the sink was lost.
+
+Some notices are sent at once, so that an answer that takes long delays few. Those of one resource
+follow one another: a receiver sees its ends in their order.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
+from collections import Counter, deque
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +40,9 @@ _log = structlog.get_logger()
 
 MOST_OF_ONE: Final = 250
 """Notices of one namespace that may wait. So it takes no other's place."""
+
+AT_ONCE: Final = 4
+"""Notices that are sent at once: a sink may answer slowly, but is not to be flooded."""
 
 MOST_WAITING: Final = 1000
 """Notices that wait at most. They take about 1 kB each."""
@@ -76,7 +83,10 @@ class Sink:
         self._settings = settings
         self._source = f"/{GROUP}/clusters/{cluster}"
         self._metrics = metrics
-        self._waiting: asyncio.Queue[Object] = asyncio.Queue(MOST_WAITING)
+        self._waiting: dict[str, deque[Object]] = {}
+        """The notices that wait, by the UID of their resource, also of one that is being told."""
+        self._ready: asyncio.Queue[str] = asyncio.Queue()
+        """The UIDs of resources whose next notice may be sent."""
         self._of = Counter[str]()
         """How many notices of each namespace wait."""
 
@@ -92,11 +102,16 @@ class Sink:
         if notice is None:
             return
         namespace = body["metadata"]["namespace"]
-        if self._of[namespace] >= MOST_OF_ONE or self._waiting.full():
+        if self._of[namespace] >= MOST_OF_ONE or self._of.total() >= MOST_WAITING:
             self._count(Result.DROPPED, why="too many notices wait for the sink")
             return
         self._of[namespace] += 1
-        self._waiting.put_nowait(cloud_event(body, notice, source=self._source))
+        uid, event = body["metadata"]["uid"], cloud_event(body, notice, source=self._source)
+        if uid in self._waiting:
+            self._waiting[uid].append(event)
+        else:
+            self._waiting[uid] = deque([event])
+            self._ready.put_nowait(uid)
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[None]:
@@ -108,38 +123,46 @@ class Sink:
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=SECONDS), cookie_jar=aiohttp.DummyCookieJar()
         ) as session:
-            work = asyncio.ensure_future(self._work(session))
+            work = [asyncio.ensure_future(self._work(session)) for _ in range(AT_ONCE)]
             try:
                 yield
             finally:
-                await asyncio.wait(
-                    [work, rest := asyncio.ensure_future(self._waiting.join())],
-                    timeout=LAST_SECONDS,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                work.cancel()
-                rest.cancel()
-                await asyncio.gather(work, rest, return_exceptions=True)
-                while not self._waiting.empty():
-                    self._stopped(self._taken(self._waiting.get_nowait()))
+                work.append(asyncio.ensure_future(self._ready.join()))
+                await asyncio.wait(work, timeout=LAST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                for one in work:
+                    one.cancel()
+                await asyncio.gather(*work, return_exceptions=True)
+                for event in chain.from_iterable(self._waiting.values()):
+                    self._stopped(self._taken(event))
+                self._waiting.clear()
 
     async def _work(self, session: aiohttp.ClientSession) -> None:
+        """Send the notices of resources, one of a resource at a time."""
         while True:
-            event = self._taken(await self._waiting.get())
-            result, why = Result.FAILED, ""
-            try:
-                for pause in self._pauses():
-                    await asyncio.sleep(pause)
-                    result, why = await self._post(session, event)
-                    if result is not Result.FAILED:
-                        break
-            except asyncio.CancelledError:
-                self._stopped(event)
-                raise
-            except Exception as error:  # noqa: BLE001 - a notice must not end all others
-                why = type(error).__name__
-            self._count(result, why=why, event=event["id"])
-            self._waiting.task_done()
+            uid = await self._ready.get()
+            waiting = self._waiting[uid]
+            await self._send(session, self._taken(waiting.popleft()))
+            if waiting:
+                self._ready.put_nowait(uid)
+            else:
+                del self._waiting[uid]
+            self._ready.task_done()
+
+    async def _send(self, session: aiohttp.ClientSession, event: Object) -> None:
+        """Send an event, with some tries, and count what became of it."""
+        result, why = Result.FAILED, ""
+        try:
+            for pause in self._pauses():
+                await asyncio.sleep(pause)
+                result, why = await self._post(session, event)
+                if result is not Result.FAILED:
+                    break
+        except asyncio.CancelledError:
+            self._stopped(event)
+            raise
+        except Exception as error:  # noqa: BLE001 - a notice must not end all others
+            why = type(error).__name__
+        self._count(result, why=why, event=event["id"])
 
     def _taken(self, event: Object) -> Object:
         """Count an event as waiting no more, and return it."""
@@ -153,7 +176,7 @@ class Sink:
         """Yield the seconds before each try. While many notices wait, each has one try only."""
         yield 0.0
         for pause in PAUSES:
-            if self._waiting.qsize() > MOST_WAITING // 2:
+            if self._of.total() > MOST_WAITING // 2:
                 return
             yield pause
 
