@@ -90,10 +90,11 @@ class StoreView:
             return None if body is None else await self._seen(body, parse(body, StreamStore), eager)
         if not self._served.include(other):
             return None
-        user = await self._api.get(NAMESPACE, None, namespace)
+        # One call for each reference: a tenant may name many StreamStores that are not there.
         body = await self._body(other, ref.name)
         if body is None:
             return None
+        user = await self._api.get(NAMESPACE, None, namespace)
         try:
             resource = parse(body, StreamStore)
         except InvalidSpec:

@@ -109,6 +109,32 @@ def test_who_was_admitted_finds_the_store_for_its_end() -> None:
     assert found.grants == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "grant", "asked"),
+    [
+        ("main", TENANT, "Namespace"),
+        ("main", "other", "Namespace"),
+        ("none", TENANT, "StreamStore"),
+    ],
+)
+def test_a_look_at_another_namespace_is_one_call(
+    monkeypatch: pytest.MonkeyPatch, name: str, grant: str, asked: str
+) -> None:
+    """Whether the StreamStore is there or not, so that neither the load nor the time tells."""
+    sharing = Sharing(to(grant))
+    sharing.sync()
+    calls: list[str] = []
+    get = sharing.server.get
+
+    async def counted(kind: Any, *place: Any) -> Any:
+        calls.append(kind.name)
+        return await get(kind, *place)
+
+    monkeypatch.setattr(sharing.server, "get", counted)
+    look(sharing, StoreRef(name=name, namespace=PLATFORM))
+    assert calls == [asked]
+
+
 def test_a_namespace_of_ones_own_needs_no_grant() -> None:
     """Written out or not."""
     sharing = Sharing()
