@@ -17,7 +17,7 @@ from sluice.engine.streams.writing import EventWriter, Routed
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from localstore import ForeignClient, Standalone
     from sluice.stores.base import Store
@@ -234,3 +234,31 @@ def test_a_line_without_a_key_ends_the_writing_behind_those_before_it(
     assert done.returncode == 2
     assert "line 3 does not begin with a routing key" in done.stderr
     assert sorted(streams("read", f"{scope}/lines").stdout.split()) == ["1", "2"]
+
+
+def test_streams_that_a_login_may_not_look_at_are_named(
+    standalone_auth: Standalone, tmp_path: Path, foreign_for: Callable[..., ForeignClient]
+) -> None:
+    """The store lists them to users who may only read, and shows these no segments."""
+    owner, reader = standalone_auth.users[:2]
+    admin = foreign_for(standalone_auth.controller_uri, owner)
+    admin.create_scope("looked-at")
+    admin.create("looked-at", "orders")
+    file = tmp_path / "stores.yaml"
+    file.write_text(
+        "apiVersion: sluice.dev/v1alpha1\nkind: StreamStore\nmetadata: {name: main}\n"
+        f"spec: {{pravega: {{controllerURI: '{standalone_auth.controller_uri}',"
+        " auth: {basic: {secretRef: {name: login}}}}}\n"
+    )
+    for user, code, said in ((owner, 0, "open"), (reader, 3, "not permitted")):
+        secret = tmp_path / user.name / "login"
+        secret.mkdir(parents=True)
+        (secret / "username").write_text(user.name)
+        (secret / "password").write_text(user.password)
+        words = ("ls", "looked-at", "-f", str(file), "--credentials-dir", str(secret.parent))
+        done = subprocess.run(
+            [SLUICE, "streams", *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == code, done.stderr
+        assert "orders" in done.stdout
+        assert said in done.stdout

@@ -19,14 +19,14 @@ from sluice.commands.shared import CREDENTIALS, OUTPUT, print_json, settings_of
 from sluice.commands.stale import stale
 from sluice.core.copy.planner import Position, Range
 from sluice.core.values.model import Scaling, StreamConfig, StreamName
-from sluice.engine.streams.overview import overview, overviews
+from sluice.engine.streams.overview import Forbidden, overview, overviews, scopes
 from sluice.engine.streams.reading import events_of
 from sluice.engine.streams.writing import BATCH, MOST_EVENT, EventWriter, Routed
-from sluice.errors import InvalidSpec, SluiceError
+from sluice.errors import InvalidSpec, PermissionDenied, SluiceError
 from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from sluice.engine.streams.overview import Overview
@@ -98,13 +98,18 @@ def ls(
     scope: str | None,
     output: str,
 ) -> None:
-    """List the streams of SCOPE with their sizes; without SCOPE, list the scopes."""
+    """List the streams of SCOPE with their sizes; without SCOPE, list the scopes.
+
+    Streams that the login may not look at are listed as not permitted. Exit code 3: there are some.
+    """
     if scope is None:
-        found = [(name, len(place.list_streams(name))) for name in place.list_scopes()]
+        found = scopes(place)
         if output == "json":
             print_json([{"scope": name, "streams": count} for name, count in found])
         else:
             console.show_scopes(found)
+        forbidden = [name for name, count in found if count is None]
+        _end_with(forbidden, "scope", "READ on it and on its streams")
         return
     if not place.scope_exists(scope):
         raise InvalidSpec(
@@ -117,6 +122,28 @@ def ls(
         print_json([_json(one) for one in listed])
     else:
         console.show_streams(scope, listed)
+    forbidden = [str(one.name) for one in listed if isinstance(one, Forbidden)]
+    _end_with(forbidden, "stream", "READ_UPDATE on it, since listing segments needs it")
+
+
+def _end_with(forbidden: Sequence[str], what: str, right: str) -> None:
+    """End the command with an error if something was not permitted.
+
+    Args:
+        forbidden: the names of these things.
+        what: the word for one of them.
+        right: the right that is missing.
+
+    Raises:
+        PermissionDenied: something was not permitted.
+    """
+    if not forbidden:
+        return
+    many = f"1 {what}" if len(forbidden) == 1 else f"{len(forbidden):,} {what}s"
+    raise PermissionDenied(
+        f"this login may not look at {many}, such as {forbidden[0]}",
+        remedy=f"Grant the user {right}, or log in as another user.",
+    )
 
 
 @streams.command()
@@ -343,7 +370,9 @@ def _there(text: str, place: Store) -> StreamName:
     return name
 
 
-def _json(one: Overview) -> dict[str, Any]:
+def _json(one: Overview | Forbidden) -> dict[str, Any]:
+    if isinstance(one, Forbidden):
+        return {"stream": str(one.name), "error": one.error.reason}
     return {
         "stream": str(one.name),
         "segments": len(one.stream.tail),

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 from rich.text import Text
 
 from sluice.console.page import out, printable
 from sluice.core.values.text import size
+from sluice.engine.streams.overview import Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sluice.engine.streams.overview import Overview
 
+_FORBIDDEN: Final = "not permitted"
 
-def show_scopes(found: Iterable[tuple[str, int]]) -> None:
-    """Print scopes with their numbers of streams."""
+
+def show_scopes(found: Iterable[tuple[str, int | None]]) -> None:
+    """Print scopes with their numbers of streams; None where these are not permitted."""
     table = Table()
     table.add_column("Scope", overflow="fold")
     table.add_column("Streams", justify="right")
     for scope, count in found:
-        table.add_row(Text(printable(scope)), f"{count:,}")
+        table.add_row(Text(printable(scope)), _FORBIDDEN if count is None else f"{count:,}")
     out.print(table)
 
 
-def show_streams(scope: str, found: Iterable[Overview]) -> None:
+def show_streams(scope: str, found: Iterable[Overview | Forbidden]) -> None:
     """Print the streams of a scope, a line for each."""
     table = Table(title=Text(printable(f"Streams of {scope}")), title_justify="left")
     table.add_column("Stream", overflow="fold")
@@ -34,8 +37,12 @@ def show_streams(scope: str, found: Iterable[Overview]) -> None:
         table.add_column(column, justify="right")
     table.add_column("State")
     for one in found:
+        name = Text(printable(one.name.stream))
+        if isinstance(one, Forbidden):
+            table.add_row(name, "", "", "", _FORBIDDEN)
+            continue
         table.add_row(
-            Text(printable(one.name.stream)),
+            name,
             str(len(one.stream.tail)),
             size(one.bytes),
             _count(one.events),

@@ -8,7 +8,7 @@ from sluice.core.copy.planner import SourceRequest
 from sluice.core.values.model import StreamName
 from sluice.engine.access.parallel import each
 from sluice.engine.copy.bounds import bounds_of
-from sluice.errors import SourceReplaced, StreamNotFound
+from sluice.errors import PermissionDenied, ScopeNotFound, SourceReplaced, StreamNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +55,18 @@ class Overview(NamedTuple):
         return {segment.id: segment.end for segment in self.segments if segment.id in last}
 
 
+class Forbidden(NamedTuple):
+    """A stream that the login may not look at.
+
+    Attributes:
+        name: its name.
+        error: the store's refusal.
+    """
+
+    name: StreamName
+    error: PermissionDenied
+
+
 def overview(store: Source, name: StreamName) -> Overview:
     """Describe a stream.
 
@@ -68,17 +80,36 @@ def overview(store: Source, name: StreamName) -> Overview:
     return Overview(name, stream, bounds_of(SourceRequest(stream=name), store, stream))
 
 
-def overviews(store: Source, scope: str) -> list[Overview]:
+def overviews(store: Source, scope: str) -> list[Overview | Forbidden]:
     """Describe the streams of a scope, by name. Streams that are deleted meanwhile are left out.
 
     Raises:
         ScopeNotFound: there is no such scope.
+        PermissionDenied: the login may not list its streams.
     """
 
-    def look(stream: str) -> Overview | None:
+    def look(stream: str) -> Overview | Forbidden | None:
+        name = StreamName(scope=scope, stream=stream)
         try:
-            return overview(store, StreamName(scope=scope, stream=stream))
+            return overview(store, name)
         except (StreamNotFound, SourceReplaced):
             return None
+        except PermissionDenied as error:  # a store lists more streams than it shows
+            return Forbidden(name, error)
 
     return [found for found in each(look, store.list_streams(scope)) if found is not None]
+
+
+def scopes(store: Source) -> list[tuple[str, int | None]]:
+    """List the scopes with their numbers of streams; None where the login may not list these."""
+
+    def count(scope: str) -> int | None:
+        try:
+            return len(store.list_streams(scope))
+        except ScopeNotFound:  # deleted meanwhile
+            return 0
+        except PermissionDenied:
+            return None
+
+    names = store.list_scopes()
+    return list(zip(names, each(count, names), strict=True))
