@@ -211,7 +211,7 @@ def _no_target_scope(request: ScopeRequest) -> TargetScopeNotFound:
 
 
 def planner_of(
-    request: ScopeRequest, source: Site, target: Site, *, restored: int | None = None
+    request: ScopeRequest, source: Site, target: Site, *, earlier: ScopePlan | None = None
 ) -> ScopePlanner:
     """Return the planner for a scope's copy between two places.
 
@@ -219,7 +219,7 @@ def planner_of(
         request: the copy.
         source: the store to read from, with its address.
         target: the store to write to, with its address.
-        restored: the number of the scope's run that an earlier plan of a restore has chosen.
+        earlier: the plan of the run before; a restore stays with what it has chosen.
 
     Raises:
         InvalidSpec: a place is not of the kind that the request names, both places hold archives,
@@ -245,7 +245,7 @@ def planner_of(
                 remedy="Take sourceOnComplete: Retain.",
             )
         assert request.restore is not None  # noqa: S101 - for the type checker
-        return RestorePlanner(request, request.restore, origin, goal, pinned=restored)
+        return RestorePlanner(request, request.restore, origin, goal, earlier=earlier)
     if isinstance(goal, ArchiveRoot):
         return ArchivePlanner(request, origin, goal, address.uri)
     return CopyPlanner(request, origin, goal)
@@ -256,7 +256,8 @@ def next_run(
 ) -> ScopePlanned | ScopeEnded:
     """Plan the streams that a run did not copy: with new bounds, or as their journals have them.
 
-    A restore stays with the run of the scope that it has chosen: its streams are of one time.
+    A restore stays with the run of the scope that it has chosen: its streams are of one time. If it
+    has chosen none, as the folder had no records, it stays without one.
 
     Args:
         request: the copy.
@@ -266,7 +267,7 @@ def next_run(
     """
     refuse_unverified_move(move=request.move, verify=request.verify)
     before = ended.plan.scope
-    planner = planner_of(request, source, target, restored=before.restored)
+    planner = planner_of(request, source, target, earlier=before)
     planner.settled = [one for one in ended.results if one.state is StreamState.COPIED]
     planner.known = {one.copy_id: one for one in ended.plan.streams}
     chosen = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.core.values.archive_layout import stream_at
 from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import root
 from sluice.engine.scope.run_records import RunRecords
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.core.scope.request import ScopeRequest
     from sluice.core.scope.scope import ScopePlan
+    from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.access.source_runs import Place
 
 _TARGET_FIELD: Final = "spec.target.archive.path"
@@ -87,25 +89,31 @@ def named_runs(place: ArchiveRoot, folder: str, stream: str, *, field: str) -> f
     return frozenset(one for one in last.values() if one is not None)
 
 
-def restored_runs(
-    request: ScopeRequest, source: Place, pinned: int | None = None
-) -> dict[str, str]:
-    """Return the runs that a run of the scope has chosen for a restore.
+def restored_runs(request: ScopeRequest, source: Place, plan: ScopeCopyPlan) -> dict[str, str]:
+    """Return the runs of archives that the plan of a restore has chosen.
+
+    Records that were made after the plan change nothing.
 
     Args:
         request: the restore.
         source: the place of the archives.
-        pinned: the number of the scope's run that the plan has chosen; None to choose one.
+        plan: the plan.
 
     Returns:
         The SHA-256 of each run's manifest by the name of its stream. Nothing if the request
-        restores no run of a scope.
+        restores no archives. Of streams that an earlier plan has restored, they are known only if
+        the plan has chosen a run of the scope.
     """
     if request.restore is None:
         return {}
+    archives = (source.archive for stream in plan.streams for source in stream.sources)
+    planned = {stream_at(one.path): one.sha256 for one in archives if one is not None}
+    if plan.scope.restored is None:
+        return planned
     records = RunRecords(root(source), request.source, field="spec.source.archive.path")
-    run = records.chosen(request.restore, pinned=pinned)
-    return {} if run is None else {one.stream: one.sha256 for one in run.streams}
+    run = records.chosen(request.restore, pinned=plan.scope.restored)
+    recorded = () if run is None else run.streams
+    return planned | {one.stream: one.sha256 for one in recorded}
 
 
 def records_of(request: ScopeRequest, target: Place) -> RunRecords:

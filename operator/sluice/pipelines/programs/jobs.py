@@ -221,7 +221,7 @@ def jobs_of_streams(job: Job[ScopeRequest], stores: Stores) -> list[Job[CopyRequ
         target=(job.target, stores.place(job.target)),
     )
     streams = answer.results if isinstance(answer, ScopeEnded) else planned_results(answer.plan)
-    runs = restored_runs(job.request, stores.place(source), answer.plan.scope.restored)
+    runs = restored_runs(job.request, stores.place(source), answer.plan)
     return [
         Job(
             name=f"{job.name}/{one.stream}",

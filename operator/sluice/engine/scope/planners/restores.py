@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.head import Head
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.scope.request import RestoreFrom, ScopeRequest
+    from sluice.core.scope.scope import ScopePlan
     from sluice.core.scope.selection import Choice
     from sluice.engine.scope.planners.base import Fresh
     from sluice.stores.base import Store
@@ -50,7 +51,7 @@ class RestorePlanner(ToScope):
         wanted: which runs to read.
         source: the place that holds the folder.
         target: the store to write to.
-        pinned: the number of the scope's run that an earlier plan has chosen; None to choose one.
+        earlier: the plan of the run before, which has chosen; None to choose.
     """
 
     def __init__(
@@ -60,10 +61,11 @@ class RestorePlanner(ToScope):
         source: ArchiveRoot,
         target: Store,
         *,
-        pinned: int | None = None,
+        earlier: ScopePlan | None = None,
     ) -> None:
         super().__init__(request)
-        self.restored = pinned
+        self._earlier = earlier
+        self.restored = None if earlier is None else earlier.restored
         self.target = target
         self._wanted = wanted
         self._root = source
@@ -74,8 +76,10 @@ class RestorePlanner(ToScope):
     def _run(self) -> Mapping[str, str] | None:
         """The SHA-256 of the run of each archive, in the run of the scope that is restored.
 
-        None if the folder has no runs of a scope.
+        None if the folder has no runs of a scope, or had none when the restore was planned first.
         """
+        if self._earlier is not None and self.restored is None:
+            return None  # a run that was recorded since has other streams, and other bytes
         run = self._records.chosen(self._wanted, pinned=self.restored)
         if run is None:
             return None

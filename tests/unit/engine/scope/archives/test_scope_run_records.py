@@ -10,9 +10,10 @@ from sluice.core.archive.manifest import Maker
 from sluice.core.archive.retention import Retention
 from sluice.core.scope.runs import MOST_RUNS, scope_run_name, scope_run_number
 from sluice.core.scope.scope import StreamState
+from sluice.core.values.archive_layout import RUNS
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.engine.scope.planners import base as planner
-from sluice.engine.scope.recorded_runs import needed_runs, records_of
+from sluice.engine.scope.recorded_runs import needed_runs, records_of, restored_runs
 from sluice.engine.scope.series import record_scope_run
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec, StoreBusy
@@ -123,6 +124,30 @@ def test_a_restore_whose_record_is_gone_takes_no_other_run(env: Env) -> None:
     assert failed.trouble is not None
     assert "is of run 1 of the scope" in failed.trouble.message
     assert found.plan.scope.restored == 1
+
+
+def test_a_restore_that_was_planned_without_records_stays_without_one(env: Env) -> None:
+    """Another copy records a run of some streams meanwhile; the others are restored all the same.
+
+    What is compared later is what was restored, too.
+    """
+    env.run(NIGHTLY.as_run("one"))
+    env.abandon(NIGHTLY.as_run("one"))
+    first = env.content("in")
+    manifests = {key for key in env.objects.held if key.startswith(f"{FOLDER}/s001/{RUNS}")}
+    lost = {key: env.objects.held.pop(key) for key in manifests}
+    env.world.scopes.add("out")
+    assert states_of(env.run(BACK))["s001"] == "ArchiveDamaged"
+    env.objects.held.update(lost)
+    write(env, 3)
+    night(env, "other", copy=OTHER)
+    report = env.run(BACK, again=True)
+    assert states_of(report) == dict.fromkeys(NAMES, COPIED)
+    assert report.plan.scope.restored is None
+    assert env.content("out") == first
+    head = env.archive("s001").head()
+    assert head is not None
+    assert restored_runs(BACK, env.root, report.plan) == {"s001": head.runs[-1].sha256}
 
 
 def test_retention_of_a_copy_leaves_the_records_of_another_one(env: Env) -> None:
