@@ -87,10 +87,9 @@ class Drills:
         """Look at a resource's drill; None if it has none. `eager`: see `look_at_store`."""
         if not isinstance(seen, ArchiveSeen):
             return None
-        drill = seen.status.drill
-        at_rest = drill is None or not drill.scratch
         # Before the resource goes, a lost status must not hide a drill.
-        if seen.spec.verify is None and at_rest and seen.deleted is None:
+        drill = seen.status.drill
+        if seen.spec.verify is None and drill is None and seen.deleted is None:
             return None
         store, drills = None, _drills_of(seen)
         if drills is not None:

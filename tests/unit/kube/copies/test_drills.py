@@ -383,6 +383,20 @@ def test_each_format_is_drilled(threads: ThreadPoolExecutor, form: Format) -> No
     assert (bench.verdict[0], bench.scratch()) == ("True", False)
 
 
+def test_removing_the_field_between_drills_forgets_their_times(bench: DrillBench) -> None:
+    """Added again, it begins with its next time, and not with one that has passed meanwhile."""
+    bench.whole_drill()
+    verify = bench.body["spec"].pop("verify")
+    bench.due()
+    bench.settle()
+    assert "drill" not in bench.body["status"]
+    assert bench.verdict == ("", "", "")
+    bench.body["spec"]["verify"] = verify
+    bench.step()
+    bench.step()
+    assert bench.copy is None
+
+
 def test_removing_the_field_ends_the_drill(bench: DrillBench) -> None:
     """What it has made goes, and nothing is said of drills any more."""
     started(bench)
