@@ -20,7 +20,7 @@ from sluice.core.reconcile.copies.decide import START_PATIENCE
 from sluice.core.reconcile.copies.failing import HELD, MISSING
 from sluice.core.reconcile.ephemeral import deletion, failure
 from sluice.core.reconcile.shared.verdict import ATTEMPTS, LASTING, RECHECK, Verdict, judge
-from sluice.core.reconcile.store import APPLIED_LATER, AWAY, PROBE_SECONDS
+from sluice.core.reconcile.store import APPLIED_LATER, AWAY, PROBE_SECONDS, REFUSING
 from sluice.core.values.trouble import Trouble
 from sluice.errors import Category
 
@@ -136,9 +136,11 @@ An EphemeralStream that is being deleted is never `Stalled`. It tries to release
 {deletion.RETRY_SECONDS[1]:.0f} s. It stops only at `spec.deletionTimeoutSeconds`, or after
 {deletion.GONE_PATIENCE / 60:.0f} minutes if its StreamStore or Secret is gone.
 
-A StreamStore that is ready is asked every {PROBE_SECONDS:.0f} s. A StreamStore that is not ready is
-asked after {AWAY.first:.0f} s, then after twice as long each time, at most {AWAY.most:.0f} s,
-whatever the failure. It is asked at once when it, or a copy that names it, is made or changed.
+A StreamStore that is ready is asked every {PROBE_SECONDS:.0f} s. A store that does not answer is
+asked after {AWAY.first:.0f} s, then every {AWAY.most:.0f} s, and less often if many stores of a
+namespace are away, down to every {REFUSING.most:.0f} s. If a person has to mend something, the
+operator asks again {span(REFUSING)}.
+It asks at once when the StreamStore, or a copy that names it, is made or changed.
 While its Secret or claim is missing, or the store does not answer, it is `Unknown` and
 `Reconciling`. When its spec, its Secret or the store has to be changed, it is `Stalled`.
 

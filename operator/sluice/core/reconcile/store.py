@@ -20,8 +20,24 @@ if TYPE_CHECKING:
 PROBE_SECONDS: Final = 30.0
 """Seconds between two probes of a store that is ready."""
 
-AWAY: Final = Backoff(5, 60)
-"""Waits between two probes of a store that is not ready, by failures in a row."""
+REFUSING: Final = Backoff(5, 60)
+"""Waits between two probes of a store that a person has to mend, by failures in a row."""
+
+AWAY: Final = Backoff(5, 8)
+"""Waits between two probes of a store that may come back by itself, by failures in a row. With the
+time of a probe, it is found again within 15 seconds, however long it was away."""
+
+TRY_SECONDS: Final = 6.0
+"""The most seconds of a probe of a store that was away: a call that met a starting server may never
+be answered. A store that is ready has longer."""
+
+TRIES_AT_ONCE: Final = 8
+"""Probes of stores that are away that one namespace has under way at a time, on average. With more
+such stores, each is asked less often, down to once a minute."""
+
+_SPREAD: Final = 0.2
+"""The part of a wait that chance may take off, so that stores that went away together are not asked
+together for ever."""
 
 APPLIED_LATER: Final = frozenset({ClaimNotFound.__name__, SecretNotFound.__name__})
 """Reasons that name objects which may be applied a moment after their StreamStore."""
@@ -35,7 +51,7 @@ class StoreWorld:
         now: the time of the look.
         probed: when the store was last probed.
         probe: its answer, or the failure.
-        failures: failed probes in a row.
+        due: seconds from that probe to the next one.
         users: resources that need the store: they have data in it, or a schedule.
         shared: how many of them are in other namespaces.
         held: whether the in-use finalizer stands on it.
@@ -44,7 +60,7 @@ class StoreWorld:
     now: datetime
     probed: datetime
     probe: StoreHealth | Trouble
-    failures: int = 1
+    due: float = PROBE_SECONDS
     users: tuple[str, ...] = ()
     shared: int = 0
     held: bool = False
@@ -114,18 +130,27 @@ def reconcile_store(
         }
     )
     since = (world.now - world.probed).total_seconds()
-    again = max(1.0, interval(probe, world.failures) - since)
+    again = max(1.0, world.due - since)
     return StoreDecision(status=new, hold=bool(world.users), again=again)
 
 
-def interval(probe: StoreHealth | Trouble, failures: int) -> float:
+def interval(
+    probe: StoreHealth | Trouble, failures: int, *, away: int = 1, chance: float = 0.0
+) -> float:
     """Give the seconds from a probe to the next one.
 
     Args:
         probe: the answer, or the failure.
         failures: failed probes in a row.
+        away: stores of the namespace that are away, with this one.
+        chance: random number from 0 to 1.
     """
-    return PROBE_SECONDS if isinstance(probe, StoreHealth) else AWAY.after(failures)
+    if isinstance(probe, StoreHealth):
+        return PROBE_SECONDS
+    if not probe.retryable:
+        return REFUSING.after(failures)
+    crowded = min(away * TRY_SECONDS / TRIES_AT_ONCE, REFUSING.most)
+    return max(AWAY.after(failures), crowded) * (1 - _SPREAD * chance)
 
 
 def _some(names: tuple[str, ...], most: int = 5) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,15 +12,17 @@ from typing import TYPE_CHECKING
 
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.archive.runs.archive_root import ArchiveRoot
-from sluice.core.reconcile.store import AWAY, interval
+from sluice.core.reconcile.store import AWAY, PROBE_SECONDS, TRY_SECONDS, interval
 from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.request import store_address
 from sluice.errors import SluiceError
 from sluice.kube.api.objects import parse
 from sluice.kube.loop.memory import Blocking
+from sluice.stores.deadline import within
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Executor
 
     from sluice.engine.access.source_runs import Place
@@ -44,6 +48,13 @@ class Probed:
     generation: int
     failures: int = 0
     """Probes in a row that failed."""
+    due: float = PROBE_SECONDS
+    """Seconds from this probe to the next one."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the store may come back by itself."""
+        return isinstance(self.answer, Trouble) and self.answer.retryable
 
 
 class Probes:
@@ -52,11 +63,18 @@ class Probes:
     Args:
         connections: the connections to stores.
         threads: the threads that make blocking calls.
+        chance: gives a random number from 0 to 1.
     """
 
-    def __init__(self, connections: Connections, threads: Executor) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        threads: Executor,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         self._connections = connections
         self._blocking = Blocking(threads)
+        self._chance = chance
         self._latest: dict[tuple[str, str], Probed] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
@@ -80,10 +98,19 @@ class Probes:
                 kept = None
             if kept is not None and time.monotonic() - kept.at < _counts(kept, max_age, eager):
                 return kept
-            answer = await self._ask(body)
+            away = kept is not None and kept.is_away
+            answer = await self._ask(body, TRY_SECONDS if away else math.inf)
             before = 0 if kept is None else kept.failures
             failures = 0 if isinstance(answer, StoreHealth) else before + 1
-            found = Probed(answer, datetime.now(UTC), time.monotonic(), uid, generation, failures)
+            others = sum(
+                probed.is_away
+                for (namespace, name), probed in self._latest.items()
+                if namespace == key[0] and name != key[1]
+            )
+            due = interval(answer, failures, away=others + 1, chance=self._chance())
+            found = Probed(
+                answer, datetime.now(UTC), time.monotonic(), uid, generation, failures, due
+            )
             self._latest[key] = found
             return found
 
@@ -92,7 +119,7 @@ class Probes:
         self._latest.pop((namespace, name), None)
         self._locks.pop((namespace, name), None)
 
-    async def _ask(self, body: Object) -> StoreHealth | Trouble:
+    async def _ask(self, body: Object, seconds: float) -> StoreHealth | Trouble:
         try:
             address = store_address(parse(body, StreamStore))
             namespace = body["metadata"]["namespace"]
@@ -102,23 +129,28 @@ class Probes:
                 await self._connections.check_claim(namespace, address)
                 return StoreHealth()
             place = await self._connections.place(namespace, address, strict=True)
-            return await self._blocking(lambda: _health(place))
+            return await self._blocking(lambda: _health(place, seconds))
         except SluiceError as error:
             return Trouble.of(error)
 
 
-def _health(place: Place) -> StoreHealth:
-    """Probe a live store, or measure how long a place for archives takes to answer."""
-    if not isinstance(place, ArchiveRoot):
-        return place.probe()
+def _health(place: Place, seconds: float) -> StoreHealth:
+    """Probe a live store, or measure how long a place for archives takes to answer.
+
+    Raises:
+        BackendError: it does not answer, or not within so many seconds.
+    """
     begun = time.monotonic()
-    place.probe()
+    with within(seconds):
+        if not isinstance(place, ArchiveRoot):
+            return place.probe()
+        place.probe()
     return StoreHealth(latency=time.monotonic() - begun)
 
 
 def _counts(kept: Probed, max_age: float | None, eager: bool) -> float:  # noqa: FBT001
     """Return the seconds for which an answer counts."""
-    due = interval(kept.answer, kept.failures) - 1 if max_age is None else max_age
+    due = kept.due - 1 if max_age is None else max_age
     return min(due, AWAY.first - 1) if eager and kept.failures else due
 
 

@@ -109,7 +109,7 @@ class StoreKeeper:
                 now=datetime.now(UTC),
                 probed=probed.time,
                 probe=probed.answer,
-                failures=probed.failures,
+                due=probed.due,
                 users=tuple(using),
                 shared=sum("/" in user for user in using),
             ),

@@ -3,7 +3,15 @@ from datetime import timedelta
 import pytest
 
 from sluice.api.status.common import StreamStoreStatus
-from sluice.core.reconcile.store import StoreDecision, StoreWorld, reconcile_store
+from sluice.core.reconcile.store import (
+    REFUSING,
+    TRIES_AT_ONCE,
+    TRY_SECONDS,
+    StoreDecision,
+    StoreWorld,
+    interval,
+    reconcile_store,
+)
 from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (
@@ -28,7 +36,7 @@ def look(
     users: tuple[str, ...] = (),
     deleting: bool = False,
     seconds: float = 0,
-    failures: int = 1,
+    due: float = 30,
     age: float = 0,
 ) -> StoreDecision:
     """What follows from a look, so many seconds after NOW, at a store that was asked before."""
@@ -40,7 +48,7 @@ def look(
             now=now,
             probed=now - timedelta(seconds=age),
             probe=answer,
-            failures=failures,
+            due=due,
             users=users,
         ),
         generation=3,
@@ -76,7 +84,7 @@ def test_a_store_that_is_away_is_waited_for(error: SluiceError) -> None:
     decision = look(error)
     assert said(decision) == {"Ready": "Unknown", "Reconciling": "True"}
     assert decision.status.conditions[0].reason == error.reason
-    assert decision.again < look(HEALTHY).again
+    assert interval(Trouble.of(error), 1) < interval(HEALTHY, 0)
 
 
 @pytest.mark.parametrize(
@@ -94,13 +102,41 @@ def test_what_does_not_get_right_by_itself_stalls_the_store(error: SluiceError) 
     assert decision.again > 0
 
 
-def test_a_store_that_stays_away_is_asked_less_and_less() -> None:
-    """Down to once a minute; time that has passed since it was asked counts."""
+def test_a_store_that_may_come_back_is_asked_again_within_seconds_however_long_it_is_away() -> None:
+    """With the time of a probe, 15 seconds pass at most until it is found again."""
+    trouble = Trouble.of(StoreUnavailable("no connection"))
+    waits = [interval(trouble, failures) for failures in range(1, 99)]
+    assert waits[:3] == [5, 8, 8]
+    assert max(waits) + TRY_SECONDS < 15
+
+
+def test_stores_that_went_away_together_are_not_asked_together() -> None:
+    """Chance takes a part off each wait, and adds nothing."""
+    trouble = Trouble.of(StoreTimeout("no answer"))
+    waits = [interval(trouble, 9, chance=chance) for chance in (0.0, 0.5, 1.0)]
+    assert waits == pytest.approx([8, 7.2, 6.4])
+
+
+@pytest.mark.parametrize("away", [1, 10, 40, 80, 100, 10_000])
+def test_many_stores_that_are_away_do_not_take_all_workers(away: int) -> None:
+    """A namespace has few probes under way, until each store is asked once a minute only."""
+    wait = interval(Trouble.of(StoreTimeout("no answer")), 9, away=away)
+    assert wait <= REFUSING.most
+    if wait < REFUSING.most:
+        assert away * TRY_SECONDS / wait <= TRIES_AT_ONCE
+
+
+def test_a_store_that_a_person_has_to_mend_is_asked_less_and_less() -> None:
+    """A login that is refused each few seconds might be locked."""
+    trouble = Trouble.of(AuthenticationFailed("who are you"))
+    assert [interval(trouble, number) for number in range(1, 8)] == [5, 10, 20, 40, 60, 60, 60]
+
+
+def test_time_that_has_passed_since_a_probe_counts() -> None:
+    """The next one is due so long after it, and not after the look."""
     error = StoreUnavailable("no connection")
-    waits = [look(error, failures=number).again for number in range(1, 8)]
-    assert waits == [5, 10, 20, 40, 60, 60, 60]
-    assert look(error, failures=4, age=15).again == 25
-    assert look(error, failures=4, age=99).again == 1
+    assert look(error, due=40, age=15).again == 25
+    assert look(error, due=40, age=99).again == 1
     assert look(HEALTHY, age=10).again == 20
 
 

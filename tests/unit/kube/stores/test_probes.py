@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import pytest
 
+from sluice.core.reconcile.store import AWAY, TRIES_AT_ONCE, TRY_SECONDS
 from sluice.core.values.model import StoreHealth
 from sluice.errors import StoreUnavailable
 from sluice.kube.stores import probes
 from sluice.kube.stores.probes import Probes
+from sluice.stores.deadline import left
 from support.cases.resources import STORE, changed
 
 if TYPE_CHECKING:
@@ -31,7 +34,8 @@ class Asking:
         self.now = 1000.0
         self.asked = 0
         self.there = False
-        self._probes = Probes(cast("Connections", self), threads)
+        self.left: list[float] = []
+        self._probes = Probes(cast("Connections", self), threads, lambda: 0.0)
 
     async def place(self, *_: Any, **__: Any) -> Self:
         """As Connections.place."""
@@ -40,6 +44,7 @@ class Asking:
     def probe(self) -> StoreHealth:
         """As Store.probe."""
         self.asked += 1
+        self.left.append(left())
         if not self.there:
             raise StoreUnavailable("no connection")
         return StoreHealth(latency=0.0, protocol=1)
@@ -72,18 +77,36 @@ def asked_at(store: Asking, seconds: int, **how: Any) -> list[int]:
     return times
 
 
-def test_a_store_that_is_away_is_asked_less_and_less(store: Asking) -> None:
+def test_a_store_that_is_away_is_asked_each_few_seconds(store: Asking) -> None:
     """However often somebody looks; once it answers, it is asked as ever, and counts anew."""
-    assert asked_at(store, 200) == [0, 4, 13, 32, 71, 130, 189]
+    assert asked_at(store, 50) == [0, 4, 11, 18, 25, 32, 39, 46]
     store.there = True
-    assert asked_at(store, 100) == [49, 78]
+    assert asked_at(store, 100) == [4, 33, 62, 91]
     store.there = False
-    assert asked_at(store, 50) == [8, 12, 21, 40]
+    assert asked_at(store, 50) == [21, 25, 32, 39, 46]
+
+
+def test_a_probe_of_a_store_that_was_away_has_seconds(store: Asking) -> None:
+    """A call that met a server while it started may never be answered, and the next one is."""
+    asked_at(store, 20)
+    store.there = True
+    asked_at(store, 40)
+    assert store.left[0] == store.left[-1] == inf
+    assert all(seconds <= TRY_SECONDS for seconds in store.left[1:-1])
+
+
+def test_many_stores_of_a_namespace_that_are_away_share_the_probes(store: Asking) -> None:
+    """Each is asked less often. Stores of other namespaces are not."""
+    crowd = [changed(OBJECT, "metadata.name", f"store-{number}") for number in range(40)]
+    for body in crowd:
+        store.look(body)
+    assert store.look(crowd[-1]).due == pytest.approx(40 * TRY_SECONDS / TRIES_AT_ONCE)
+    assert store.look(changed(OBJECT, "metadata.namespace", "other")).due == AWAY.first
 
 
 def test_whoever_is_new_has_a_store_that_is_away_asked_at_once(store: Asking) -> None:
     """A hundred copies that are made at once do not ask it a hundred times."""
-    assert asked_at(store, 100)[-1] == 71
+    assert asked_at(store, 30)[-1] == 25
     store.there = True
     assert store.look(max_age=60).failures == 5
     assert store.look(max_age=60, eager=True).failures == 0
