@@ -73,13 +73,14 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── SourceReplaced            deleted and made again under the same name
     │   ├── SourceTruncated           retention took bytes that the plan wants
     │   ├── TargetReplaced            the target changed under the copy
+    │   ├── TargetLost                the store has lost what the copy had put there
     │   ├── OutcomeUnknown            the store has forgotten whether a part was appended
     │   ├── SourceKept                a moved stream was not deleted: it is not as it was copied
     │   ├── JournalDamaged            the copy's journal cannot be read
     │   ├── EventsDamaged             a segment's bytes are no events
     │   ├── DigestMismatch            staged bytes differ from the source's
     │   └── ArchiveDamaged            an archive is not what its manifest says
-    └── CopyAborted               the copy was aborted while it ran
+    └── CopyAborted               the copy's journal is gone: it was aborted, or lost
 """
 
 from sluice.errors.backend import (
@@ -129,6 +130,7 @@ from sluice.errors.integrity import (
     SourceKept,
     SourceReplaced,
     SourceTruncated,
+    TargetLost,
     TargetReplaced,
 )
 from sluice.errors.scheduling import (
@@ -245,6 +247,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "SourceReplaced",
     "SourceTruncated",
     "TargetReplaced",
+    "TargetLost",
     "OutcomeUnknown",
     "SourceKept",
     "JournalDamaged",

@@ -54,7 +54,7 @@ class DeadlineExceeded(InfrastructureError):
 
 
 class CopyAborted(SluiceError):
-    """The copy was aborted while it ran."""
+    """The copy's journal is gone: it was aborted while it ran, or the store lost its data."""
 
     category = Category.INFRASTRUCTURE
     default_remedy = "Run it again if you still need it: it starts anew."

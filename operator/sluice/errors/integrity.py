@@ -35,6 +35,16 @@ class TargetReplaced(IntegrityError):
     )
 
 
+class TargetLost(IntegrityError):
+    """The target store has lost what this copy had put there: its journal, and target or scope."""
+
+    default_remedy = (
+        "Find out whether the store lost its data, or whether its address leads to another store "
+        "now. If the store stays empty, make the scope again, and run the copy again: it starts "
+        "anew. A resource is run again by the annotation sluice.dev/requestedAt."
+    )
+
+
 class OutcomeUnknown(IntegrityError):
     """Sluice cannot tell whether a part was appended: the store remembers this for a day only."""
 
@@ -52,7 +62,7 @@ class SourceKept(IntegrityError):
     )
 
 
-UNDECIDED = (OutcomeUnknown, SourceKept)
+UNDECIDED = (TargetLost, OutcomeUnknown, SourceKept)
 """Errors after which nothing is cleaned up, since a person has to decide what to do."""
 
 

@@ -133,6 +133,11 @@ class World:
             for segment in self.streams[name].readable
         ]
 
+    def lose(self) -> None:
+        """Lose all data, as a store in memory does when it is started again."""
+        for everything in (self.scopes, self.streams, self.segments, self.groups, self.kept):
+            everything.clear()
+
     def scale(self, name: StreamName, count: int, *, truncate: bool = False) -> None:
         """Give a stream `count` new segments. With `truncate`, drop the old ones."""
         stream = self.streams[name]

@@ -78,7 +78,10 @@ def next_step(plan: ArchivePlan, seen: SeenArchive) -> Step:
     if entry is not None:
         return DeleteJournal() if seen.noted else Done(entry.sha256)
     if not seen.noted:
-        raise CopyAborted(f"the run of {plan.path} was aborted while it was at work")
+        raise CopyAborted(
+            f"the notes of the run of {plan.path} are gone: the run was aborted while it was at "
+            "work, or its objects were deleted"
+        )
     if seen.standing is None:
         return Replan()
     check_events(plan, seen.standing)

@@ -73,6 +73,7 @@ _OF_TARGETS: Final = frozenset(
         "TargetExists",
         "TargetSealed",
         "TargetReplaced",
+        "TargetLost",
         "CutInsideEvent",
         "OutcomeUnknown",
         "SourceKept",

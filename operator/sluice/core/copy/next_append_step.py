@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core.copy.append_progress import Roll
+from sluice.core.copy.missing import without_journal
 from sluice.core.copy.next_step import stage
 from sluice.core.copy.steps import (
     AcquireScaling,
@@ -97,6 +98,7 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
 
     Raises:
         CopyAborted: the copy was aborted.
+        TargetLost: the store has lost what was there.
         TargetReplaced: the target is gone.
         TargetSealed: the target takes no more events, and not all bytes are appended.
         StoreBusy: another copy scales the target at the moment.
@@ -110,7 +112,9 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
         return back
     if seen.roll.digest is not None:
         return _tidy(plan, seen, seen.roll.digest)
-    if seen.journal is None or roll.aborted:
+    if seen.journal is None:
+        raise without_journal(plan, seen)
+    if roll.aborted:
         raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
     if seen.target is None:
         raise TargetReplaced(f"{plan.target} was deleted while a copy was to be appended to it")

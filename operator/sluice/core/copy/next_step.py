@@ -20,6 +20,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from sluice.core.copy.missing import without_journal
 from sluice.core.copy.steps import (
     Amend,
     Bind,
@@ -100,6 +101,7 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
         SourceNotFound, SourceReplaced, SourceTruncated: the source changed under the copy.
         StoreUnavailable: the observation lacks the source.
         CopyAborted: the copy was aborted.
+        TargetLost: the store has lost what was there.
         IntegrityError: segments of the target hold other lengths than planned.
     """
     if seen.target is not None and not identity.is_ours(seen.target.tags, plan.copy_id):
@@ -116,7 +118,7 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
             unsealed = plan.seal and not seen.target.sealed
             return _tidy(seen, digest, unsealed=unsealed)
     if seen.journal is None:
-        raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
+        raise without_journal(plan, seen)
     bound = seen.journal.target
     if bound is None:
         return _make(plan, seen.target)

@@ -97,6 +97,7 @@ class Observed:
         outrun: the sources that were truncated past all of the plan's segments.
         left: whether the source of a move still exists although the target is whole.
         roll: the state of an append.
+        scopeless: whether the target's scope is missing, as journal and target are.
     """
 
     journal: Journal | None
@@ -107,6 +108,7 @@ class Observed:
     outrun: frozenset[int] = frozenset()
     left: bool = False
     roll: SeenRoll = SeenRoll()
+    scopeless: bool = False
 
     @property
     def plan(self) -> StreamPlan | None:

@@ -16,7 +16,12 @@ from sluice.engine.append.transactions import (
     LEASE,
     transaction_segment,
 )
-from sluice.engine.staging.observe import missing_sources, observe_sources, observe_staged
+from sluice.engine.staging.observe import (
+    is_scopeless,
+    missing_sources,
+    observe_sources,
+    observe_staged,
+)
 from sluice.errors import StreamNotFound
 
 if TYPE_CHECKING:
@@ -62,7 +67,12 @@ def observe(
     digest = None if receipt is None else receipt.digest
     if loaded is None or loaded.target is None or receipt is not None or described is None:
         turn = scaling_lock.holder(plan.target, target)
-        return Observed(journal=loaded, target=seen_target, roll=SeenRoll(digest=digest, turn=turn))
+        return Observed(
+            journal=loaded,
+            target=seen_target,
+            roll=SeenRoll(digest=digest, turn=turn),
+            scopeless=is_scopeless(loaded, described, plan, target),
+        )
     roll = loaded.roll
     segments = _segments(plan, copy_journal, loaded, target)
     states = {} if roll.aborted else states_of(plan, roll, target)

@@ -12,18 +12,21 @@ from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import UNVERIFIED
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.archive.report import ArchiveReport
-from sluice.errors import AuthenticationFailed, StoreRejected
+from sluice.errors import AuthenticationFailed, StoreRejected, TargetLost
 
 if TYPE_CHECKING:
     from sluice.core.scope.scope import Counts
     from sluice.core.workloads.answers import ScopeEnded
     from sluice.engine.copy.report import StreamReport
 
-_NO_RESULTS: Final = frozenset({AuthenticationFailed.__name__, StoreRejected.__name__})
+_NO_RESULTS: Final = frozenset(
+    {AuthenticationFailed.__name__, StoreRejected.__name__, TargetLost.__name__}
+)
 """Failures that are not retried at once and still are no result, which would be final.
 
-A store that refuses Sluice's credentials would fail every stream. A store with an unknown answer,
-as gRPC's UNKNOWN, may be in trouble itself. Another attempt may meet neither."""
+A store that refuses Sluice's credentials, or has lost its data, would fail every stream. A store
+with an unknown answer, as gRPC's UNKNOWN, may be in trouble itself. Another attempt may meet none
+of this."""
 
 
 class ScopeReport(Frozen):

@@ -292,11 +292,12 @@ class ScopeRunner:
 
         Raises:
             CalledOff: another driver stopped the copy, or an abort of it has begun.
-            CopyAborted: the copy was aborted.
+            CopyAborted: the copy was aborted, or the log is lost.
+            TargetLost: the store has lost what was there.
         """
         state = self._log.load()
         if state is None:
-            raise CopyAborted(f"the copy of scope {self._scope.source} was aborted while it ran")
+            raise self._streams.without_log()
         if state.stopped or state.run != self._scope.run:
             raise CalledOff
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice.archive.formats.piece import OBJECT
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.archive.runs.source import ArchivedStore
+from sluice.core.copy.missing import REMEDY
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.events.digest import CHUNK
 from sluice.engine.access import parallel
@@ -19,7 +20,7 @@ from sluice.engine.copy.read_leases import Readings
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.planners.base import is_for_all
 from sluice.engine.tasks.executor import InlineExecutor
-from sluice.errors import SluiceError
+from sluice.errors import CopyAborted, SluiceError, TargetLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -57,6 +58,20 @@ class ScopeStreams:
     def make_scope(self) -> None:
         """Make the target's scope, if it does not exist. Only for targets in live stores."""
         live(self._target).create_scope(self._plan.scope.target)
+
+    def without_log(self) -> SluiceError:
+        """Return the failure of a copy whose log is gone. No abort deletes the target's scope."""
+        scope = self._plan.scope
+        if not (isinstance(self._target, ArchiveRoot) or self._target.scope_exists(scope.target)):
+            return TargetLost(
+                f"the store has neither the scope {scope.target} nor the log of the copy to it, "
+                "which were there before"
+            )
+        return CopyAborted(
+            f"the log of the copy of scope {scope.source} is gone: the copy was aborted while it "
+            "ran, or the store has lost its data",
+            remedy=REMEDY,
+        )
 
     def probe(self) -> None:
         """Probe all places. Raise the first error that one answers with."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Source, Store
+    from sluice.stores.reading import Stream
 
 
 TRIES = 10
@@ -126,7 +127,18 @@ def observe(
         and _has_moved_on(journal, copy_journal, seen_target, segments)
     ):
         return observe(plan, copy_journal, stores, target, tries=tries - 1)
-    return with_sources(Observed(journal, seen_target, segments), plan, stores)
+    seen = Observed(
+        journal, seen_target, segments, scopeless=is_scopeless(journal, described, plan, target)
+    )
+    return with_sources(seen, plan, stores)
+
+
+def is_scopeless(
+    journal: Journal | None, described: Stream | None, plan: StreamPlan, store: Store
+) -> bool:
+    """Tell whether the target's scope is missing too, if journal and target are."""
+    missing = journal is None and described is None
+    return missing and not store.scope_exists(plan.target.scope)
 
 
 def observe_known(

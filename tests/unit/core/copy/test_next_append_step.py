@@ -38,6 +38,7 @@ from sluice.errors import (
     OutcomeUnknown,
     SluiceError,
     StoreBusy,
+    TargetLost,
     TargetReplaced,
     TargetSealed,
 )
@@ -183,6 +184,8 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
     [
         (observed(turn=None, roll=Roll(aborted=True)), CopyAborted),
         (replace(observed(turn=None), journal=None), CopyAborted),
+        (replace(observed(turn=None, seen=None), journal=None), TargetLost),
+        (replace(observed(turn=None, seen=None), journal=None, scopeless=True), TargetLost),
         (observed(seen=None), TargetReplaced),
         (observed(turn="another"), StoreBusy),
         (observed(seen=target(THIRDS, sealed=True)), TargetSealed),

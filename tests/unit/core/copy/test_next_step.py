@@ -179,6 +179,7 @@ def test_a_target_that_is_to_be_sealed_is_sealed_before_it_is_forgotten(
         ),
         pytest.param(Observed(None, None), "CopyAborted", id="no journal"),
         pytest.param(Observed(None, OURS), "CopyAborted", id="no journal, target claimed"),
+        pytest.param(Observed(None, None, scopeless=True), "TargetLost", id="no scope either"),
         pytest.param(
             observed(replace(VERIFIED, published=ABORTED)), "CopyAborted", id="first segment shut"
         ),
