@@ -21,6 +21,8 @@ CPU_REMEDY = 'write 100m to 256, in processors or thousandths of one (2, "1.5", 
 DRIVER_REMEDY = "write 512Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
 EXECUTOR_REMEDY = "write 768Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
 PORT_REMEDY = "the address ends in a port from 1 to 65535"
+ADDRESS_REMEDY = "the address of a controller is tcp://host:port, with its port and nothing else"
+TLS_REMEDY = "Sluice speaks no TLS with Pravega: give an address without TLS"
 CUT_REMEDY = "streamCut goes with at: StreamCut, which needs it"
 OFFSETS_REMEDY = "offsets go with at: Offsets, which needs them"
 UNKNOWN = "unknown field"
@@ -127,10 +129,10 @@ STORES: list[Row] = [
     ("metadata.name", "a.b", "no dots"),
     ("spec", REMOVED, "Required value"),
     ("spec.pravega.controllerURI", REMOVED, "Required value"),
-    ("spec.pravega.controllerURI", "127.0.0.1:9090", "should match"),
-    ("spec.pravega.controllerURI", "tls://host:9090", "should match"),
-    ("spec.pravega.controllerURI", "tcp://user:pass@host:9090", "should match"),
-    ("spec.pravega.controllerURI", "tcp://host", "should match"),
+    ("spec.pravega.controllerURI", "127.0.0.1:9090", ADDRESS_REMEDY),
+    ("spec.pravega.controllerURI", "tls://host:9090", TLS_REMEDY),
+    ("spec.pravega.controllerURI", "tcp://user:pass@host:9090", ADDRESS_REMEDY),
+    ("spec.pravega.controllerURI", "tcp://host", ADDRESS_REMEDY),
     ("spec.pravega.controllerURI", "tcp://host:0", PORT_REMEDY),
     ("spec.pravega.controllerURI", "tcp://host:65536", PORT_REMEDY),
     ("spec.pravega.controllerURI", f"tcp://{'a' * 300}:9090", "Too long"),

@@ -15,6 +15,7 @@ LABEL = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 ENUM = "Unsupported value"
 FORBIDDEN = "these are folders of archives"
 MATCH = "should match"
+ENDPOINT = "the address of an S3 server is https://host or https://host:port"
 UNKNOWN = "unknown field"
 DRILLS = {"schedule": {"cron": "@weekly"}}
 FAR_AWAY = {"storeRef": {"name": "local", "namespace": "other"}, "scope": "drills"}
@@ -128,9 +129,9 @@ BUCKETS: list[Row] = [
     _single("spec.s3.bucket", "My_Bucket", MATCH),
     _single("spec.s3.prefix", "/a", MATCH),
     _single("spec.s3.prefix", "a/../b", "a path has no parts . and .."),
-    _single("spec.s3.endpoint", "s3:9000", MATCH),
-    _single("spec.s3.endpoint", "http://user:pass@s3", MATCH),
-    _single("spec.s3.endpoint", "https://s3/path", MATCH),
+    _single("spec.s3.endpoint", "s3:9000", ENDPOINT),
+    _single("spec.s3.endpoint", "http://user:pass@s3", ENDPOINT),
+    _single("spec.s3.endpoint", "https://s3/path", ENDPOINT),
     _single("spec.s3.region", "EU", MATCH),
     _single("spec.s3.credentialsSecretRef.name", "Keys", MATCH),
     _single("spec.s3.credentialsSecretRef.name", "a..b", MATCH),

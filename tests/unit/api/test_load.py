@@ -139,6 +139,25 @@ def test_a_wrong_field_of_a_store_is_named(path: str, value: object) -> None:
     assert "StreamStore in document 1" in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("tls://host:9090", "Sluice speaks no TLS with Pravega"),
+        ("tcp://host", "the address of a controller is tcp://host:port"),
+        ("host:9090", "the address of a controller is tcp://host:port"),
+        ("tcp://user:pass@host:9090", "with its port and nothing else"),
+        ("tcp://host:9090\n", "with its port and nothing else"),
+        ("tcp://host:0", "a port from 1 to 65535"),
+    ],
+)
+def test_a_wrong_address_is_refused_with_a_sentence(address: str, said: str) -> None:
+    """It says what an address looks like, and not only which pattern it has."""
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(changed(STORE, "spec.pravega.controllerURI", address), COPY))
+    assert said in caught.value.message
+    assert "pattern" not in caught.value.message
+
+
 def test_all_that_is_wrong_is_said_at_once() -> None:
     """Several wrong fields are listed together, each with what is wrong."""
     wrong = changed(changed(COPY, "spec.source.scope", ""), "spec.colour", "red")

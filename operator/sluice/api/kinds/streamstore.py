@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from sluice.api.fields.addresses import ControllerURI, Endpoint
 from sluice.api.fields.backends import BACKENDS, Backend, BackendName, Holds, named
 from sluice.api.fields.common import ApiModel, Folder, ObjectName, Resource, SecretRef
 from sluice.api.fields.rules import Rule, exactly_one, one_of, rules
 
-_MOST_PORT = 65535
 _SELECTOR = "namespaces: Selector and selector go together: give both or none"
 _NO_SCOPES = "archives are in no scope: remove scopes, or give a store of live streams"
 _LIVE = " || ".join(f"has(self.{name})" for name in named(Holds.LIVE))
-_PORT = f"the address ends in a port from 1 to {_MOST_PORT}: tcp://host:9090"
 
 
 class BasicAuth(ApiModel):
@@ -34,31 +33,13 @@ class Auth(ApiModel):
 class PravegaSpec(ApiModel):
     """A Pravega cluster."""
 
-    controller_uri: str = Field(
-        alias="controllerURI",
-        pattern=r"^tcp://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}$",
-        max_length=300,
-        description="The controller's gRPC address, tcp://host:port.",
-        json_schema_extra=rules(
-            Rule(
-                "!self.matches(':[0-9]{1,5}$')"
-                " || (int(self.substring(self.lastIndexOf(':') + 1)) >= 1"
-                f" && int(self.substring(self.lastIndexOf(':') + 1)) <= {_MOST_PORT})",
-                _PORT,
-            )
-        ),
+    controller_uri: ControllerURI = Field(
+        alias="controllerURI", description="The controller's gRPC address, tcp://host:port."
     )
     auth: Auth | None = Field(
         default=None,
         description="How Sluice logs in. Leave it out if the store needs no login.",
     )
-
-    @field_validator("controller_uri", mode="after")
-    @classmethod
-    def _has_a_port(cls, uri: str) -> str:
-        if not 1 <= int(uri.rpartition(":")[2]) <= _MOST_PORT:
-            raise ValueError(_PORT)
-        return uri
 
 
 class CABundle(ApiModel):
@@ -86,16 +67,7 @@ class S3Spec(ApiModel):
         description="The path in the bucket below which archives are; all of the bucket when left "
         "out.",
     )
-    endpoint: (
-        Annotated[
-            str,
-            Field(
-                max_length=300,
-                pattern=r"^https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?/?$",
-            ),
-        ]
-        | None
-    ) = Field(
+    endpoint: Endpoint | None = Field(
         default=None,
         description="The server, https://host:port. Amazon's server of the region when left out.",
     )

@@ -74,7 +74,8 @@ class Endpoint(NamedTuple):
             raise InvalidSpec(
                 f"{uri!r} is not the address of a Pravega controller",
                 field="uri",
-                remedy="Write it as tcp://host:port, with the controller's port.",
+                remedy="Write it as tcp://host:port, with the controller's port. Sluice speaks no "
+                "TLS with Pravega.",
             )
         return cls(match["host"].strip("[]"), int(match["port"]))
 
