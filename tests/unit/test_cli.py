@@ -201,6 +201,25 @@ def test_a_file_that_cannot_be_read_exits_with_2(
     assert "cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("create", [(), ("--create", "1")])
+@pytest.mark.parametrize("name", ["shop/_RGorders", "_system/orders", "shop/under_score"])
+def test_no_events_go_to_streams_of_the_stores_own(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    name: str,
+    create: tuple[str, ...],
+) -> None:
+    """They are neither made nor written to, and the store is not asked."""
+    events = tmp_path / "events"
+    events.write_text("one\n")
+    words = ("streams", "write", name, str(events), "--store", "tcp://127.0.0.1:1", *create)
+    assert main(monkeypatch, *words) == 2
+    said = capsys.readouterr().err
+    assert f"STREAM: {name} can be neither made nor written to" in said
+    assert "those with _ are its own: choose another" in " ".join(said.split())
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["run"], ["run", "-f", "x", "--tasks", "0"], ["fly"], ["run", "-f", "x", "--patience", "-1"]],

@@ -169,6 +169,7 @@ def test_damage_is_named_and_is_exit_code_6(
         (["verify", "other/team"], "StreamStores 'other'"),
         (["ls", "local"], "no archives"),
         (["restore", "backup/team/orders", "nowhere"], "no stream"),
+        (["restore", "backup/team/orders", "local:a/_RGb"], "those with _ are its own"),
         (["restore", "backup/team/orders", "backup:a/b"], "no store of live streams"),
         (["inspect", "backup/../x"], "no path of an archive"),
     ],

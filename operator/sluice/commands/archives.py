@@ -21,7 +21,14 @@ from sluice.archive.runs.archive import find_run
 from sluice.archive.runs.verify import verify_archive
 from sluice.commands.cluster.drill import drill
 from sluice.commands.copying import TASKS, read, run_job, start_spark
-from sluice.commands.places import STORES_FILE, address_of, archive_place, resources_of, stream_of
+from sluice.commands.places import (
+    STORES_FILE,
+    address_of,
+    archive_place,
+    resources_of,
+    stream_of,
+    writable,
+)
 from sluice.commands.retaining import retain
 from sluice.commands.shared import (
     CREDENTIALS,
@@ -229,6 +236,7 @@ def restore(
     resources = read(file, copies=False)
     where = archive_place(place, resources)
     store, stream = stream_of(target, field="TARGET")
+    writable(stream, field="TARGET")
     address = address_of(store, resources, field="TARGET")
     choice = ArchiveChoice(path=where.path, run=run, until=until)
     job = Job(

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+from sluice.api.fields.common import NO_NEW_NAME, is_new_name
 from sluice.commands.copying import read
 from sluice.core.values.archive_layout import stream_at
 from sluice.core.values.model import StoreAddress, StreamName
@@ -28,6 +29,9 @@ STORES_FILE = click.option(
 )
 
 _FILE: Final = "file:"
+
+
+_NO_STREAM: Final = f"{NO_NEW_NAME[0].upper()}{NO_NEW_NAME[1:]}."
 
 
 class ArchivePlace(NamedTuple):
@@ -110,6 +114,21 @@ def stream_of(text: str, *, field: str) -> tuple[str, StreamName]:
             remedy="Write STORE:SCOPE/STREAM, with the name of a StreamStore in the file.",
         )
     return store, StreamName(scope=scope, stream=name)
+
+
+def writable(name: StreamName, *, field: str) -> StreamName:
+    """Return the name of a stream that is to be made or written to, if users may have such streams.
+
+    Events in a stream of the store's own, such as the `_RG...` of a reader group, would damage it.
+
+    Raises:
+        InvalidSpec: the store refuses the name, or keeps it for itself.
+    """
+    if not (is_new_name(name.scope) and is_new_name(name.stream)):
+        raise InvalidSpec(
+            f"{name} can be neither made nor written to", field=field, remedy=_NO_STREAM
+        )
+    return name
 
 
 def store_of(text: str | None, resources: Resources | None) -> StoreAddress:

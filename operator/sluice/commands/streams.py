@@ -14,7 +14,7 @@ import click
 
 from sluice import console
 from sluice.commands.copying import read as read_file
-from sluice.commands.places import store_of
+from sluice.commands.places import store_of, writable
 from sluice.commands.shared import CREDENTIALS, OUTPUT, print_json, settings_of
 from sluice.commands.stale import stale
 from sluice.core.copy.planner import Position, Range
@@ -274,12 +274,11 @@ def write(
         raise click.UsageError("--key is no text")
     if key_delimiter is not None and not key_delimiter:
         raise click.UsageError("--key-delimiter is empty")
-    name = _name(stream) if create else _there(stream, place)
-    if create is not None:
-        # Look first: a user who may not make scopes can still write to one that exists.
-        if not place.scope_exists(name.scope):
-            place.create_scope(name.scope)
-        place.create_stream(name, StreamConfig(scaling=Scaling(min_segments=create)))
+    name = writable(_name(stream), field="STREAM")
+    if create is None:
+        _check_there(name, place)
+    else:
+        _make(name, create, place)
     writer = EventWriter(place, name)
     try:
         writer.write(_routed(events, place.place_of, key, key_delimiter))
@@ -360,6 +359,12 @@ def _there(text: str, place: Store) -> StreamName:
         InvalidSpec: the text has another form, or there is no such stream.
     """
     name = _name(text)
+    _check_there(name, place)
+    return name
+
+
+def _check_there(name: StreamName, place: Store) -> None:
+    """Raise InvalidSpec if there is no such stream."""
     if place.configuration(name) is None:
         raise InvalidSpec(
             f"there is no stream {name}",
@@ -367,7 +372,14 @@ def _there(text: str, place: Store) -> StreamName:
             remedy=f"sluice streams ls {name.scope} lists the scope's streams, and "
             "sluice streams write --create SEGMENTS makes one.",
         )
-    return name
+
+
+def _make(name: StreamName, segments: int, place: Store) -> None:
+    """Make a stream with so many segments, and its scope, if they do not exist."""
+    # Look first: a user who may not make scopes can still write to one that exists.
+    if not place.scope_exists(name.scope):
+        place.create_scope(name.scope)
+    place.create_stream(name, StreamConfig(scaling=Scaling(min_segments=segments)))
 
 
 def _json(one: Overview | Forbidden) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 
 from sluice.console.page import duration, err, note, show_trouble
-from sluice.core.values.text import lost_behind, size
+from sluice.core.values.text import EMPTY, lost_behind, size
 from sluice.engine.copy.report import Outcome
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def show_report(report: StreamReport, seconds: float) -> None:
     """Print how one stream's copy ended."""
     if report.outcome is Outcome.COPIED:
         note.print(report_table(report, seconds))
+        if not report.bytes:
+            note.print(EMPTY)
         for gap in report.gaps:
             err.print(
                 f"Segment {gap.source} was truncated before it was read: offsets "

@@ -9,7 +9,7 @@ from support.cases.resources import EPHEMERAL, REMOVED, changed
 OWNERS = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}]
 PREFIX = {"spec.stream": REMOVED, "spec.streamPrefix": "app-"}
 LABEL = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
-INTERNAL = "names in a store have letters, digits, . and - only: choose another"
+INTERNAL = "letters, digits, . and - only, and those with _ are its own: choose another"
 ONE_THING = "exactly one thing to own is needed: stream, streamPrefix"
 RATE = "a policy that follows the load needs targetRate and scaleFactor"
 FIXED = "targetRate and scaleFactor go with a policy that follows the load"

@@ -65,6 +65,7 @@ def _archived(**given: object) -> dict[str, object]:
 
 BROKEN: list[Row] = [
     ("spec.rename", {"spec.rename": [{**OLD, "toPrefix": "old_"}]}, "choose another toPrefix"),
+    ("spec.rename", {"spec.rename": [{**OLD, "toPrefix": "_RG"}]}, "choose another toPrefix"),
     ("spec.rename", HOME, ONE_SCOPE),
     ("spec.rename", HOME | {"spec.rename": []}, ONE_SCOPE),
     ("spec.onTruncation", RECORD | APPEND, NO_GAPS),

@@ -75,13 +75,17 @@ def _only(pattern: str, remedy: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_LONGEST: Final = 249
 _NEW_NAME: Final = "^[A-Za-z0-9.-]+$"
 _ANY_NAME: Final = "^_?[A-Za-z0-9.-]+$"
-_NO_NEW_NAME: Final = "names in a store have letters, digits, . and - only: choose another"
+NO_NEW_NAME: Final = (
+    "names in a store have letters, digits, . and - only, and those with _ are its own: choose "
+    "another"
+)
 _NO_NAME: Final = (
     "names in a store have letters, digits, . and - only, and one _ in front if they are its own"
 )
-NEW_NAME_RULE: Final = Rule(f"self.matches('{_NEW_NAME}')", _NO_NEW_NAME)
+NEW_NAME_RULE: Final = Rule(f"self.matches('{_NEW_NAME}')", NO_NEW_NAME)
 """The API server's rule of NewNameInStore. A field with rules of its own has to repeat it, since
 these replace those of its type.
 """
@@ -90,7 +94,7 @@ NameInStore = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=249,
+        max_length=_LONGEST,
         json_schema_extra=rules(Rule(f"self.matches('{_ANY_NAME}')", _NO_NAME)),
     ),
     _only(_ANY_NAME, _NO_NAME),
@@ -99,10 +103,15 @@ NameInStore = Annotated[
 
 NewNameInStore = Annotated[
     str,
-    Field(min_length=1, max_length=249, json_schema_extra=rules(NEW_NAME_RULE)),
-    _only(_NEW_NAME, _NO_NEW_NAME),
+    Field(min_length=1, max_length=_LONGEST, json_schema_extra=rules(NEW_NAME_RULE)),
+    _only(_NEW_NAME, NO_NEW_NAME),
 ]
 """The name of a stream or scope to make: see `validateUserStreamName` of Pravega's NameUtils."""
+
+
+def is_new_name(text: str) -> bool:
+    """Tell whether a stream or scope can have this name, and the store keeps none for itself."""
+    return len(text) <= _LONGEST and re.fullmatch(_NEW_NAME, text) is not None
 
 
 Folder = Annotated[

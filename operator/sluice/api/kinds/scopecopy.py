@@ -32,10 +32,10 @@ MOST_RENAMES: Final = 64
 
 _NAME = "[A-Za-z0-9._-]+"
 _ANOTHER = "make another copy, under another name"
-_NEW = "^_?[A-Za-z0-9.-]*$"
+_NEW = "^[A-Za-z0-9.-]*$"
 _NO_PREFIX = (
-    "names in a store have letters, digits, . and - only, behind the _ of the store's own: "
-    "choose another toPrefix"
+    "names in a store have letters, digits, . and - only, and those with _ are its own: choose "
+    "another toPrefix"
 )
 _NO_NAME = "streams have letters, digits, '.', '_' and '-' in their names: correct value, or type"
 _ONTO_ITSELF = "source and target are one scope: rename the streams, or name another scope or store"

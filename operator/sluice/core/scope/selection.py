@@ -182,8 +182,9 @@ def _refuse_impossible(chosen: Sequence[Chosen], request: ScopeRequest, *, one_s
 
 
 def _refuse_name(stream: str, target: str) -> None:
-    possible = _NAME.fullmatch(target) and not target.startswith(MARKER)
-    if possible and (stream.startswith(_INTERNAL) or not target.startswith(_INTERNAL)):
+    internal = target.startswith(_INTERNAL)
+    kept = target == stream and not target.startswith(MARKER)
+    if _NAME.fullmatch(target) and (kept or not internal):
         return
     how = "renamed to" if target != stream else "restored as"
     raise InvalidSpec(

@@ -14,6 +14,9 @@ _STEP: Final = 1000
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 
+EMPTY: Final = "The source, or the part of it that was copied, held no events."
+"""The sentence about a copy without a byte: maybe its range is not the one that was meant."""
+
 
 def size(count: float) -> str:
     """Return a number of bytes in decimal units, with two or three digits: `271 MB`, `1.5 GB`."""

@@ -216,10 +216,15 @@ def test_a_name_may_have_its_full_length() -> None:
     assert choice.chosen == (Chosen("a", "x" * 249),)
 
 
-def test_an_internal_stream_may_stay_one() -> None:
-    """It may be called otherwise, as it may be copied."""
-    wanted = request(include=(prefix("_RG"),), rename=(rename("_RG", "_RGx-"),))
-    assert chosen_of(wanted).chosen == (Chosen("_RGg", "_RGx-g"),)
+def test_an_internal_stream_keeps_its_name_or_gets_that_of_a_users_stream() -> None:
+    """Under another internal name it would pass for the store's own, such as a reader group."""
+    wanted = request(include=(prefix("_RG"),))
+    assert chosen_of(wanted).chosen == (Chosen("_RGg", "_RGg"),)
+    users = wanted.model_copy(update={"rename": (rename("_RG", "group-"),)})
+    assert chosen_of(users).chosen == (Chosen("_RGg", "group-g"),)
+    other = wanted.model_copy(update={"rename": (rename("_RG", "_RGx-"),)})
+    with pytest.raises(InvalidSpec, match="_RGg would be renamed to '_RGx-g'"):
+        chosen_of(other)
 
 
 def test_the_first_rename_that_fits_holds() -> None:

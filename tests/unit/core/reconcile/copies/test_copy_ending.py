@@ -70,6 +70,10 @@ def test_a_copy_that_is_done_says_what_became_of_target_and_source() -> None:
 
     appended = replace(WHOLE, appended=True, events=500)
     assert told() == "out/orders is whole: 1 event, 1.0 kB."
+    assert told(replace(WHOLE, events=0, bytes=0)) == (
+        "out/orders is whole: 0 events, 0 B. The source, or the part of it that was copied, held no"
+        " events."
+    )
     assert told(appended) == "500 events, 1.0 kB were appended to out/orders."
     assert told(replace(appended, held=3000)) == (
         "500 events, 1.0 kB were appended to out/orders, which then held 3.0 kB."

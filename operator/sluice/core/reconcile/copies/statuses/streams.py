@@ -114,6 +114,8 @@ class StreamStatus(CopyStatus):
             result = f"{amount} were appended to {name}{held}.{' It is sealed.' if sealed else ''}"
         else:
             result = f"{name} is whole{' and sealed' if sealed else ''}: {amount}."
+        if events == 0 and not size:
+            result += f" {text.EMPTY}"
         if spec.source_on_complete == "Delete":
             return (
                 f"{result} The source {origin([one.title for _, one in spec.origins])} was deleted."
