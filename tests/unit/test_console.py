@@ -3,11 +3,11 @@ import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
 import sluice
 from sluice import console
+from sluice.core.copy.plan import SourceStream
 from sluice.core.values.model import StreamName
 from sluice.core.values.trouble import Trouble
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
@@ -17,11 +17,11 @@ from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan
 LONG = StreamName(scope="a-scope-of-some-length", stream="a-stream-with-a-rather-long-name-0123")
 
 
-def drawn(table: Table, width: int = 200) -> str:
-    """A table as text of this width."""
-    page = Console(width=width)
+def drawn(shown: RenderableType, width: int = 200, *, terminal: bool = False) -> str:
+    """Text on a page of this width: on a terminal, or in a file."""
+    page = Console(width=width, soft_wrap=True, force_terminal=terminal, color_system=None)
     with page.capture() as capture:
-        page.print(table)
+        page.print(shown)
     return capture.get()
 
 
@@ -91,14 +91,83 @@ def test_a_plan_says_where_it_appends() -> None:
     assert "(append)" in drawn(console.plan_table(whole_plan(appending), recorded=False))
 
 
-def test_names_survive_a_narrow_page() -> None:
-    """On a narrow page long names are folded and never cut."""
-    plan = stream_plan(segment_plan(3), source=LONG)
-    for table in (
-        console.plan_table(whole_plan(plan), recorded=True),
-        console.report_table(report(), seconds=1),
-    ):
-        assert "…" not in drawn(table, width=80)
+def test_a_plan_of_several_sources_says_which_segment_is_of_which() -> None:
+    """One source is named above the table only."""
+    second = segment_plan(4, number=1).model_copy(update={"source": 1})
+    plan = stream_plan(segment_plan(3), second)
+    other = SourceStream(stream=StreamName(scope="in", stream="other"))
+    several = plan.model_copy(update={"sources": (*plan.sources, other)})
+    text = drawn(console.plan_table(whole_plan(several), recorded=True), width=80)
+    assert "in/s and 1 more -> out/t" in text
+    assert [line.split()[1] for line in text.splitlines() if "│ in/" in line] == [
+        "in/s",
+        "in/other",
+    ]
+    alone = whole_plan(stream_plan(segment_plan(3)))
+    assert "│ in/" not in drawn(console.plan_table(alone, recorded=True))
+
+
+def test_a_terminal_of_80_columns_breaks_no_word_and_no_digest() -> None:
+    """Of a digest both ends are shown, and what is needed least is left out."""
+    far = 1 << 40
+    plan = stream_plan(
+        segment_plan(3 * far, start=far, number=7, events=123_456_789_012), source=LONG
+    )
+    text = drawn(console.plan_table(whole_plan(plan), recorded=False), 80, terminal=True)
+    assert max(map(len, text.splitlines())) <= 80
+    for whole in (f"{LONG} -> out/t", "1,099,511,627,776", "123,456,789,012", "Segment", "Events"):
+        assert whole in text
+    assert "Parts" not in text
+    (segment,) = report().segments
+    big = segment.model_copy(update={"start": far, "end": 3 * far, "target": 1 << 41})
+    text = drawn(console.report_table(report(segments=(big,)), seconds=9), 80, terminal=True)
+    assert max(map(len, text.splitlines())) <= 80
+    for whole in (str(LONG), "3,298,534,883,328", "5e5e5e5e..5e5e5e5e", "d1" * 32, "SHA-256"):
+        assert whole in text
+
+
+def test_lines_stay_whole_where_no_terminal_is() -> None:
+    """Users search files, and words are broken nowhere."""
+    text = drawn(console.report_table(report(), seconds=9), 80)
+    assert f"12,345 events, 1.0 kB in 9s (114 B/s), digest {'d1' * 32}\n" in text
+    words = console.Words("one two " * 30 + "x" * 99, indent=2)
+    assert drawn(words, 80).count("\n") == 1
+    lines = drawn(words, 80, terminal=True).splitlines()
+    assert "".join(f"{line.strip()} " for line in lines) == "one two " * 30 + "x" * 99 + " "
+    assert {line[:2] for line in lines} == {"  "}
+    assert [line for line in lines if len(line) > 80] == ["  " + "x" * 99]
+
+
+def test_a_long_name_goes_on_behind_a_separator() -> None:
+    """It is never cut, whatever the width of the page."""
+    grid = console.Grid(console.Column("Stream", name=True), console.Column("Bytes", right=True))
+    name = "a-stream.with-a-rather_long-name-0123-" * 6
+    grid.add(name, "12 kB")
+    for width in (40, 60, 80, 300):
+        lines = drawn(grid, width, terminal=True).splitlines()
+        cells = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
+        assert "".join(cells) == name
+        assert max(map(len, lines)) <= width
+        assert all(cell[-1] in "-._" for cell in cells)
+
+
+def test_a_table_has_no_markup_and_no_control_characters() -> None:
+    """Tenants and stores may have written the names."""
+    grid = console.Grid(console.Column("Stream", name=True))
+    grid.add("[bold]a[/]\x1b[2J")
+    text = drawn(grid)
+    assert "[bold]a[/] [2J" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_failure_breaks_no_word(width: int) -> None:
+    """Nor does a remedy, which is indented as a whole."""
+    error = DigestMismatch("bytes [0, 5) of a-rather/long-name-of-a-stream-0123 differ " * 3)
+    failed = Trouble.of(error)
+    text = drawn(console.Words(str(failed), indent=2), width, terminal=True)
+    assert text.split() == str(failed).split()
+    assert max(map(len, text.splitlines())) <= width
 
 
 def test_uncounted_events_are_said_to_be_unknown() -> None:

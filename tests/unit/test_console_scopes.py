@@ -66,8 +66,8 @@ def request(*renames: tuple[str, str]) -> ScopeRequest:
 
 
 def drawn(plan: Plan, *renames: tuple[str, str], width: int = 200, **how: Any) -> str:
-    """A plan as text of this width."""
-    page = Console(width=width)
+    """A plan as text on a terminal of this width."""
+    page = Console(width=width, soft_wrap=True, force_terminal=True, color_system=None)
     with page.capture() as capture:
         page.print(
             console.scope_plan("shop", request(*renames), plan, **{"recorded": False, **how})
@@ -208,10 +208,33 @@ def test_a_run_shows_the_biggest_streams_only() -> None:
     assert "5 streams, 35 B" in text
 
 
-def test_names_survive_a_narrow_page() -> None:
-    """They are folded and never cut."""
-    plan = scope_plan(stream("a-stream-with-a-rather-long-name-0123" * 3, 1), settled=(FAILED,))
-    assert "…" not in drawn(plan, width=80)
+def test_a_terminal_of_80_columns_breaks_no_word() -> None:
+    """What is needed least is left out; a long name goes on behind a separator, and is not cut."""
+    names = tuple(f"a-stream-that-is-left-out-{number}" for number in range(9))
+    left_out = (LeftOut(why=Why.NOT_SELECTED, count=1234, streams=names),)
+    long = "a-stream-with-a-rather-long-name-0123-" * 3
+    streams = [stream(f"s{number}", 1 << 40, target=f"old-s{number}") for number in range(3)]
+    for one in (long, "short"):
+        plan = scope_plan(
+            *streams, stream(one, 1), settled=(FAILED,), left_out=left_out, make_scope=True
+        )
+        text = drawn(plan, ("s", "old-s"), width=80)
+        assert max(map(len, text.splitlines())) <= 80
+        for word in (
+            "Stream",
+            "Target",
+            "Bytes",
+            "Events",
+            "old-s1",
+            "SourceUnsupported",
+            *names[:5],
+        ):
+            assert word in text
+    plan = scope_plan(stream(long, 1))
+    lines = drawn(plan, width=80).splitlines()
+    cells = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
+    assert "".join(cells) == long
+    assert "Target" not in drawn(plan, width=80)  # it would only say the same
 
 
 def test_a_report_counts_what_was_copied(capsys: pytest.CaptureFixture[str]) -> None:

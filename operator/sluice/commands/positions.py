@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from sluice import console
 from sluice.commands.copying import read
@@ -145,13 +144,19 @@ def _print_map(job: Job[CopyRequest], mapped: list[Mapped], output: str) -> None
             }
         )
         return
-    table = Table(title=f"{job.request.origin} -> {job.request.target}", title_justify="left")
-    table.add_column("Source", overflow="fold")
-    for column in ("Segment", "From", "To", "Target segment", "Shift"):
-        table.add_column(column, justify="right")
+    several = len(job.request.sources) > 1
+    table = console.Grid(
+        *[console.Column("Source", name=True)] * several,
+        *(
+            console.Column(heading, right=True)
+            for heading in ("Segment", "From", "To", "Target segment", "Shift")
+        ),
+    )
     for one in mapped:
         source = job.request.sources[one.stream].stream
-        table.add_row(*map(str, (source, one.source, one.start, one.end, one.target, one.shift)))
+        numbers = (one.source, one.start, one.end, one.target, one.shift)
+        table.add(*[str(source)] * several, *map(str, numbers))
+    console.out.print(console.Words(f"{job.request.origin} -> {job.request.target}", "italic"))
     console.out.print(table)
     for one in mapped:
         if one.lost:

@@ -12,9 +12,11 @@ from sluice.console.archives import (
 from sluice.console.archiving import archive_plan, show_archive_report, show_retained
 from sluice.console.copies import outcome_word, plan_table, report_table, show_report, summary
 from sluice.console.description import show_description
+from sluice.console.grid import Column, Grid
 from sluice.console.logs import readable
 from sluice.console.overview import by_state, show_overview
 from sluice.console.page import (
+    Words,
     duration,
     err,
     hush,
@@ -37,9 +39,12 @@ from sluice.console.verification import show_verification, verification_table
 from sluice.console.watching import Watching
 
 __all__ = [
+    "Column",
+    "Grid",
     "LiveProgress",
     "ReadProgress",
     "Watching",
+    "Words",
     "archive_plan",
     "by_state",
     "duration",

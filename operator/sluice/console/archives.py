@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from rich.console import Group
 
-from sluice.console.page import err, out
+from sluice.console.grid import Column, Grid
+from sluice.console.page import Words, err, out
 from sluice.core.values.text import lost_behind, size
 
 if TYPE_CHECKING:
@@ -27,47 +28,50 @@ def instant(ms: int) -> str:
 
 def show_archives(found: Iterable[tuple[str, Head]]) -> None:
     """Print the archives below a path, a line for each."""
-    table = Table(title_justify="left")
-    table.add_column("Archive", overflow="fold")
-    for column in ("Runs", "Last", "Up to", "Bytes", "Events"):
-        table.add_column(column, justify="right")
+    table = Grid(
+        Column("Archive", name=True),
+        Column("Runs", right=True, rank=1),
+        Column("Last", right=True),
+        Column("Up to", right=True),
+        Column("Bytes", right=True),
+        Column("Events", right=True, rank=2),
+    )
     for path, head in found:
         last = head.runs[-1]
-        table.add_row(path or ".", str(len(head.runs)), *_run(last))
+        table.add(path or ".", str(len(head.runs)), *_run(last))
     out.print(table)
 
 
-def runs_table(head: Head) -> Table:
+def runs_table(head: Head) -> Group:
     """Make a table of an archive's runs, a line for each."""
-    table = Table(title="Runs", title_justify="left")
-    for column in ("Run", "Up to", "Bytes", "Events"):
-        table.add_column(column, justify="right")
-    table.add_column("Verified")
-    table.add_column("SHA-256 of its manifest", overflow="fold")
-    for one in head.runs:
-        table.add_row(*_run(one), "yes" if one.verified else "no", one.sha256)
-    return table
-
-
-def run_table(manifest: Manifest) -> Table:
-    """Make a table of a run, a line for each segment."""
-    stored = sum(one.size for one in manifest.objects)
-    table = Table(
-        title=f"Run {manifest.run} of {manifest.source.stream} ({manifest.source.store}), "
-        f"{manifest.format}",
-        caption=f"{instant(manifest.begin.time)} to {instant(manifest.end.time)}, "
-        f"{size(manifest.bytes)} in {sum(1 for _ in manifest.objects):,} objects of {size(stored)}"
-        f"{', sealed' if manifest.sealed else ''}"
-        f"{f'; made by {manifest.maker.name}' if manifest.maker else ''}",
-        title_justify="left",
-        caption_justify="left",
+    table = Grid(
+        Column("Run", right=True),
+        Column("Up to", right=True),
+        Column("Bytes", right=True),
+        Column("Events", right=True),
+        Column("Verified"),
+        Column("Manifest's SHA-256", digest=True),
     )
-    for column in ("Segment", "Keys", "Made"):
-        table.add_column(column)
-    for column in ("Start", "End", "Bytes", "Events", "Objects"):
-        table.add_column(column, justify="right")
+    for one in head.runs:
+        table.add(*_run(one), "yes" if one.verified else "no", one.sha256)
+    return Group(Words("Runs", "italic"), table)
+
+
+def run_table(manifest: Manifest) -> Group:
+    """Make a table of a run, a line for each segment, between lines about the whole."""
+    stored = sum(one.size for one in manifest.objects)
+    table = Grid(
+        Column("Segment"),
+        Column("Keys", rank=1),
+        Column("Made", rank=2),
+        Column("Start", right=True),
+        Column("End", right=True),
+        Column("Bytes", right=True, rank=3),
+        Column("Events", right=True),
+        Column("Objects", right=True, rank=4),
+    )
     for one in manifest.segments:
-        table.add_row(
+        table.add(
             str(one.id),
             f"{one.keys.low:.3f}-{one.keys.high:.3f}",
             f"scale {one.epoch}" if one.epoch else "first",
@@ -77,7 +81,21 @@ def run_table(manifest: Manifest) -> Table:
             _count(one.events),
             f"{_objects(one):,}",
         )
-    return table
+    return Group(
+        Words(
+            f"Run {manifest.run} of {manifest.source.stream} ({manifest.source.store}), "
+            f"{manifest.format}",
+            "italic",
+        ),
+        table,
+        Words(
+            f"{instant(manifest.begin.time)} to {instant(manifest.end.time)}, "
+            f"{size(manifest.bytes)} in {sum(1 for _ in manifest.objects):,} objects of "
+            f"{size(stored)}{', sealed' if manifest.sealed else ''}"
+            f"{f'; made by {manifest.maker.name}' if manifest.maker else ''}",
+            "dim italic",
+        ),
+    )
 
 
 def show_inspection(head: Head, manifest: Manifest) -> None:

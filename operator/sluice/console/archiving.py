@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from rich.console import Group
 
-from sluice.console.page import duration, err, note, show_trouble
+from sluice.console.grid import Column, Grid
+from sluice.console.page import Words, duration, err, note, show_trouble
 from sluice.core.values.text import size
 
 if TYPE_CHECKING:
@@ -15,22 +16,21 @@ if TYPE_CHECKING:
     from sluice.engine.archive.retention import Retained
 
 
-def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Table:
-    """Make a table of a run's plan, a line for each segment with new bytes."""
+def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Group:
+    """Make a table of a run's plan, a line for each segment, between lines about the whole."""
     events = "unknown" if plan.events is None else f"{plan.events:,}"
     state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
-    table = Table(
-        title=f"Run {plan.run} of {plan.target}, {plan.format} ({state})",
-        caption=f"{size(plan.bytes)}, {events} events of {plan.origin} in {plan.store_uri}",
-        title_justify="left",
-        caption_justify="left",
+    table = Grid(
+        Column("Segment"),
+        Column("Keys", rank=1),
+        Column("Epoch", right=True, rank=3),
+        Column("Archived", right=True, rank=2),
+        Column("Begin", right=True),
+        Column("End", right=True),
+        Column("New", right=True),
     )
-    for column in ("Segment", "Keys"):
-        table.add_column(column, overflow="fold")
-    for column in ("Epoch", "Archived", "Begin", "End", "New"):
-        table.add_column(column, justify="right")
     for segment in plan.segments:
-        table.add_row(
+        table.add(
             str(segment.id),
             f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
             str(segment.epoch),
@@ -39,32 +39,38 @@ def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Table:
             f"{segment.end:,}",
             size(segment.length),
         )
-    return table
+    return Group(
+        Words(f"Run {plan.run} of {plan.target}, {plan.format} ({state})", "italic"),
+        table,
+        Words(
+            f"{size(plan.bytes)}, {events} events of {plan.origin} in {plan.store_uri}",
+            "dim italic",
+        ),
+    )
 
 
 def show_archive_report(report: ArchiveReport, seconds: float) -> None:
     """Print the result of a run."""
     where = report.path or "this place"
     if report.error is not None:
-        err.print(f"{report.source} was not archived at {where}", markup=False)
+        err.print(Words(f"{report.source} was not archived at {where}"))
         show_trouble(report.error)
         return
     events = "an unknown number of" if report.events is None else f"{report.events:,}"
     holds = f"{size(report.bytes or 0)}, {events} events"
     if report.added is None:
         again = f"{where} has run {report.run} of {report.source} already: {holds}"
-        note.print(again, markup=False)
+        note.print(Words(again))
         return
     speed = size(report.added / seconds if seconds else 0)
     note.print(
-        f"{where} has run {report.run} of {report.source}: {holds}; {size(report.added)} are new, "
-        f"in {duration(seconds)} ({speed}/s)",
-        f"SHA-256 of its manifest: {report.digest}",
-        sep="\n",
-        markup=False,
+        Words(
+            f"{where} has run {report.run} of {report.source}: {holds}; {size(report.added)} are "
+            f"new, in {duration(seconds)} ({speed}/s)\nSHA-256 of its manifest: {report.digest}"
+        )
     )
     if report.lost:
-        err.print(f"{size(report.lost)} were lost before they were archived", markup=False)
+        err.print(Words(f"{size(report.lost)} were lost before they were archived"))
 
 
 def show_retained(done: Retained, *, dry: bool) -> None:

@@ -4,50 +4,59 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.table import Table
+from rich.console import Group
 
-from sluice.console.page import duration, err, note, show_trouble
+from sluice.console.grid import Column, Grid
+from sluice.console.page import Words, duration, err, note, show_trouble
 from sluice.core.values.text import EMPTY, lost_behind, size
 from sluice.engine.copy.report import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import Plan, StreamCopyPlan
     from sluice.engine.copy.report import StreamReport
 
 
-def plan_table(plan: Plan, *, recorded: bool) -> Table:
-    """Make a table of a plan, a line for each segment."""
-    events = [stream.events for stream in plan.streams]
-    counted = "unknown" if None in events else f"{sum(e for e in events if e is not None):,}"
+def plan_table(plan: StreamCopyPlan, *, recorded: bool) -> Group:
+    """Make a table of a plan, a line for each segment, between lines about the whole."""
+    (stream,) = plan.streams
     state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
-    table = Table(
-        title=f"Plan {plan.hash[:12]} ({state})",
-        caption=f"{size(plan.bytes)}, {counted} events, {_uris(plan)} -> {plan.target.uri}",
-        title_justify="left",
-        caption_justify="left",
+    counted = "unknown" if stream.events is None else f"{stream.events:,}"
+    several = len(stream.sources) > 1
+    scaled = len(stream.generations) > 1
+    table = Grid(
+        *[Column("Source", name=True)] * several,
+        Column("Segment"),
+        Column("Keys", rank=1),
+        *[Column("Made", right=True, rank=2)] * scaled,
+        Column("Start", right=True),
+        Column("End", right=True),
+        Column("Bytes", right=True, rank=3),
+        Column("Events", right=True),
+        Column("Parts", right=True, rank=4),
     )
-    for column in ("Source", "Target", "Segment", "Keys"):
-        table.add_column(column, overflow="fold")
-    scaled = any(len(stream.generations) > 1 for stream in plan.streams)
-    for column in (*["Made"] * scaled, "Start", "End", "Bytes", "Events", "Parts"):
-        table.add_column(column, justify="right")
-    for stream in plan.streams:
-        for segment in stream.segments:
-            table.add_row(
-                str(stream.source_of(segment).stream),
-                f"{stream.target} (append)" if stream.append else str(stream.target),
-                str(segment.id),
-                f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
-                *[f"scale {segment.generation}" if segment.generation else "first"] * scaled,
-                f"{segment.start:,}",
-                f"{segment.end:,}",
-                size(segment.length),
-                "counted later" if segment.events is None else f"{segment.events:,}",
-                str(len(segment.parts)),
-            )
-    return table
+    for segment in stream.segments:
+        table.add(
+            *[str(stream.source_of(segment).stream)] * several,
+            str(segment.id),
+            f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
+            *[f"scale {segment.generation}" if segment.generation else "first"] * scaled,
+            f"{segment.start:,}",
+            f"{segment.end:,}",
+            size(segment.length),
+            "counted later" if segment.events is None else f"{segment.events:,}",
+            str(len(segment.parts)),
+        )
+    return Group(
+        Words(f"Plan {plan.hash[:12]} ({state})", "italic"),
+        Words(f"{stream.origin} -> {stream.target}{' (append)' if stream.append else ''}"),
+        table,
+        Words(
+            f"{size(plan.bytes)}, {counted} events, {_uris(plan)} -> {plan.target.uri}",
+            "dim italic",
+        ),
+    )
 
 
 def _uris(plan: Plan) -> str:
@@ -60,24 +69,19 @@ def _uris(plan: Plan) -> str:
     )
 
 
-def report_table(report: StreamReport, seconds: float) -> Table:
-    """Make a table of a finished copy, a line for each segment."""
-    table = Table(
-        title=f"{report.source} -> {report.target}",
-        caption=(
-            f"{report.events:,} events, {size(report.bytes)} in {duration(seconds)} "
-            f"({size(report.bytes / seconds if seconds else 0)}/s), digest {report.digest}"
-        ),
-        title_justify="left",
-        caption_justify="left",
+def report_table(report: StreamReport, seconds: float) -> Group:
+    """Make a table of a finished copy, a line for each segment, between lines about the whole."""
+    table = Grid(
+        Column("Segment"),
+        Column("Target", rank=1),
+        Column("Start", right=True),
+        Column("End", right=True),
+        Column("Bytes", right=True, rank=2),
+        Column("Events", right=True),
+        Column("SHA-256", digest=True),
     )
-    for column in ("Segment", "Target"):
-        table.add_column(column)
-    for column in ("Start", "End", "Bytes", "Events"):
-        table.add_column(column, justify="right")
-    table.add_column("SHA-256 of chunks", overflow="fold")
     for segment in report.segments:
-        table.add_row(
+        table.add(
             str(segment.source),
             str(segment.target),
             f"{segment.start:,}",
@@ -86,7 +90,15 @@ def report_table(report: StreamReport, seconds: float) -> Table:
             "unknown" if segment.events is None else f"{segment.events:,}",
             segment.digest,
         )
-    return table
+    return Group(
+        Words(f"{report.source} -> {report.target}", "italic"),
+        table,
+        Words(
+            f"{report.events:,} events, {size(report.bytes)} in {duration(seconds)} "
+            f"({size(report.bytes / seconds if seconds else 0)}/s), digest {report.digest}",
+            "dim italic",
+        ),
+    )
 
 
 def show_report(report: StreamReport, seconds: float) -> None:
@@ -97,16 +109,21 @@ def show_report(report: StreamReport, seconds: float) -> None:
             note.print(EMPTY)
         for gap in report.gaps:
             err.print(
-                f"Segment {gap.source} was truncated before it was read: offsets "
-                f"{gap.start - gap.lost:,} to {gap.start:,} ({size(gap.lost)}) are not in the copy."
+                Words(
+                    f"Segment {gap.source} was truncated before it was read: offsets "
+                    f"{gap.start - gap.lost:,} to {gap.start:,} ({size(gap.lost)}) are not in the "
+                    "copy."
+                )
             )
         for one in report.segments:
             if one.torn:
-                err.print(lost_behind(one.source, one.end))
+                err.print(Words(lost_behind(one.source, one.end)))
     elif report.outcome is Outcome.ALREADY_COMPLETE:
         note.print(
-            f"{report.source} -> {report.target}: already copied, nothing to do "
-            f"(digest {report.digest})"
+            Words(
+                f"{report.source} -> {report.target}: already copied, nothing to do "
+                f"(digest {report.digest})"
+            )
         )
     elif report.error is not None:
         show_trouble(report.error)

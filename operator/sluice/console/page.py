@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.text import Text
 
 from sluice.core.values import text as words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import ConsoleOptions, RenderResult
+
     from sluice.core.values.trouble import Trouble
     from sluice.errors import SluiceError
 
@@ -35,6 +41,43 @@ def printable(text: str, *, lines: bool = False) -> str:
     return "".join(one if one.isprintable() or (lines and one == "\n") else " " for one in text)
 
 
+class Words:
+    """A text whose lines a terminal breaks between words only.
+
+    Elsewhere lines stay whole, so that users can search them. Markup is shown as it is, and control
+    characters are not.
+
+    Args:
+        text: the text.
+        style: its style.
+        indent: blanks before each line.
+    """
+
+    def __init__(self, text: str | Text, style: str = "", *, indent: int = 0) -> None:
+        self._text = Text(text, style) if isinstance(text, str) else text
+        self._text.plain = printable(self._text.plain, lines=True)
+        self._indent = indent
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the lines for a page of this width."""
+        width = options.max_width - self._indent
+        for whole in self._text.split(allow_blank=True):
+            breaks = _breaks(whole.plain, width) if console.is_terminal else ()
+            for line in whole.divide(breaks):
+                line.rstrip()
+                shown = Text.assemble(" " * self._indent, line, no_wrap=True, overflow="ignore")
+                yield from console.render(shown, options)
+
+
+def _breaks(text: str, width: int) -> Iterator[int]:
+    """Yield where the lines of a text begin, but for the first. No word is broken."""
+    begin = 0
+    for word in re.finditer(r"\S+", text):
+        if word.end() - begin > width and word.start() > begin:
+            begin = word.start()
+            yield begin
+
+
 def duration(seconds: float | None) -> str:
     """Write seconds as a short text: 3700 -> `1h01m`."""
     return "-" if seconds is None else words.duration(seconds)
@@ -42,16 +85,19 @@ def duration(seconds: float | None) -> str:
 
 def show_error(error: SluiceError) -> None:
     """Print an error with its reason, notes and remedy."""
-    err.print(f"[bold red]{error.reason}[/]: ", end="")
-    err.print(printable(str(error), lines=True), markup=False)
+    err.print(_named(error.reason, str(error)))
     for note in getattr(error, "__notes__", ()):
-        err.print(f"  {printable(note, lines=True)}", markup=False)
-    err.print(f"  {printable(error.remedy, lines=True)}", markup=False)
+        err.print(Words(note, indent=2))
+    err.print(Words(error.remedy, indent=2))
 
 
 def show_trouble(failure: Trouble) -> None:
     """Print a failure with its reason, field and remedy."""
-    err.print(f"[bold red]{failure.reason}[/]: ", end="")
     said = f"{failure.field}: {failure.message}" if failure.field else failure.message
-    err.print(printable(said, lines=True), markup=False)
-    err.print(f"  {printable(failure.remedy, lines=True)}", markup=False)
+    err.print(_named(failure.reason, said))
+    err.print(Words(failure.remedy, indent=2))
+
+
+def _named(reason: str, said: str) -> Words:
+    """Write what is wrong behind its reason."""
+    return Words(Text.assemble((reason, "bold red"), ": ", said))

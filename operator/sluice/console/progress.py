@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from sluice.console.page import duration, err, note
+from sluice.console.page import Words, duration, err, note
 from sluice.core.copy.steps import Publish, RecordRun, Stitch, Transfer, Verify
 from sluice.core.scope.progress import Meter
 from sluice.core.values.text import size
@@ -35,15 +35,23 @@ _log = structlog.get_logger()
 
 _POLL_SECONDS = 0.5
 _WAITS = "waiting for the store"
+_WIDE_PAGE, _WIDE_BAR, _NARROW_BAR = 100, 24, 8
+"""Columns from which on a page has the wide bar, and the characters of both bars."""
+_GAPS = 4
+"""Characters of the spinner, and between it, description, bar and text."""
 _MOVING = frozenset({"copying", "archiving"})
 """Phases in which bytes come."""
+
+
+def _bar_width() -> int:
+    return _WIDE_BAR if note.width >= _WIDE_PAGE else _NARROW_BAR
 
 
 def _bar() -> Progress:
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=_bar_width()),
         TextColumn("{task.fields[text]}"),
         console=note,
         transient=True,
@@ -58,16 +66,26 @@ def _progress(
     events: int | None = None,
     streams: Counts | None = None,
 ) -> str:
-    """Write how many of the bytes, events and streams are done, and how fast."""
+    """Write how many of the bytes, events and streams are done, and how fast.
+
+    What a narrow page has no room for is left out, the least needed first.
+    """
     share = done / total if total else 1.0
-    text = f"{share:4.0%} {size(done)}/{size(total)}"
-    if streams is not None:
-        text = f"{streams.copied:,}/{streams.total:,} streams  {text}"
-        if streams.failed:
-            text += f"  {streams.failed:,} failed"
-    if events is not None:
-        text += f"  ~{round(events * share):,} events"
-    return f"{text}  {size(pace.rate)}/s  ETA {duration(pace.eta)}"
+    parts = {
+        "streams": "" if streams is None else f"{streams.copied:,}/{streams.total:,} streams",
+        "bytes": f"{share:4.0%} {size(done)}/{size(total)}",
+        "failed": f"{streams.failed:,} failed" if streams is not None and streams.failed else "",
+        "events": "" if events is None else f"~{round(events * share):,} events",
+        "rate": f"{size(pace.rate)}/s",
+        "left": f"ETA {duration(pace.eta)}",
+    }
+    room = note.width - _bar_width() - len(_WAITS) - _GAPS
+    for spare in ("", "events", "rate"):
+        parts.pop(spare, None)
+        text = "  ".join(part for part in parts.values() if part)
+        if len(text) <= room:
+            break
+    return text
 
 
 class ReadProgress:
@@ -153,8 +171,9 @@ class LiveProgress:
             return
         more = f"; {unsaid:,} times more since that was said" if unsaid else ""
         note.print(
-            f"{copy.plan.origin}: {error.reason}: {error} (trying again in {delay:.1f} s{more})",
-            markup=False,
+            Words(
+                f"{copy.plan.origin}: {error.reason}: {error} (trying again in {delay:.1f} s{more})"
+            )
         )
 
     def _unsaid(self, reason: str) -> int | None:
@@ -176,7 +195,7 @@ class LiveProgress:
         # A retryable failure mostly hits many streams, and was printed when it was tried again.
         if failure is None or (failure.retryable and self._unsaid(failure.reason) is None):
             return
-        err.print(f"{result.stream}: {failure.reason}: {failure.message}", markup=False)
+        err.print(Words(f"{result.stream}: {failure.reason}: {failure.message}"))
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:

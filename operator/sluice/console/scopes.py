@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
-from sluice.console.page import duration, err, note, show_trouble
+from sluice.console.grid import Column, Grid
+from sluice.console.page import Words, duration, err, note, show_trouble
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope.scope import StreamState, Why
 from sluice.core.values.text import size
@@ -68,12 +68,12 @@ def scope_plan(
         lines += _to_come(scope)
     failed = [result for result in scope.settled if result.state is StreamState.FAILED]
     return Group(
-        Text(
+        Words(
             f"Plan {plan.hash[:12]} of ScopeCopy {name}, {scope.source} -> {scope.target} "
             f"({_state(plan, scope, recorded=recorded)})"
         ),
         *([_plan_table(shown)] if shown else ()),
-        *map(Text, lines),
+        *map(Words, lines),
         *([_failed(failed, "Cannot be copied")] if failed else ()),
     )
 
@@ -103,16 +103,20 @@ def _events(counts: Sequence[int | None]) -> str:
     return f"{'' if len(known) == len(counts) else 'at least '}{sum(known):,}"
 
 
-def _plan_table(streams: Sequence[Item]) -> Table:
-    table = Table()
-    for column in ("Stream", "Target"):
-        table.add_column(column, overflow="fold")
-    for column in ("Bytes", "Events", "Segments", "Parts"):
-        table.add_column(column, justify="right")
+def _plan_table(streams: Sequence[Item]) -> Grid:
+    alike = all(one.name == one.target_name and not one.append for one in streams)
+    table = Grid(
+        Column("Stream", name=True),
+        Column("Target", name=True, rank=3 if alike else 0),
+        Column("Bytes", right=True),
+        Column("Events", right=True),
+        Column("Segments", right=True, rank=1),
+        Column("Parts", right=True, rank=2),
+    )
     for stream in streams:
-        table.add_row(
-            Text(stream.name),
-            Text(f"{stream.target_name} (append)" if stream.append else stream.target_name),
+        table.add(
+            stream.name,
+            f"{stream.target_name} (append)" if stream.append else stream.target_name,
             size(stream.bytes),
             "counted later" if stream.events is None else f"{stream.events:,}",
             str(len(stream.segments)),
@@ -192,19 +196,19 @@ def _moment(milliseconds: int) -> str:
 
 
 def _failed(failed: Sequence[StreamResult], title: str) -> Group:
-    """Make a table of streams that cannot be copied: why, and what to do."""
-    table = Table()
-    for column in ("Stream", "Reason", "Message", "What to do"):
-        table.add_column(column, overflow="fold")
+    """Write the streams that cannot be copied: why, and what to do."""
+    lines = [Words(f"{title}:")]
     for result in failed[:MOST_FAILED]:
         trouble = result.trouble
-        table.add_row(
-            Text(result.stream),
-            *map(Text, (trouble.reason, trouble.message, trouble.remedy) if trouble else ()),
-        )
+        if trouble is None:
+            lines.append(Words(result.stream, indent=2))
+            continue
+        why = (trouble.reason, "bold red"), f": {trouble.message}"
+        lines.append(Words(Text.assemble(f"{result.stream}: ", *why), indent=2))
+        lines.append(Words(trouble.remedy, indent=4))
     more = len(failed) - MOST_FAILED
-    rest = [Text(f"... and {more:,} more, which -o json shows.")] if more > 0 else []
-    return Group(Text(title), table, *rest)
+    rest = [Words(f"... and {more:,} more, which -o json shows.")] if more > 0 else []
+    return Group(*lines, *rest)
 
 
 def show_scope_report(name: str, report: ScopeReport, seconds: float) -> None:
@@ -218,17 +222,19 @@ def show_scope_report(name: str, report: ScopeReport, seconds: float) -> None:
     pace = f"{duration(seconds)} ({size(moved / seconds if seconds else 0)}/s)"
     what = f"; {events} events, {size(moved)} in {pace}" if now else ""
     note.print(
-        f"ScopeCopy {name}: {scope.source} -> {scope.target}: {len(copied):,} of "
-        f"{len(report.results):,} streams are copied{what}",
-        markup=False,
+        Words(
+            f"ScopeCopy {name}: {scope.source} -> {scope.target}: {len(copied):,} of "
+            f"{len(report.results):,} streams are copied{what}"
+        )
     )
     if not report.results:
         note.print("  Nothing was selected.")
     for result in [one for one in copied if one.lost][:MOST_FAILED]:
         err.print(
-            f"{result.stream}: {size(result.lost)} were truncated before they were read, and are "
-            "not in the copy.",
-            markup=False,
+            Words(
+                f"{result.stream}: {size(result.lost)} were truncated before they were read, and "
+                "are not in the copy."
+            )
         )
     failed = _in_state(report.results, StreamState.FAILED)
     if failed:
@@ -236,15 +242,15 @@ def show_scope_report(name: str, report: ScopeReport, seconds: float) -> None:
     waiting = _in_state(report.results, StreamState.PLANNED)
     if waiting:
         names = _named([result.stream for result in waiting], len(waiting))
-        err.print(f"Not finished, another run goes on: {len(waiting):,} ({names})", markup=False)
+        err.print(Words(f"Not finished, another run goes on: {len(waiting):,} ({names})"))
     stopped = _in_state(report.results, StreamState.STOPPED)
     if stopped:
         names = _named([result.stream for result in stopped], len(stopped))
-        err.print(f"Not begun, since another one had failed: {names}", markup=False)
+        err.print(Words(f"Not begun, since another one had failed: {names}"))
     if report.kept is not None:
-        err.print(f"The scope {scope.source} is kept: {report.kept}", markup=False)
+        err.print(Words(f"The scope {scope.source} is kept: {report.kept}"))
     elif scope.move and copied and len(copied) == len(report.results):
-        note.print(f"The scope {scope.source} is gone: all of its streams were moved.")
+        note.print(Words(f"The scope {scope.source} is gone: all of its streams were moved."))
     if report.trouble is not None:
         show_trouble(report.trouble)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.table import Table
-from rich.text import Text
-
-from sluice.console.page import out, printable
+from sluice.console.grid import Column, Grid
+from sluice.console.page import Words, out
 from sluice.core.values.text import size
 from sluice.engine.streams.overview import Forbidden
 
@@ -21,33 +19,33 @@ _FORBIDDEN: Final = "not permitted"
 
 def show_scopes(found: Iterable[tuple[str, int | None]]) -> None:
     """Print scopes with their numbers of streams; None where these are not permitted."""
-    table = Table()
-    table.add_column("Scope", overflow="fold")
-    table.add_column("Streams", justify="right")
+    table = Grid(Column("Scope", name=True), Column("Streams", right=True))
     for scope, count in found:
-        table.add_row(Text(printable(scope)), _FORBIDDEN if count is None else f"{count:,}")
+        table.add(scope, _FORBIDDEN if count is None else f"{count:,}")
     out.print(table)
 
 
 def show_streams(scope: str, found: Iterable[Overview | Forbidden]) -> None:
     """Print the streams of a scope, a line for each."""
-    table = Table(title=Text(printable(f"Streams of {scope}")), title_justify="left")
-    table.add_column("Stream", overflow="fold")
-    for column in ("Segments", "Bytes", "Events"):
-        table.add_column(column, justify="right")
-    table.add_column("State")
+    table = Grid(
+        Column("Stream", name=True),
+        Column("Segments", right=True, rank=1),
+        Column("Bytes", right=True),
+        Column("Events", right=True),
+        Column("State"),
+    )
     for one in found:
-        name = Text(printable(one.name.stream))
         if isinstance(one, Forbidden):
-            table.add_row(name, "", "", "", _FORBIDDEN)
+            table.add(one.name.stream, "", "", "", _FORBIDDEN)
             continue
-        table.add_row(
-            name,
+        table.add(
+            one.name.stream,
             str(len(one.stream.tail)),
             size(one.bytes),
             _count(one.events),
             "sealed" if one.stream.sealed else "open",
         )
+    out.print(Words(f"Streams of {scope}", "italic"))
     out.print(table)
 
 
@@ -60,19 +58,17 @@ def show_stream(found: Overview, cuts: Mapping[str, str]) -> None:
     """
     config = found.stream.config
     state = "sealed" if found.stream.sealed else "open"
-    table = Table(
-        title=Text(
-            printable(f"{found.name}: {size(found.bytes)}, {_count(found.events)} events, {state}")
-        ),
-        title_justify="left",
+    table = Grid(
+        Column("Segment", right=True),
+        Column("Keys", rank=1),
+        Column("Made", rank=2),
+        Column("Start", right=True),
+        Column("End", right=True),
+        Column("Bytes", right=True, rank=3),
+        Column("Events", right=True),
     )
-    table.add_column("Segment", justify="right")
-    table.add_column("Keys")
-    table.add_column("Made")
-    for column in ("Start", "End", "Bytes", "Events"):
-        table.add_column(column, justify="right")
     for one in found.segments:
-        table.add_row(
+        table.add(
             str(one.id),
             f"{one.keys.low:.3f}-{one.keys.high:.3f}",
             f"scale {one.generation}" if one.generation else "first",
@@ -81,6 +77,8 @@ def show_stream(found: Overview, cuts: Mapping[str, str]) -> None:
             size(one.end - one.start),
             _count(one.events),
         )
+    whole = f"{found.name}: {size(found.bytes)}, {_count(found.events)} events, {state}"
+    out.print(Words(whole, "italic"))
     out.print(table)
     scaling, retention = config.scaling, config.retention
     target = f", {scaling.target_rate:,} each, factor {scaling.scale_factor}"
@@ -90,7 +88,7 @@ def show_stream(found: Overview, cuts: Mapping[str, str]) -> None:
     )
     limit = f", {retention.minimum:,}" if retention.minimum else ""
     out.print(f"Retention: {retention.type}{limit}")
-    out.print(printable(f"Tags: {', '.join(config.tags) or 'none'}"), markup=False)
+    out.print(Words(f"Tags: {', '.join(config.tags) or 'none'}"))
     for end, text in cuts.items():
         out.print(f"{end.capitalize()}: {text}", markup=False)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from rich.console import Group
+from rich.text import Text
 
-from sluice.console.page import out
+from sluice.console.grid import Column, Grid
+from sluice.console.page import Words, out
 from sluice.core.copy.plan import origin
 from sluice.core.values.text import size
 from sluice.core.verify.verification import Result
@@ -19,27 +21,27 @@ if TYPE_CHECKING:
 _MOST_DIFFERENCES = 10
 
 
-def verification_table(found: Verification) -> Table:
-    """Make a table of two streams that were compared, a line for each pair of segments."""
+def verification_table(found: Verification) -> Group:
+    """Make a table of two streams, a line for each pair of segments, between lines about both."""
     counted = "bytes that are no events" if found.source.events is None else "events"
     events = "" if found.source.events is None else f"{found.source.events:,} "
     several = len(found.sources) > 1
     stores = ", ".join(dict.fromkeys(source.store for source in found.sources))
-    table = Table(
-        title=f"{origin([source.stream for source in found.sources])} ({stores}) - "
-        f"{found.target.stream} ({found.target.store})",
-        caption=f"{events}{counted}, {size(found.source.bytes)}, digest {found.source.digest}",
-        title_justify="left",
-        caption_justify="left",
+    shifted = any(segment.shift for segment in found.segments)
+    table = Grid(
+        *[Column("Stream", name=True)] * several,
+        Column("Segment"),
+        Column("Target", rank=1),
+        Column("Start", right=True),
+        Column("End", right=True),
+        Column("Bytes", right=True, rank=3),
+        Column("Events", right=True, rank=2),
+        Column("Shift", right=True, rank=0 if shifted else 4),
+        Column(""),
     )
-    for column in (*(("Stream",) if several else ()), "Segment", "Target"):
-        table.add_column(column, overflow="fold")
-    for column in ("Start", "End", "Bytes", "Events", "Shift"):
-        table.add_column(column, justify="right", overflow="fold")
-    table.add_column("", overflow="fold")
     for segment in found.segments:
         gone = "equal, as far as it is there" if segment.gone else "equal"
-        table.add_row(
+        table.add(
             *([str(found.sources[segment.source_index].stream)] if several else []),
             str(segment.source.segment),
             str(segment.target.segment),
@@ -48,9 +50,20 @@ def verification_table(found: Verification) -> Table:
             size(segment.end - segment.start),
             "-" if segment.source.events is None else f"{segment.source.events:,}",
             f"{segment.shift:,}",
-            gone if segment.equal else "[bold red]different[/]",
+            gone if segment.equal else Text("different", "bold red"),
         )
-    return table
+    return Group(
+        Words(
+            f"{origin([source.stream for source in found.sources])} ({stores}) - "
+            f"{found.target.stream} ({found.target.store})",
+            "italic",
+        ),
+        table,
+        Words(
+            f"{events}{counted}, {size(found.source.bytes)}, digest {found.source.digest}",
+            "dim italic",
+        ),
+    )
 
 
 def show_verification(found: Verification) -> None:
@@ -63,7 +76,7 @@ def show_verification(found: Verification) -> None:
             f"{found.beyond:,} bytes of the target are outside of these bounds, not compared."
         )
     for one in found.differences[:_MOST_DIFFERENCES]:
-        out.print(f"{one.what}{_place(one, found.sources)}: {one.message}", markup=False)
+        out.print(Words(f"{one.what}{_place(one, found.sources)}: {one.message}"))
     more = len(found.differences) - _MOST_DIFFERENCES
     if more > 0:
         out.print(f"... and {more:,} more differences, which are in the report.")
