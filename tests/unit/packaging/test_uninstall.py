@@ -107,6 +107,8 @@ def test_it_is_tried_once_and_tells_why_it_failed() -> None:
     job = hook().one("Job")
     assert job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed"
     assert job["spec"]["backoffLimit"] == 0
+    # Kubernetes deletes it with its pod, also after a rollback; until then its log can be read.
+    assert job["spec"]["ttlSecondsAfterFinished"] == 3600
     assert pod(hook())["restartPolicy"] == "Never"
     (container,) = pod(hook())["containers"]
     assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
