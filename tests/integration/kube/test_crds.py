@@ -70,6 +70,9 @@ GOOD_COPIES = {
             "executor": {"resources": {"memory": "768Mi"}},
         },
     ),
+    "a limit of processors": changed(
+        COPY, "spec.runtime.driver.resources", {"cpu": "500m", "cpuLimit": 2}
+    ),
     "fractions of a processor": changed(COPY, "spec.runtime.driver.resources.cpu", "1.5"),
 }
 QUANTITIES = [

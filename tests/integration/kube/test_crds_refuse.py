@@ -20,6 +20,7 @@ IN_FLIGHT_REMEDY = "write 1Mi to 1Gi, in bytes or with a suffix (500k, 64Mi, 2Gi
 CPU_REMEDY = 'write 100m to 256, in processors or thousandths of one (2, "1.5", 500m)'
 DRIVER_REMEDY = "write 512Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
 EXECUTOR_REMEDY = "write 768Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
+LIMIT_REMEDY = "cpuLimit goes with cpu, and is at least as much: give both"
 PORT_REMEDY = "the address ends in a port from 1 to 65535"
 ADDRESS_REMEDY = "the address of a controller is tcp://host:port, with its port and nothing else"
 TLS_REMEDY = "Sluice speaks no TLS with Pravega: give an address without TLS"
@@ -105,6 +106,8 @@ COPIES: list[Row] = [
     ("spec.runtime.driver.resources.cpu", "50m", CPU_REMEDY),
     ("spec.runtime.driver.resources.cpu", 1000, CPU_REMEDY),
     ("spec.runtime.driver.resources.cpu", "two", CPU_REMEDY),
+    ("spec.runtime.driver.resources.cpuLimit", 2, LIMIT_REMEDY),
+    ("spec.runtime.driver.resources", {"cpu": 2, "cpuLimit": "1.5"}, LIMIT_REMEDY),
     ("spec.runtime.driver.resources.memory", "511Mi", DRIVER_REMEDY),
     ("spec.runtime.executor.resources.memory", "767Mi", EXECUTOR_REMEDY),
     ("spec.runtime.executor.resources.memory", "1.5Gi", EXECUTOR_REMEDY),

@@ -95,6 +95,8 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("spec.runtime.driver.resources.cpu", 257),
         ("spec.runtime.driver.resources.cpu", 1.5),
         ("spec.runtime.driver.resources.cpu", True),
+        ("spec.runtime.driver.resources.cpuLimit", 1),  # without cpu
+        ("spec.runtime.driver.resources.cpuLimit", "50m"),
         ("spec.runtime.driver.resources.memory", "511Mi"),
         ("spec.runtime.executor.resources.memory", "767Mi"),
         ("spec.runtime.executor.resources.gpu", 1),

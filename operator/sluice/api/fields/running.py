@@ -16,6 +16,7 @@ from sluice.api.fields.rules import Rule, rules
 DEFAULT_BACKOFF_LIMIT: Final = 6
 DEFAULT_PROFILE: Final = "default"
 
+_NO_LIMIT = "cpuLimit goes with cpu, and is at least as much: give both"
 _NO_EXECUTORS = "there are no executor pods to describe: remove executor, or the 0 from executors"
 
 Executors = Annotated[int, Field(ge=0, le=256, strict=True)]
@@ -38,11 +39,35 @@ class LimitsSpec(ApiModel):
 class ResourcesSpec(ApiModel):
     """The size of a pod. The profile limits it; the least memory is what a JVM needs."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "!has(self.cpuLimit) || (has(self.cpu) && quantity(string(self.cpuLimit))"
+                ".compareTo(quantity(string(self.cpu))) >= 0)",
+                _NO_LIMIT,
+                path=".cpuLimit",
+            )
+        )
+    )
+
     cpu: Annotated[int, MilliCpu("100m", "256")] | None = Field(
         default=None,
         description='Processors that the pod requests: 2, "1.5" or 500m. 100m to 256.',
     )
+    cpu_limit: Annotated[int, MilliCpu("100m", "256")] | None = Field(
+        default=None,
+        description="Processors that the pod may use at most, at least cpu. A namespace whose "
+        "ResourceQuota has limits.cpu asks for it. 100m to 256; the profile decides when left out, "
+        "by default without a limit.",
+    )
     memory: int | None = None
+
+    @field_validator("cpu_limit", mode="after")
+    @classmethod
+    def _limit_fits(cls, limit: int | None, info: ValidationInfo) -> int | None:
+        if limit is not None and limit < (info.data.get("cpu") or limit + 1):
+            raise ValueError(_NO_LIMIT)
+        return limit
 
 
 class DriverResources(ResourcesSpec):

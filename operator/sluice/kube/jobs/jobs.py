@@ -38,6 +38,11 @@ _NO_SECRET: Final = re.compile(r'\bsecret "[^"]*" not found|non-existent secret 
 _SLOW_NODE: Final = re.compile(r"failed to sync (configmap|secret) cache: timed out")
 """The kubelet's message when reading one of them timed out. It tries again within a second."""
 
+_QUOTA_ASKS: Final = re.compile(r"failed quota: (?P<quota>[a-z0-9.-]+): must specify (?P<sizes>.*)")
+"""The API server's message when a quota on a size meets a pod that does not state the size."""
+
+_SIZE: Final = re.compile(r"\b(?:limits|requests)\.[a-z-]+")
+
 _NO_CONTAINER: Final = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 )
@@ -144,7 +149,7 @@ def _not_starting(pods: Sequence[Object], events: Sequence[Object]) -> Trouble |
             case "FailedCreate" if "exceeded quota" in message:
                 return Trouble.of(QuotaExceeded(_short(message)))
             case "FailedCreate":
-                return Trouble.of(PodRefused(_short(message)))
+                return Trouble.of(pod_refused(message))
             case "FailedMount" if _NO_SECRET.search(message):
                 error = SecretNotFound(
                     _short(message),
@@ -156,6 +161,35 @@ def _not_starting(pods: Sequence[Object], events: Sequence[Object]) -> Trouble |
             case _:
                 continue
     return None
+
+
+def pod_refused(message: str) -> PodRefused:
+    """Return the error of a driver's pod that the API server refuses.
+
+    A quota on a size refuses each pod that does not state this size. The namespace's users can
+    mend that: by the resource, or by defaults for the namespace's pods.
+
+    Args:
+        message: the API server's.
+    """
+    asked = _QUOTA_ASKS.search(message)
+    if asked is None:
+        return PodRefused(_short(message))
+    sizes = sorted(set(_SIZE.findall(asked["sizes"])))
+    wanted = " and ".join(sizes)
+    ways = [
+        f"apply a LimitRange to the namespace that gives containers a default for {wanted}",
+        "ask the administrator to set it in the runtime profile",
+    ]
+    if sizes == ["limits.cpu"]:
+        of_resource = "set cpu and cpuLimit in resources of spec.runtime.driver, and of executor"
+        ways.insert(0, of_resource)
+    remedy = "; or ".join(ways)
+    return PodRefused(
+        f"the ResourceQuota {asked['quota']!r} asks each pod to state {wanted}, and the driver's "
+        f"does not: {_short(message)}",
+        remedy=f"{remedy[0].upper()}{remedy[1:]}.",
+    )
 
 
 def _pod_trouble(pod: Object) -> Trouble | None:

@@ -284,6 +284,8 @@ def _resources(size: PodSize, wanted: ResourcesSpec | None) -> dict[str, dict[st
     }
     if wanted is not None and wanted.cpu is not None:
         found.setdefault("requests", {})["cpu"] = f"{wanted.cpu}m"
+    if wanted is not None and wanted.cpu_limit is not None:
+        found.setdefault("limits", {})["cpu"] = f"{wanted.cpu_limit}m"
     if wanted is not None and wanted.memory is not None:
         # Request and limit are the same: a node that is short of memory first evicts pods that use
         # more than they requested.

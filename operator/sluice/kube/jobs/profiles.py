@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.api.fields.quantities import written_bytes, written_cpu
+from sluice.api.fields.running import ResourcesSpec
 from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, ProfileNotFound
 
@@ -47,12 +48,15 @@ def profile_trouble(
     most = profile.max_resources
     for pod in ("driver", "executor"):
         wanted = getattr(runtime, pod)
-        for what in ("cpu", "memory"):
-            value = getattr(wanted.resources, what) if wanted is not None else None
-            if value is not None and value > getattr(most, what):
+        resources = wanted.resources if wanted is not None else ResourcesSpec()
+        for what, value, allowed, written in (
+            ("cpu", resources.cpu, most.cpu, written_cpu),
+            ("cpuLimit", resources.cpu_limit, most.cpu, written_cpu),
+            ("memory", resources.memory, most.memory, written_bytes),
+        ):
+            if value is not None and value > allowed:
                 field = f"spec.runtime.{pod}.resources.{what}"
-                written = written_bytes if what == "memory" else written_cpu
-                return _too_much(field, written(value), written(getattr(most, what)))
+                return _too_much(field, written(value), written(allowed))
     return None
 
 

@@ -21,6 +21,10 @@ QUOTA = (
     'Error creating: pods "x" is forbidden: exceeded quota: small, requested: requests.cpu=500m, '
     "used: requests.cpu=1, limited: requests.cpu=1"
 )
+UNLIMITED = (
+    'Error creating: pods "x" is forbidden: failed quota: compute: must specify limits.cpu for: '
+    "driver"
+)
 REFUSED = 'Error creating: pods "x" is forbidden: violates PodSecurity "restricted:latest"'
 MISSING_LOGIN = 'MountVolume.SetUp failed for volume "credentials-0" : secret "login" not found'
 MISSING_KEY = (
@@ -115,6 +119,31 @@ def test_why_a_driver_does_not_start_is_in_the_clusters_own_words(
     trouble = look(job(), *pods, events=tuple(events)).trouble
     assert (trouble.reason if trouble else None) == reason
     assert words in (trouble.message if trouble else "")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ways"),
+    [
+        ("limits.cpu for: driver", ("Set cpu and cpuLimit", "LimitRange", "administrator")),
+        (
+            "limits.ephemeral-storage for: driver; requests.ephemeral-storage for: driver",
+            ("limits.ephemeral-storage and requests.ephemeral-storage", "administrator"),
+        ),
+        ("limits.cpu,limits.memory for: driver", ("default for limits.cpu and limits.memory",)),
+    ],
+)
+def test_a_quota_on_a_size_that_pods_do_not_state_is_named_with_a_remedy(
+    sizes: str, ways: tuple[str, ...]
+) -> None:
+    """One that the namespace's users can carry out themselves."""
+    said = UNLIMITED.replace("limits.cpu for: driver", sizes)
+    trouble = look(job(), events=(event("FailedCreate", said),)).trouble
+    assert trouble is not None
+    assert trouble.reason == "PodRefused"
+    assert "the ResourceQuota 'compute' asks each pod to state" in trouble.message
+    assert said in trouble.message
+    for way in ways:
+        assert way in trouble.remedy
 
 
 @pytest.mark.parametrize(

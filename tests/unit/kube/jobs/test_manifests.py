@@ -210,6 +210,17 @@ def test_an_executors_memory_is_not_all_its_jvms() -> None:
     assert container["resources"]["limits"]["memory"] == str(2 * GIB)
 
 
+def test_processors_have_a_limit_only_if_somebody_asks_for_one() -> None:
+    """A pod may use what its node has to spare, unless a quota of its namespace counts limits."""
+    sizes = {"resources": {"cpu": "500m", "cpuLimit": 2}}
+    made = request(runtime={"executors": 1, "driver": sizes, "executor": sizes})
+    (container,) = executor(made)["spec"]["containers"]
+    for resources in (driver(made)["resources"], container["resources"]):
+        assert resources["requests"]["cpu"] == "500m"
+        assert resources["limits"]["cpu"] == "2000m"
+    assert "cpu" not in driver(request())["resources"]["limits"]
+
+
 def test_the_smallest_executor_that_may_be_asked_for_has_what_spark_insists_on() -> None:
     """Its JVM's heap, and beside it the least that has to remain for Python."""
     least = request(runtime={"executor": {"resources": {"memory": "768Mi"}}}).spec.runtime.executor

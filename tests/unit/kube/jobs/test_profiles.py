@@ -59,6 +59,11 @@ def test_what_the_profile_allows_is_to_be_had(runtime: dict[str, Any]) -> None:
             "2001m is more than the runtime profile allows: 2 at most",
         ),
         (
+            {"driver": {"resources": {"cpu": 1, "cpuLimit": 200}}},
+            "spec.runtime.driver.resources.cpuLimit",
+            "more than",
+        ),
+        (
             {"driver": {"resources": {"memory": "5Gi"}}},
             "spec.runtime.driver.resources.memory",
             "5Gi is more than the runtime profile allows: 4Gi at most",
