@@ -73,12 +73,12 @@ def report_table(report: StreamReport, seconds: float) -> Group:
     """Make a table of a finished copy, a line for each segment, between lines about the whole."""
     table = Grid(
         Column("Segment"),
-        Column("Target", rank=1),
+        Column("Target", rank=2),
         Column("Start", right=True),
         Column("End", right=True),
-        Column("Bytes", right=True, rank=2),
+        Column("Bytes", right=True, rank=3),
         Column("Events", right=True),
-        Column("SHA-256", digest=True),
+        Column("SHA-256", digest=True, rank=1),
     )
     for segment in report.segments:
         table.add(

@@ -19,7 +19,7 @@ _FRAME: Final = 3
 _LEAST: Final = 16
 """Characters of a name that stay in a line on the narrowest page."""
 
-_ENDS: Final = 8
+_ENDS: Final = 6
 """Characters of a digest that are shown from each of its ends."""
 
 _BREAKS: Final = "/-._ "

@@ -17,6 +17,7 @@ from sluice.handlers.main import TIMEOUTS
 from sluice.kube.stores.probes import Probes
 from sluice.stores.connect import connect
 from support.cases.resources import STORE, changed
+from support.command.scope_command import until
 
 if TYPE_CHECKING:
     from localstore import Cluster
@@ -42,10 +43,8 @@ class OneStore:
 
 
 @pytest.mark.parametrize("server", ["segmentstore", "controller"])
-def test_the_first_probe_after_a_store_serves_again_finds_it(
-    cluster: Cluster, server: Name
-) -> None:
-    """However many failed before. While it is away, each is followed by another in seconds."""
+def test_a_store_that_is_back_is_found_by_the_next_probes(cluster: Cluster, server: Name) -> None:
+    """On the connections of before, however many probes have failed. Each is soon followed."""
     settings = Settings(timeouts=TIMEOUTS)
     address = StoreAddress(uri=cluster.controller_uri)
     with ThreadPoolExecutor(1) as threads, closing(connect(address, settings)) as store:
@@ -65,4 +64,4 @@ def test_the_first_probe_after_a_store_serves_again_finds_it(
             assert answer.reason in {"StoreUnavailable", "StoreTimeout", "StoreBusy"}
         cluster.restart(server)
         cluster.wait_ready()
-        assert isinstance(probed(), StoreHealth)
+        until("the store is found", lambda: isinstance(probed(), StoreHealth))
