@@ -30,7 +30,8 @@ LANES = {
     "alone": ("tests/e2e",),
     "pods": ("tests/e2e",),
     "api": ("tests/integration", "tests/e2e"),
-    "store": ("tests/unit", "tests/integration"),
+    "unit": ("tests/unit",),
+    "store": ("tests/integration",),
     "copies": ("tests/integration",),
     "patient": ("tests/integration", "tests/e2e"),
 }

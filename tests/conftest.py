@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -17,6 +18,9 @@ from hypothesis import settings
 import localcluster
 from localstore import ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
+from s3gateway import Gateway, versitygw
+from support.cluster.desk import Desk
+from support.cluster.local_operator import LocalOperator, opened
 from support.cluster.outside import OUTSIDE
 from support.cluster.turns import taken
 from support.search import EXAMPLES, FAR
@@ -31,8 +35,10 @@ settings.load_profile("sluice")
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
-_LANES = ("alone", "pods", "api", "store", "copies", "patient")
+_LANES = ("alone", "pods", "api", "unit", "store", "copies", "patient")
+_UNIT = Path(__file__).parent / "unit"
 _END_TO_END = Path(__file__).parent / "e2e"
+_PAGES = _END_TO_END / "operator" / "pages"
 _COPIES = Path(__file__).parent / "integration"
 _TURN: pytest.StashKey[ExitStack] = pytest.StashKey()
 """The stack that gives the installed operator back, while tests have it."""
@@ -72,7 +78,7 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
         yield kubernetes
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> Iterator[list[str]]:
     """Yield the names of our definitions, applied. New ones are deleted afterwards."""
     found = kube.kubectl("get", "crds", "--output=name").split()
@@ -89,6 +95,46 @@ def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> I
     # Tests in another lane may use them.
     if (added := set(names) - set(found)) and not request.config.getoption("--lane"):
         kube.kubectl("delete", "--timeout=60s", *added, timeout=70)
+
+
+@pytest.fixture(scope="session")
+def gateway(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Gateway]:
+    """Yield an S3 gateway that all tests share: make a bucket of your own."""
+    with announce("an S3 gateway"):
+        versitygw(lambda _: None)
+        server = Gateway()
+        server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def operator_settings() -> dict[str, Any]:
+    """Return the settings of `local_operator` that are not usual, for modules to override."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def local_operator(
+    request: pytest.FixtureRequest,
+    kube: localcluster.Cluster,
+    definitions: list[str],
+    standalone: Standalone,
+    operator_settings: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LocalOperator]:
+    """Yield an operator on this machine, and a namespace whose driver pods are run here."""
+    assert definitions
+    name = request.path.stem.removeprefix("test_").replace("_", "-")
+    folder = tmp_path_factory.mktemp(f"sluice-test-{name}")
+    with opened(kube, folder, standalone.controller_uri, operator_settings) as made:
+        yield made
+
+
+@pytest.fixture
+def desk(local_operator: LocalOperator, tmp_path: Path) -> Desk:
+    """Return the namespace of `local_operator`."""
+    return Desk(local_operator.tenant, tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -166,8 +212,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--lane",
         choices=_LANES,
-        help="only the tests that need an installed operator for themselves, those that share it, "
-        "those at an API server, those of copies on a store, those that mostly wait, or the others",
+        help="only the tests of this lane; tests/README.md describes the lanes",
     )
 
 
@@ -189,6 +234,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # One lane has the store of four processes, most tests of which wait for its restarts.
         if _waits(item):
             lanes["patient"].append(item)
+        elif item.path.is_relative_to(_UNIT):
+            lanes["unit"].append(item)
         elif wants and item.path.is_relative_to(_END_TO_END) and not _is_outside(item):
             lanes["pods" if _shares(item, alone) else "alone"].append(item)
         elif wants:
@@ -197,7 +244,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             lanes["patient"].append(item)
         else:
             lanes["copies" if item.path.parent == _COPIES else "store"].append(item)
-    # The other lane has the operator alone at first.
+    # While one lane has the operator alone, the other one runs tests that need none.
+    lanes["alone"].sort(key=lambda item: item.path not in alone)
     lanes["pods"].sort(key=lambda item: "sluice" in _fixtures(item))
     if lane := config.getoption("--lane"):
         items[:] = lanes.pop(lane)
@@ -209,9 +257,10 @@ def _shares(item: pytest.Item, alone: Collection[Path]) -> bool:
     """Tell whether a test can run beside those of the lane `alone`, with the same operator.
 
     A module stays whole if one of its tests wants the operator alone. Only one lane has the store
-    with logins.
+    with logins. It also has the pages, so that both lanes take as long.
     """
-    return item.path not in alone and "guarded" not in _fixtures(item)
+    kept = item.path in alone or item.path.parent == _PAGES
+    return not kept and "guarded" not in _fixtures(item)
 
 
 def _is_outside(item: pytest.Item) -> bool:

@@ -170,7 +170,7 @@ def test_a_driver_that_is_told_to_stop_does(jobs: DriverJobs, plan: Plan) -> Non
     jobs.run("patch", "pod", name, "--type=merge", f"--patch={held}")
     try:
         jobs.run("delete", "pod", name, "--wait=false")
-        end = job.ended(seconds=90, deleted=name)
+        end = job.ended(deleted=name)
     finally:
         jobs.run("patch", "pod", name, "--type=merge", '--patch={"metadata": {"finalizers": null}}')
     assert end.code == 143

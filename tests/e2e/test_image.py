@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 
 from localcluster.release import restrict, sluice_image
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
 
 PHASE = "--output=jsonpath={.status.phase}"
+ENDS = {"Succeeded", "Failed"}
 
 LOOK = """
 import json, os, shutil, subprocess, sys
@@ -91,12 +92,12 @@ def run(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[Callable[...,
             f"--namespace={namespace}", *arguments, **given
         )
         kubectl("apply", "--filename=-", stdin=json.dumps(_pod(name, image, words)))
-        deadline = time.monotonic() + 60
-        while (phase := kubectl("get", f"pod/{name}", PHASE)) not in {"Succeeded", "Failed"}:
-            assert time.monotonic() < deadline, f"the pod is {phase} after a minute"
-            time.sleep(0.2)
+        phase = until(
+            "the pod ends",
+            lambda: ENDS.intersection([kubectl("get", f"pod/{name}", PHASE)]),
+        )
         logged = kubectl("logs", name)
-        assert phase == "Succeeded", logged
+        assert phase == {"Succeeded"}, logged
         return logged
 
     yield in_pod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, begin, job_of, run_inline
 from support.store.live import assert_nothing_failed
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,11 +228,11 @@ def test_a_reader_group_that_is_attached_sees_each_event_once_and_in_order(
     before = _looks(copy)
     readers = foreign.start_readers(*copy.target, readers=2)
     writers = [foreign.start_writer(*copy.target, rate=1200, keys=50, seed=seed) for seed in (1, 2)]
-    _until(lambda: readers.events > 0)
+    until("readers read", lambda: readers.events > 0)
     report = run_inline(copy)
     assert report.outcome is Outcome.COPIED, report.error
     seen = readers.events
-    _until(lambda: readers.events > seen)
+    until("they read on", lambda: readers.events > seen)
     wrote = [stop() for stop in writers]
     assert _looks(copy) == before
     foreign.seal(*copy.target)
@@ -242,9 +242,3 @@ def test_a_reader_group_that_is_attached_sees_each_event_once_and_in_order(
     assert read.clean, read
     assert read.events == events + sum(one.events for one in wrote)
     assert (read.keys, read.keys_from_zero) == (KEYS + 100, KEYS + 100)
-
-
-def _until(true: Callable[[], bool]) -> None:
-    """Wait for something that comes; the test's own deadline ends what never does."""
-    while not true():
-        time.sleep(0.05)

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from support.command.scope_command import ScopeCopy, until
+from support.command.scope_command import ScopeCopy
 from support.command.sluice_command import finish
 from support.store.scopes import (
     NAMES,
@@ -21,6 +21,7 @@ from support.store.scopes import (
     names_in,
     seen,
 )
+from support.until import TIGHT, until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,7 +127,9 @@ def test_a_stream_that_is_deleted_midway_fails_by_name_and_the_others_are_copied
     try:
         begun = renamed(lost if large else LARGEST)
         with copy.running("run", "-o", "json") as process:
-            until("it is midway", lambda: begun in (names_in(foreign, copy.target) or ()))
+            until(
+                "it is midway", lambda: begun in (names_in(foreign, copy.target) or ()), poll=TIGHT
+            )
             assert large or renamed(lost) not in (names_in(foreign, copy.target) or ())
             foreign.delete(shop.scope, lost)
             assert process.poll() is None, "it was over before the stream was deleted"
@@ -176,6 +179,7 @@ def test_a_run_that_is_killed_again_and_again_is_finished_by_the_next_one(
             until(
                 f"{least} targets are there",
                 lambda least=least: len(names_in(foreign, copy.target) or ()) >= least,
+                poll=TIGHT,
             )
             assert process.poll() is None, "it was over before it was killed"
     assert copy.is_logged

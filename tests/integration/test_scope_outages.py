@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from support.command.scope_command import ScopeCopy, until
+from support.command.scope_command import ScopeCopy
 from support.command.sluice_command import finish
 from support.store.scopes import assert_equal, fill, names_in, seen
+from support.until import TIGHT, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,7 @@ def test_a_scope_is_copied_though_the_store_is_killed_midway(
     copy = ScopeCopy(tmp_path, cluster.controller_uri, source, target, spec=spec)
     planned = copy.run("plan", "-o", "json").json[0]
     with copy.running("run", "-o", "json") as process:
-        until("it is midway", lambda: len(names_in(foreign, target) or ()) >= 5)
+        until("it is midway", lambda: len(names_in(foreign, target) or ()) >= 5, poll=TIGHT)
         cluster.kill(server)
         time.sleep(AWAY)
         assert process.poll() is None, "it was over before the store was killed"

@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from support.command.scope_command import ScopeCopy, selectors, until
+from support.command.scope_command import ScopeCopy, selectors
 from support.command.sluice_command import finish
 from support.store.scopes import STREAMS, Sketch, assert_alike, assert_equal, fill, names_in, seen
+from support.until import TIGHT, until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -190,7 +191,9 @@ def test_no_stream_is_begun_after_one_has_failed_if_that_is_asked_for(
     """With failurePolicy: Stop the one that runs is finished; the next run copies the others."""
     slow.spec["failurePolicy"] = "Stop"
     with slow.running("run", "-o", "json") as process:
-        until("it is midway", lambda: LARGE.name in (names_in(foreign, slow.target) or ()))
+        until(
+            "it is midway", lambda: LARGE.name in (names_in(foreign, slow.target) or ()), poll=TIGHT
+        )
         foreign.delete(slow.source, LOST.name)
         ended = finish(process)
     assert ended.code != 0
@@ -214,7 +217,9 @@ def test_a_copy_that_is_aborted_midway_leaves_what_is_whole_and_nothing_else(
     """Nothing staged, no unfinished target, no log; a run after that begins anew."""
     planned = only(slow.run("plan", "-o", "json"))
     with slow.running() as process:
-        until("it is midway", lambda: LARGE.name in (names_in(foreign, slow.target) or ()))
+        until(
+            "it is midway", lambda: LARGE.name in (names_in(foreign, slow.target) or ()), poll=TIGHT
+        )
         assert process.poll() is None
     ended = slow.run("abort")
     assert ended.code == 0, ended.err
@@ -224,7 +229,11 @@ def test_a_copy_that_is_aborted_midway_leaves_what_is_whole_and_nothing_else(
     assert slow.run("abort").code == 0
     del slow.spec["limits"]
     with slow.running() as process:
-        until("some are whole", lambda: LOST.name in (names_in(foreign, slow.target) or ()))
+        until(
+            "some are whole",
+            lambda: LOST.name in (names_in(foreign, slow.target) or ()),
+            poll=TIGHT,
+        )
     assert slow.run("abort").code == 0
     assert slow.left_of(standalone.segment_store, planned) == []
     source = seen(standalone.segment_store, foreign, slow.source)

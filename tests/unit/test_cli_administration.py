@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,22 +61,9 @@ def world(server: FinalizingServer, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 @pytest.fixture
-def sluice(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
+def sluice(run_here: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[int, str, str]]:
     """Gives the program: arguments in; exit code, standard output and standard error out."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sluice", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return call
+    return partial(run_here, "sluice")
 
 
 def hold(server: FinalizingServer) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
-from sluice import cli
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.kube.api import context
 from sluice.kube.api.client import Api
@@ -40,20 +39,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
 
 
 @pytest.fixture
-def sluice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sluice:
+def sluice(run_here: Sluice) -> Sluice:
     """Gives the command: arguments in; exit code, standard output and standard error out."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sluice", "init", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return call
+    return partial(run_here, "sluice", "init")
 
 
 def test_a_dry_run_prints_the_objects_and_makes_none(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from sluice import cli
 from sluice.commands import copying
 from sluice.core.values.model import StreamName
 from sluice.pipelines.programs import stores
@@ -68,23 +66,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 @pytest.fixture
-def sluice(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Sluice:
+def sluice(run_here: Sluice, tmp_path: Path) -> Sluice:
     """Gives the program: a file's text and arguments in; exit code and both outputs out."""
 
-    def call(text: str, *arguments: str) -> tuple[int, str, str]:
+    def call(text: str, verb: str, *arguments: str) -> tuple[int, str, str]:
         file = tmp_path / "scope.yaml"
         file.write_text(text)
-        verb, *rest = arguments
-        monkeypatch.setattr(sys, "argv", ["sluice", verb, "-f", str(file), *rest])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
+        return run_here("sluice", verb, "-f", str(file), *arguments)
 
     return call
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice import cli
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.core.values.trouble import Trouble
 from sluice.errors import SourceNotFound
@@ -89,20 +88,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
 
 
 @pytest.fixture
-def sluice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sluice:
-    """Gives the program: arguments in; exit code, standard output and standard error out."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sluice", "status", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return call
+def sluice(run_here: Sluice) -> Sluice:
+    """Gives the command: arguments in; exit code, standard output and standard error out."""
+    return partial(run_here, "sluice", "status")
 
 
 def put(

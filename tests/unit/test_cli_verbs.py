@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from sluice import cli, console
+from sluice import console
 from sluice.administration import following
 from sluice.errors import ApiUnavailable
 from sluice.kube.api import context
@@ -46,19 +45,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
 
 
 @pytest.fixture
-def sluice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sluice:
+def sluice(run_here: Sluice, monkeypatch: pytest.MonkeyPatch) -> Sluice:
     """Gives the program: arguments in; exit code, standard output and standard error out."""
     monkeypatch.setattr(console.note, "quiet", False)
 
     def call(*arguments: str, program: str = "sluice") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", [f"/usr/bin/{program}", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
+        return run_here(f"/usr/bin/{program}", *arguments)
 
     return call
 

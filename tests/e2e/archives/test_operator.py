@@ -11,60 +11,26 @@ from uuid import uuid4
 
 import pytest
 
-from s3gateway import Gateway, versitygw
 from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
 from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.verify import verify_archive
 from sluice.config import StoreTimeouts
-from support.cluster.desk import Desk
-from support.cluster.local_operator import LocalOperator, opened
 from support.store.scopes import BY_SIZE, SPLIT, Sketch, assert_equal, fill, names_in, seen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from localcluster import Cluster
     from localstore import ForeignClient, Standalone
+    from s3gateway import Gateway
     from sluice.archive.objects.objects import Objects
+    from support.cluster.desk import Desk
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 2000, 32
 TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
-
-
-@pytest.fixture(scope="module")
-def gateway(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Gateway]:
-    """Gives an S3 gateway."""
-    with announce("an S3 gateway"):
-        versitygw(lambda _: None)
-        server = Gateway()
-        server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def local_operator(
-    kube: Cluster,
-    definitions: list[str],
-    standalone: Standalone,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[LocalOperator]:
-    """Gives an operator on this machine, and a namespace whose driver pods are run here."""
-    folder = tmp_path_factory.mktemp("sluice-test-archives")
-    with opened(kube, folder, standalone.controller_uri) as made:
-        yield made
-
-
-@pytest.fixture
-def desk(local_operator: LocalOperator, tmp_path: Path) -> Desk:
-    """Gives the namespace."""
-    return Desk(local_operator.tenant, tmp_path)
 
 
 def source(scope: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -16,9 +15,10 @@ from localstore.accounts import ADMIN
 from support.cluster.gate import Gate
 from support.cluster.outside import EXCLUDED
 from support.cluster.renting import given_back, rented
-from support.cluster.tenant import POLL, SMALL_EVENTS, SOURCE_EVENTS, Tenant
+from support.cluster.tenant import SMALL_EVENTS, SOURCE_EVENTS, Tenant
 from support.cluster.turns import one_at_a_time
 from support.kube.kstatus import program
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -149,10 +149,7 @@ class Operator:
         before = self._starts()
         with suppress(LocalClusterError):  # the kill ends the shell too
             self.run("exec", "deployment/sluice-operator", "--", "sh", "-c", "kill -9 -1")
-        deadline = time.monotonic() + 60
-        while self._starts() == before:
-            assert time.monotonic() < deadline, "the operator was not started again"
-            time.sleep(POLL)
+        until("the operator is started again", lambda: self._starts() != before)
         self.ready()
 
     def _starts(self) -> list[str]:

@@ -67,7 +67,7 @@ def test_stream_in_use_is_appended_to_once_by_each_resource(
 
     tenant.run("delete", "scopy", "once", "--timeout=30s")
     tenant.apply(copy)
-    again = tenant.until_ready("once", seconds=20)
+    again = tenant.until_ready("once")
     assert again["attempts"] == 0
     assert again["verification"]["digest"] == status["verification"]["digest"]
     assert java.visible(scope, "shop").events == read.events

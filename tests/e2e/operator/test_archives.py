@@ -170,15 +170,15 @@ def test_a_stream_is_archived_and_restored_by_executors(
     small, whole = folder(orders)
     shop.apply(resource("StreamStore", "backup", request.getfixturevalue(place)))
     shop.apply(archive(orders), *([small] * mounted))
-    shop.until("an executor archives", lambda: shop.pods("executor"), seconds=120)
-    status = shop.until_ready("orders", seconds=180)
+    shop.until("an executor archives", lambda: shop.pods("executor"))
+    status = shop.until_ready("orders")
     assert (status["archive"]["runs"], status["attempts"]) == (1, 1)
     assert status["archive"]["lastRuns"][0]["events"] == sum(PARTS)
     if mounted:
         shop.until_ready("refunds")
     shop.apply(restore(orders, name), *([whole] * mounted))
-    shop.until("an executor restores", lambda: shop.pods("executor"), seconds=120)
-    status = replace(shop, copies="scopy").until_ready(name, seconds=180)
+    shop.until("an executor restores", lambda: shop.pods("executor"))
+    status = replace(shop, copies="scopy").until_ready(name)
     assert status["attempts"] == 1
     orders.assert_like(name)
     if mounted:
@@ -195,7 +195,7 @@ def kill(tenant: Tenant, component: str, *, after: str = "") -> str:
         return [one["metadata"]["name"] for one in tenant.pods(component)]
 
     (victim,) = tenant.until(
-        f"a {component} runs", lambda: [one for one in names() if one != after], seconds=150
+        f"a {component} runs", lambda: [one for one in names() if one != after]
     )
     tenant.run("delete", "pod", victim, "--force", "--grace-period=0")
     return victim
@@ -214,12 +214,12 @@ def test_pods_that_are_killed_midway_cost_nothing(
     gateway.kill()
     kill(shop, "executor", after=first)
     kill(shop, "driver")
-    status = shop.until_ready("orders", seconds=240)
+    status = shop.until_ready("orders")
     assert (status["archive"]["runs"], status["attempts"]) == (1, 2)
     shop.apply(restore(orders, "restored-killed", limits=SLOW))
     copies = replace(shop, copies="scopy")
-    copies.until_staged("restored-killed", seconds=150)
+    copies.until_staged("restored-killed")
     gateway.kill()
     shop.patch("scopy", "restored-killed", {"spec": {"limits": None}})
-    copies.until_ready("restored-killed", seconds=240)
+    copies.until_ready("restored-killed")
     orders.assert_like("restored-killed")

@@ -52,7 +52,7 @@ def test_applying_the_same_copy_again_does_nothing(
     tenant.until_ready("again")
     tenant.run("delete", "scopy", "again", "--timeout=30s")
     tenant.apply(copy)
-    status = tenant.until_ready("again", seconds=20)
+    status = tenant.until_ready("again")
     assert status["attempts"] == 0
     assert status["verification"]["digest"]
     whole(f"{scope}/again", small)
@@ -82,7 +82,6 @@ def test_running_copy_tells_its_story(
     tenant.until(
         "the last event",
         lambda: {"Starting", "Copying", "Copied"} <= {name for name, _ in tenant.events("told")},
-        seconds=5,
     )
     metrics = _scrape(sluice)
     assert float(re.findall(r"^sluice_copied_events_total (\S+)", metrics, re.MULTILINE)[0]) >= 1
@@ -96,7 +95,7 @@ def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, s
     tenant.apply(tenant.copy_resource("faster", source.name, f"{scope}/faster", limits=slow))
     tenant.until("the copy runs", lambda: tenant.reason("faster") == "Copying")
     tenant.patch("scopy", "faster", {"spec": {"limits": {"bytesPerSecond": "500Mi"}}})
-    status = tenant.until_ready("faster", seconds=90)
+    status = tenant.until_ready("faster")
     assert status["attempts"] == 1
 
 

@@ -69,11 +69,10 @@ def test_operator_away_while_the_copy_is_completed(
         tenant.until(
             "the driver is done without the operator",
             lambda: any(job["status"].get("succeeded") for job in tenant.get_all("jobs")),
-            seconds=90,
         )
     finally:
         sluice.scale(1)
-    status = tenant.until_ready("alone", seconds=30)
+    status = tenant.until_ready("alone")
     whole(f"{scope}/alone", source)
     assert status["attempts"] == 1
     tenant.until_tidied("alone")
@@ -96,7 +95,6 @@ def test_driver_evicted(
     tenant.until(
         "the eviction is written down",
         lambda: any(e.get("reason") for e in tenant.status("evicted").get("history", ())),
-        seconds=120,
         about="evicted",
     )
     tenant.patch("scopy", "evicted", {"spec": {"limits": None}})
@@ -118,10 +116,10 @@ def test_executor_killed(executor_tenant: Tenant, java: ForeignClient) -> None:
             "executors", source, target, limits=WITH_EXECUTORS, runtime={"executors": 2}
         )
     )
-    tenant.until_staged("executors", least=5, seconds=150)
+    tenant.until_staged("executors", least=5)
     victim = tenant.pods("executor")[0]["metadata"]["name"]
     tenant.run("delete", "pod", victim, "--force", "--grace-period=0")
-    status = tenant.until_ready("executors", seconds=180)
+    status = tenant.until_ready("executors")
     assert status["attempts"] == 1
     assert status["verification"]["events"] == MANY_EVENTS
     ours, theirs = (

@@ -62,7 +62,6 @@ def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
     login.until(
         "the store is refused",
         lambda: login.condition("store", resource="sst").get("reason") == "AuthenticationFailed",
-        seconds=90,
     )
     store = login.get("sst", "store")
     assert store is not None
@@ -84,7 +83,6 @@ def test_secret_missing(login: Tenant) -> None:
     login.until(
         "the store misses its Secret",
         lambda: login.condition("store", resource="sst").get("reason") == "SecretNotFound",
-        seconds=90,
     )
     login.apply(_secret(ADMIN.password))
     login.until(
@@ -122,9 +120,9 @@ def test_secret_torn_away_midway_and_restored(login: Tenant, client: ForeignClie
     login.until_gone("secret", "login")
     (pod,) = login.pods()
     login.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
-    login.until_reason("torn", "SecretNotFound", "StoreNotReady", seconds=120)
+    login.until_reason("torn", "SecretNotFound", "StoreNotReady")
     login.apply(_secret(ADMIN.password))
-    status = login.until_ready("torn", seconds=240)
+    status = login.until_ready("torn")
     assert status["progress"]["percent"] == 100 > staged
     assert client.read("guarded", "torn").events == EVENTS
 

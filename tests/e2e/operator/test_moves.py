@@ -55,7 +55,7 @@ def test_stream_is_moved_once_its_store_allows_to_delete(
 
     tenant.run("delete", "scopy", "move", "--timeout=30s")
     tenant.apply(move)
-    assert tenant.until_ready("move", seconds=30)["attempts"] == 0
+    assert tenant.until_ready("move")["attempts"] == 0
     assert java.streams(scope) == ["moved"]
 
 

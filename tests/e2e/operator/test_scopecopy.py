@@ -80,7 +80,6 @@ def until_copied(tenant: Tenant, name: str, *, least: int = 1) -> int:
     copied = tenant.until(
         f"{least} streams of {name} are copied",
         lambda: n if (n := tenant.status(name).get("streams", {}).get("copied", 0)) >= least else 0,
-        seconds=120,
         about=name,
     )
     tenant.say(f"  {name}: {copied} streams copied")
@@ -119,7 +118,7 @@ def test_scope_is_copied_and_exact(
     scopes.run("delete", "sccp", "shop", "--timeout=30s")
     scopes.until("the children are gone", lambda: scopes.objects() == before)
     scopes.apply(copy)
-    assert scopes.until_ready("shop", seconds=60)["attempts"] == 0
+    assert scopes.until_ready("shop")["attempts"] == 0
     assert_equal(shop.streams, seen(store.segment_store, java, scopes.namespace))
 
 
@@ -150,7 +149,7 @@ def test_scope_is_moved(scopes: Tenant, store: ClusterStore, java: ForeignClient
     fill(java, source)
     before = seen(store.segment_store, java, source, NAMES)
     scopes.apply(copy_of(scopes, "moved", source, sourceOnComplete="Delete"))
-    scopes.until_ready("moved", seconds=240)
+    scopes.until_ready("moved")
     assert java.streams(source) is None
     assert_equal(before, seen(store.segment_store, java, scopes.namespace))
     scopes.until_tidied("moved")
@@ -191,7 +190,7 @@ def test_scope_copy_is_disturbed_and_loses_a_stream(
     scopes.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
     scopes.until("a second attempt", lambda: scopes.status("lost").get("attempts") == 2)
     scopes.patch("sccp", "lost", {"spec": {"limits": None}})
-    said = scopes.until_reason("lost", "PartiallySucceeded", seconds=120)
+    said = scopes.until_reason("lost", "PartiallySucceeded")
     assert LITTLE in said["message"]
     status = scopes.status("lost")
     assert status["streams"] | {"leftOut": 0} == {

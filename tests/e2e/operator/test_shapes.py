@@ -100,7 +100,7 @@ def test_cut_inside_an_event_is_told_and_leaves_nothing(
     tenant.apply(
         _part(tenant, scaled[0], f"{scope}/part", {"at": "Offsets", "offsets": offsets}),
     )
-    said = tenant.until_reason("part", "CutInsideEvent", seconds=90)
+    said = tenant.until_reason("part", "CutInsideEvent")
     assert "spec.source.ranges[0]" in said["message"]
     assert "offsets 100 and" in said["message"]
     assert java.streams(scope) == ["scaled"]

@@ -69,6 +69,6 @@ def test_asked_for_again_after_success_does_nothing_twice(
         "the request was heard",
         lambda: tenant.status("twice").get("lastHandledRequestedAt") == "now",
     )
-    status = tenant.until_ready("twice", seconds=30)
+    status = tenant.until_ready("twice")
     assert status["attempts"] == 1
     whole(f"{scope}/twice", small)

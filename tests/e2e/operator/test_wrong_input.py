@@ -17,14 +17,12 @@ _MISSING_STORE = "tcp://127.0.0.1:9"
 
 
 def _refused(
-    tenant: Tenant, name: str, *reasons: str, says: str, seconds: float = 60, failed: bool = True
+    tenant: Tenant, name: str, *reasons: str, says: str, failed: bool = True
 ) -> dict[str, Any]:
     """Wait for a condition, and check that the event and kstatus agree with it."""
-    condition = tenant.until_reason(name, *reasons, seconds=seconds)
+    condition = tenant.until_reason(name, *reasons)
     assert says in condition["message"]
-    tenant.until(
-        "the event", lambda: any(reason in reasons for reason, _ in tenant.events(name)), seconds=5
-    )
+    tenant.until("the event", lambda: any(reason in reasons for reason, _ in tenant.events(name)))
     copy = tenant.get("scopy", name)
     assert copy is not None
     assert kstatus([copy]) == {f"StreamCopy/{name}": "Failed" if failed else "InProgress"}
@@ -140,4 +138,4 @@ def test_quota_exceeded(tenant: Tenant, small: Source, scope: str) -> None:
     tenant.apply(tenant.copy_resource("crowded", small.name, f"{scope}/crowded"))
     _refused(tenant, "crowded", "QuotaExceeded", says="exceeded quota", failed=False)
     tenant.run("delete", "quota", "none")
-    tenant.until_ready("crowded", seconds=180)
+    tenant.until_ready("crowded")

@@ -1,14 +1,13 @@
-"""Fixtures for archives: a real S3 gateway, and each kind of object store in turn."""
+"""Fixtures for archives: buckets, and each kind of object store in turn."""
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from localstore import ForeignClient, Standalone
-from s3gateway import Gateway, versitygw
+from s3gateway import Gateway
 from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.objects.objects import Objects
 from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
@@ -18,19 +17,6 @@ from support.model.memory_objects import MemoryObjects
 
 TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
 _buckets = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def gateway(
-    announce: Callable[[str], AbstractContextManager[None]],
-) -> Iterator[Gateway]:
-    """Yield an S3 gateway that all tests share: make a bucket of your own."""
-    with announce("an S3 gateway"):
-        versitygw(lambda _: None)
-        server = Gateway()
-        server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import DATA, LEASES
 from sluice.stores.pravega.groups import cuts
 from support.command.restores import SPLIT, Env
-from support.command.sluice_command import Finished, finish
+from support.command.sluice_command import Finished, finish, workers_of
+from support.until import TIGHT, until
 
 if TYPE_CHECKING:
     from s3gateway import Gateway
@@ -116,14 +117,12 @@ def test_a_restore_that_is_killed_goes_on(bucket_env: Env) -> None:
     """SIGKILL while bytes move: the same command finishes, and gives the lease back."""
     env = bucket_env
     env.make()
-    for _ in range(20):
-        env.write(10_000)
+    env.write(100_000)
     env.take(Format.SEGMENTS)
     objects = env.archive.objects
     env.restore.limits = {"bytesPerSecond": "1Mi"}
     process = env.restore.start()
-    _wait_for_lease(env, process)
-    time.sleep(3)
+    until("tasks are at work", lambda: workers_of(process.pid), poll=TIGHT)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert list(objects.list(LEASES))
@@ -170,8 +169,5 @@ def test_a_restore_waits_for_a_gateway_that_is_killed(bucket_env: Env, gateway: 
 
 def _wait_for_lease(env: Env, process: subprocess.Popen[str]) -> None:
     """Wait until a driver reads the archive."""
-    patience = time.monotonic() + 60
-    while not list(env.archive.objects.list(LEASES)):
-        assert process.poll() is None
-        assert time.monotonic() < patience
-        time.sleep(0.1)
+    until("the archive is read", lambda: list(env.archive.objects.list(LEASES)))
+    assert process.poll() is None

@@ -15,36 +15,22 @@ from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
 from sluice.config import StoreTimeouts
 from sluice.core.values.archive_layout import DATA
 from sluice.core.values.scratch import scratch_name
-from support.cluster.desk import Desk
-from support.cluster.local_operator import LocalOperator, opened
 from support.store.scopes import names_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from localcluster import Cluster
-    from localstore import ForeignClient, Standalone
+    from localstore import ForeignClient
     from s3gateway import Gateway
+    from support.cluster.desk import Desk
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 20_000, 32
 SLUICE: Final = Path(sys.executable).with_name("sluice")
+LONG_AGO: Final = "2020-01-01T00:00:00Z"
+"""A time that a yearly drill was due at."""
 TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
-
-
-@pytest.fixture(scope="module")
-def local_operator(
-    kube: Cluster,
-    definitions: list[str],
-    standalone: Standalone,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[LocalOperator]:
-    """Gives an operator on this machine, and a namespace whose driver pods are run here."""
-    folder = tmp_path_factory.mktemp("sluice-test-drills")
-    with opened(kube, folder, standalone.controller_uri) as made:
-        yield made
 
 
 class Drilled:
@@ -91,6 +77,23 @@ class Drilled:
         """The StreamCopies of the namespace."""
         return self.desk.tenant.get_all("streamcopies")
 
+    def come_due(self) -> None:
+        """Have the operator find that this year's drill is due, as after a long absence.
+
+        Its own status may come in between, so this is repeated until a drill has begun.
+        """
+        before = self.drill.get("startTime")
+
+        def begun() -> bool:
+            drill = self.drill
+            if drill.get("startTime") == before and drill.get("nextTime") != LONG_AGO:
+                status = json.dumps({"status": {"drill": {"nextTime": LONG_AGO}}})
+                words = ("patch", "sarc", "orders", "--subresource=status", "--type=merge")
+                self.desk.tenant.run(*words, f"--patch={status}")
+            return drill.get("startTime") != before
+
+        self.desk.tenant.until("a drill begins", begun)
+
     def until_clean(self, result: str) -> None:
         """Wait until a drill has this result, and nothing of it is left."""
 
@@ -103,15 +106,8 @@ class Drilled:
 
 
 @pytest.fixture
-def drilled(
-    local_operator: LocalOperator,
-    tmp_path: Path,
-    gateway: Gateway,
-    foreign: ForeignClient,
-    scope: str,
-) -> Drilled:
-    """Gives an archive in a bucket, which has a run."""
-    desk = Desk(local_operator.tenant, tmp_path)
+def drilled(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> Drilled:
+    """Gives an archive in a bucket that has a run, and no drill yet."""
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
     desk.bucket(gateway, "bucket")
@@ -134,7 +130,8 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
     The archive is deleted while a drill goes on: the scratch stream is gone before it is.
     """
     desk = drilled.desk
-    drilled.schedule("* * * * *")
+    drilled.schedule("0 0 1 1 *")
+    drilled.come_due()
     name = scratch_name(drilled.body["metadata"]["uid"])
     desk.drive(killed=lambda: name in drilled.streams)
     desk.drive()
@@ -154,6 +151,7 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
     data = bytearray(objects.get(damaged) or b"")
     data[len(data) // 2] ^= 1
     objects.put(damaged, bytes(data))
+    drilled.come_due()
     desk.drive(code=6)
     drilled.until_clean("Failed")
     status, reason, message = drilled.verdict
@@ -164,6 +162,7 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
 
     data[len(data) // 2] ^= 1
     objects.put(damaged, bytes(data))
+    drilled.come_due()
     desk.drive(killed=lambda: name in drilled.streams)
     desk.tenant.run("delete", "sarc", "orders", "--timeout=60s", timeout=70)
     assert drilled.streams == {"orders"}

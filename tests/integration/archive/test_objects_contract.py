@@ -20,6 +20,7 @@ from sluice.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
+from support.until import PATIENCE
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
@@ -278,7 +279,7 @@ def test_keys_that_are_changed_in_their_files_are_used(
     with pytest.raises(AuthenticationFailed):
         objects.put("it", b"1")
     (folder / "secretAccessKey").write_text(gateway.secret)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             objects.put("it", b"1")

@@ -13,6 +13,7 @@ from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import DATA
 from sluice.engine.copy.report import Outcome
 from support.command.restores import MERGED, SPLIT, Env, assert_like_the_source
+from support.search import FAR, searches
 from support.store.archiving import EVENTS
 
 if TYPE_CHECKING:
@@ -124,8 +125,9 @@ def test_a_restore_makes_the_scope_where_it_is_asked_to(volume_env: Env) -> None
     assert env.foreign.read(*env.restore.target).events == 500
 
 
+@searches
 def test_damage_is_refused_by_name_before_the_target_is_visible(volume_env: Env) -> None:
-    """20 bytes changed by chance, a missing object, two swapped ones, an edited manifest."""
+    """Bytes changed by chance, a missing object, two swapped ones, an edited manifest."""
     env = volume_env
     env.make()
     env.write(2000)
@@ -146,7 +148,7 @@ def test_damage_is_refused_by_name_before_the_target_is_visible(volume_env: Env)
         return bytes(data)
 
     damages: list[dict[str, bytes | None]] = [
-        {(name := chance.choice(names)): flipped(name)} for _ in range(20)
+        {(name := chance.choice(names)): flipped(name)} for _ in range(4 * FAR)
     ]
     damages += [
         {names[1]: None},

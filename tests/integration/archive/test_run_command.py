@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +13,10 @@ from sluice.core.archive.names import Format
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.pipelines.programs.stores import Stores
 from support.command.archive_files import ArchiveFile, call
+from support.command.sluice_command import workers_of
 from support.engine.archive_runs import held_by, last_run
 from support.store.inline import SETTINGS
+from support.until import TIGHT, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,15 +87,25 @@ def test_a_command_that_is_killed_goes_on(
     """Whenever it is killed; the archive is then what it would have been."""
     file.spec = {"format": form.value, "limits": {"bytesPerSecond": "400Ki"}}
     chance = random.Random(form.value)  # noqa: S311 - no secrets
+    most = 300 if form is Format.EVENT_OBJECTS else 3
     for _ in range(3):
+        enough = _written(file) + chance.randint(1, most)
         with file.running("run") as process:
-            time.sleep(1.5 + 1.5 * chance.random())
+            until(
+                f"{enough} objects are there",
+                lambda enough=enough: _written(file) >= enough or process.poll() is not None,
+                poll=TIGHT,
+            )
             process.kill()
     file.spec = {"format": form.value}
     ended = file.run("run", "--output", "json")
     assert ended.code == 0, ended.err
     assert ended.json[0]["events"] == EVENTS
     assert_whole(file, standalone, ended.json[0]["run"])
+
+
+def _written(file: ArchiveFile) -> int:
+    return sum(path.is_file() for path in file.place.rglob("*"))
 
 
 def test_old_runs_are_let_go_by_the_command_and_by_each_run(
@@ -131,8 +142,7 @@ def test_long_runs_are_made_by_tasks(
     foreign.write(*file.source, events=40_000, size=1000, keys=64, first=EVENTS)
     file.spec = {"format": form.value, "limits": {"bytesPerSecond": "8Mi"}}
     with file.running("run") as process:
-        wait_for_notes(file)
-        time.sleep(2)
+        until("tasks are at work", lambda: workers_of(process.pid), poll=TIGHT)
         process.kill()
     assert Archive(DirectoryObjects(file.place)).head() is None
     file.spec = {"format": form.value}
@@ -140,11 +150,3 @@ def test_long_runs_are_made_by_tasks(
     assert ended.code == 0, ended.err
     assert (ended.json[0]["run"], ended.json[0]["events"]) == (1, EVENTS + 40_000)
     assert_whole(file, standalone, 1)
-
-
-def wait_for_notes(file: ArchiveFile) -> None:
-    """Wait until a run is begun."""
-    end = time.monotonic() + 60
-    while not (file.place / "work").exists():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from support.command.restores import bucket_store, volume
-from support.command.scope_command import until
 from support.command.scope_files import ScopeFile, states
 from support.store.scopes import SPLIT, Sketch, assert_equal, fill, names_in, seen
+from support.until import TIGHT, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +144,7 @@ def test_a_run_that_is_killed_is_gone_on_with(
         return any(not [*head.parents[1].glob("work/*")] for head in heads)
 
     with shop.nightly.running() as process:
-        until("an archive", is_over)
+        until("an archive", is_over, poll=TIGHT)
         process.kill()
         process.wait()
     assert 0 < len([*place.glob("*/heads/*")]) < len(NAMES)

@@ -18,10 +18,10 @@ from sluice.kube.stores.connections import unseen
 from sluice.pipelines.driver.driver import DriverOptions, drive
 from sluice.pipelines.programs.stores import Stores
 from support.command.restores import bucket_store, volume
-from support.command.scope_command import until
 from support.command.scope_files import PATH, ScopeFile, states
 from support.store.inline import SETTINGS
 from support.store.scopes import STREAMS, assert_equal, fill, names_in, seen
+from support.until import TIGHT, until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,7 +158,7 @@ def test_commands_that_are_killed_go_on(
         return any(not [*head.parents[1].glob("work/*")] for head in heads)
 
     with down.running() as process:
-        until("an archive", is_over)
+        until("an archive", is_over, poll=TIGHT)
         process.kill()
         process.wait()
     assert 0 < archived() < len(NAMES)
@@ -169,7 +169,7 @@ def test_commands_that_are_killed_go_on(
     target = f"{scope}-killed"
     back = ScopeFile(tmp_path, uri, in_volume, "back", target, restores=True, spec=slow)
     with back.running() as process:
-        until("a target", lambda: bool(names_in(foreign, target)))
+        until("a target", lambda: bool(names_in(foreign, target)), poll=TIGHT)
         process.kill()
         process.wait()
     assert set(names_in(foreign, target) or ()) < set(NAMES)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.cluster.bad_stores import TEN_GIGABYTES, LyingStore, black_holes, bombs
-from support.cluster.operator_process import OperatorProcess, until
+from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import nobody_else
 from support.cluster.tenant import Tenant
 from support.command.scope_command import peak_memory
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -130,7 +131,6 @@ def test_bad_stores_keep_nobody_else_waiting(
             until(
                 "another namespace's store was looked at",
                 lambda name=f"store-{number}": _is_looked_at(others.get("sst", name) or {}),
-                60,
             )
             waits.append(time.monotonic() - begun)
             if number == 0:
@@ -150,12 +150,11 @@ def test_bad_stores_keep_nobody_else_waiting(
                 lambda name=name, kind=kind, reasons=reasons: (
                     lied_to.condition(name, resource=kind).get("reason") in reasons
                 ),
-                120,
             )
         until(
             "each black hole was looked at",
             lambda: all(map(_is_looked_at, swallowed.get_all("sst"))),
-            600,
+            seconds=600,
         )
         assert operator.is_running
         assert operator.pid == pid

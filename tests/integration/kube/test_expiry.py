@@ -14,9 +14,11 @@ from sluice.kube.api.client import Api
 from sluice.kube.api.kinds import CONFIG_MAP, STREAM_COPY
 from sluice.kube.api.names import Child
 from support.cases import resources
-from support.cluster.operator_process import OperatorProcess, until
+from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import nobody_else
+from support.kube.objects import objects_in
 from support.reconcile import copies
+from support.until import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,15 +35,15 @@ def test_only_finished_copies_whose_time_is_over_are_deleted(
     """The others stay: without the field, with time left, and not done. ConfigMaps go along."""
 
     def names(kind: str) -> set[str]:
-        printed = kube.kubectl(f"--namespace={outside}", "get", kind, "--output=name")
-        return {line.rpartition("/")[2] for line in printed.split()} - {"kube-root-ca.crt"}
+        found = objects_in(kube).list(outside, kind)
+        return {body["metadata"]["name"] for body in found} - {"kube-root-ca.crt"}
 
     with nobody_else(kube):
         asyncio.run(_fill(kube.kubeconfig, outside))
         assert names("cm") == {"over-positions", "kept-positions"}
         with OperatorProcess(tmp_path, kube.kubeconfig, outside):
-            until("it is deleted", lambda: "over" not in names("scopy"), 60)
-            until("its ConfigMap is gone", lambda: names("cm") == {"kept-positions"}, 60)
+            until("it is deleted", lambda: "over" not in names("scopy"))
+            until("its ConfigMap is gone", lambda: names("cm") == {"kept-positions"})
             assert names("scopy") == {"kept", "later", "waiting"}
 
 

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.cluster.kubelet import DriverPod
-from support.cluster.local_operator import LocalOperator, opened
 from support.kube.sink import Receiver, receiver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from localcluster import Cluster
     from localstore import ForeignClient, Standalone
+    from support.cluster.local_operator import LocalOperator
     from support.cluster.tenant import Tenant
 
 pytestmark = pytest.mark.timeout(600)
@@ -38,18 +37,9 @@ def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def local_operator(
-    kube: Cluster,
-    definitions: list[str],
-    standalone: Standalone,
-    sink: Receiver,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[LocalOperator]:
-    """Gives an operator on this machine that tells the sink, and its namespace."""
-    folder = tmp_path_factory.mktemp("sluice-test-hooks")
-    more = {"notices": {"sink": sink.url}}
-    with opened(kube, folder, standalone.controller_uri, more) as made:
-        yield made
+def operator_settings(sink: Receiver) -> dict[str, Any]:
+    """Have the operator tell the sink."""
+    return {"notices": {"sink": sink.url}}
 
 
 @dataclass

@@ -62,7 +62,7 @@ class Release:
         (self.pod,) = self.objects.of("Pod")
         roles = Rendered(found for found in self.objects if found["kind"] in KINDS)
         self.text = yaml.safe_dump_all(roles)
-        kube.kubectl("apply", "--filename=-", stdin=self.text)
+        self.apply()
         account = self.pod["spec"]["serviceAccountName"]
         token = kube.kubectl(f"--namespace={namespace}", "create", "token", account).strip()
         access = yaml.safe_load(kube.kubeconfig.read_text())
@@ -84,6 +84,10 @@ class Release:
             timeout=120,
         )
 
+    def apply(self) -> None:
+        """Apply all of it, also what was deleted."""
+        self.kube.kubectl("apply", "--filename=-", stdin=self.text)
+
     def drop(self, kind: str, name: str, namespace: str = "") -> None:
         """Delete an object of the release."""
         where = [f"--namespace={namespace}"] if namespace else []
@@ -94,7 +98,7 @@ class Release:
         self.kube.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=self.text)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def namespace(kube: Cluster, definitions: list[str]) -> Iterator[str]:
     """Gives a namespace for a release."""
     name = f"installed-{uuid4().hex[:12]}"
@@ -103,13 +107,16 @@ def namespace(kube: Cluster, definitions: list[str]) -> Iterator[str]:
     kube.kubectl("delete", "namespace", name, "--wait=false")
 
 
-@pytest.fixture(params=["cluster", "namespaces"])
+@pytest.fixture(scope="module", params=["cluster", "namespaces"])
 def release(
-    request: pytest.FixtureRequest, kube: Cluster, namespace: str, tmp_path: Path
+    request: pytest.FixtureRequest,
+    kube: Cluster,
+    namespace: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Release]:
     """Gives the accounts of a release that serves the whole cluster, or two namespaces."""
     served = [] if request.param == "cluster" else [namespace, "default"]
-    made = Release(kube, tmp_path, served, namespace)
+    made = Release(kube, tmp_path_factory.mktemp("release"), served, namespace)
     yield made
     made.remove()
 
@@ -131,6 +138,7 @@ def test_a_missing_right_is_named(release: Release, namespace: str) -> None:
     release.drop(kind, account, "default" if local else "")
     with operator((200, "ok")) as probe:
         done = release.check(probe, 0)
+    release.apply()
     told = " ".join(done.stderr.split())
     assert done.returncode == 4
     place = " in default" if local else ""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.cluster.operator_process import OperatorProcess, until
+from support.cluster.operator_process import OperatorProcess
 from support.cluster.tenant import Tenant
 from support.kube.link import Link
+from support.until import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,12 +31,11 @@ def test_liveness_fails_when_a_watch_is_dead(kube: Cluster, namespace: str, tmp_
         until(
             "the store was looked at",
             lambda: bool(tenant.condition("store", resource="sst")),
-            60,
         )
         assert operator.probe("livez") == (200, "ok\n")
         link.freeze()
         tenant.run("annotate", "sst", "store", "touched=yes")
-        until("liveness fails", lambda: operator.probe("livez")[0] == 500, 120)
+        until("liveness fails", lambda: operator.probe("livez")[0] == 500)
         assert "the watch of StreamStore misses changes" in operator.probe("livez")[1]
 
 
@@ -52,20 +52,19 @@ def test_an_api_server_that_is_away_is_waited_for(
         operator = OperatorProcess(tmp_path, through, namespace, cluster="")
         operator.begin()
         try:
-            until("it waits", lambda: "waiting for the API server" in operator.log(), 60)
+            until("it waits", lambda: "waiting for the API server" in operator.log())
             assert operator.probe("livez") == (200, "ok\n")
             assert operator.probe("readyz")[0] == 503
             link.come_back()
-            until("it is ready", lambda: operator.probe("readyz")[0] == 200, 60)
+            until("it is ready", lambda: operator.probe("readyz")[0] == 200)
             link.go_away()
-            until("it notices", lambda: operator.log().count("resync failed") > 2, 60)
+            until("it notices", lambda: operator.log().count("resync failed") > 2)
             assert operator.probe("livez") == (200, "ok\n")
             tenant.apply(tenant.store_resource(uri="tcp://127.0.0.1:9"))
             link.come_back()
             until(
                 "the store was looked at",
                 lambda: bool(tenant.condition("store", resource="sst")),
-                120,
             )
             assert operator.is_running
             assert operator.probe("livez") == (200, "ok\n")

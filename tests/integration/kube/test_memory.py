@@ -15,10 +15,12 @@ from sluice.kube.api.kinds import JOB, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import Child
 from sluice.kube.api.objects import IN_USE_FINALIZER
 from support.cases import resources
-from support.cluster.operator_process import OperatorProcess, until
+from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import nobody_else
 from support.command.scope_command import peak_memory
+from support.kube.objects import objects_in
 from support.reconcile import copies
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,10 +66,10 @@ def test_finished_copies_cost_little_memory(
     with nobody_else(kube):
         asyncio.run(_fill(kube.kubeconfig, outside, count))
         with OperatorProcess(tmp_path, kube.kubeconfig, outside) as operator:
-            until("all were counted", lambda: _succeeded(operator) == count, 300)
+            until("all were counted", lambda: _succeeded(operator) == count)
             listed = _lists(operator)
-            until("the store was let go", lambda: not _is_held(kube, outside), 60)
-            until("all were listed again", lambda: _lists(operator) > _ROUNDS * listed, 300)
+            until("the store was let go", lambda: not _is_held(kube, outside))
+            until("all were listed again", lambda: _lists(operator) > _ROUNDS * listed)
             most = peak_memory(operator.pid)
             assert operator.probe("livez") == (200, "ok\n")
     # Here, since other tests' objects would wait for the controllers that delete so many; and by a
@@ -93,8 +95,8 @@ def _lists(operator: OperatorProcess) -> float:
 
 def _is_held(kube: Cluster, namespace: str) -> bool:
     """Whether the store of the copies may not be deleted; to see that, all copies are listed."""
-    path = "--output=jsonpath={.metadata.finalizers}"
-    return bool(kube.kubectl(f"--namespace={namespace}", "get", "sst", "local", path))
+    store = objects_in(kube).get(namespace, "sst", "local")
+    return store is not None and "finalizers" in store["metadata"]
 
 
 def _metric(operator: OperatorProcess, name: str, labels: dict[str, str]) -> float:

@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from sluice.api.schema.schema import definition
-from support.cluster.operator_process import OperatorProcess, until
+from support.cluster.operator_process import OperatorProcess
 from support.cluster.tenant import Tenant
 from support.kinds.heartbeat.resource import HEARTBEAT
 from support.kube.definitions import left
+from support.until import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,21 +43,19 @@ def test_a_registered_kind_needs_no_other_change(
     tenant = Tenant(kube, namespace, None, print)  # type: ignore[arg-type]
 
     def beats() -> int:
-        shown = tenant.run("get", "hb", "heart", "--output=jsonpath={.status.beats}")
-        return int(shown or 0)
+        return int((tenant.get("hb", "heart") or {}).get("status", {}).get("beats", 0))
 
     with OperatorProcess(tmp_path, kube.kubeconfig, namespace, program=_PROGRAM):
         tenant.apply(
             tenant.store_resource(uri="tcp://127.0.0.1:9"),
             _heartbeat("heart", {"storeRef": {"name": "store"}}),
         )
-        until("the heart beats", lambda: beats() > 2, 60)
+        until("the heart beats", lambda: beats() > 2)
         head, row = tenant.run("get", "heartbeats", "heart").splitlines()
         assert head.split() == ["NAME", "READY", "BEATS"]
         assert row.split()[:2] == ["heart", "True"]
-        until("an event says so", lambda: "Beating" in tenant.run("events", "--for=hb/heart"), 30)
-
-        until("its store is held", lambda: _in_use(tenant) == 1, 30)
+        tenant.until("an event says so", lambda: "Beating" in dict(tenant.events("heart")))
+        until("its store is held", lambda: _in_use(tenant) == 1)
         tenant.run("delete", "sst", "store", "--wait=false")
         tenant.run("delete", "hb", "heart", "--timeout=30s")
         tenant.run("wait", "--for=delete", "sst/store", "--timeout=30s")

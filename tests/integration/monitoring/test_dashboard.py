@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from promserver import Prometheus, programs
-from s3gateway import Gateway, versitygw
-from support.cluster.desk import Desk
-from support.cluster.local_operator import LocalOperator, opened
 from support.kube.chart import EVERYTHING, NAMESPACE, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
-    from localcluster import Cluster
-    from localstore import ForeignClient, Standalone
+    from localstore import ForeignClient
+    from s3gateway import Gateway
+    from support.cluster.desk import Desk
+    from support.cluster.local_operator import LocalOperator
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway or Prometheus compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 500, 8
@@ -34,35 +32,9 @@ WINDOW = "1m"
 
 
 @pytest.fixture(scope="module")
-def gateway(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Gateway]:
-    """Gives an S3 gateway."""
-    with announce("an S3 gateway, and Prometheus"):
-        versitygw(lambda _: None)
-        programs(lambda _: None)
-        server = Gateway()
-        server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def local_operator(
-    kube: Cluster,
-    definitions: list[str],
-    standalone: Standalone,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[LocalOperator]:
-    """Gives an operator on this machine, with metrics of each resource."""
-    folder = tmp_path_factory.mktemp("sluice-test-metrics")
-    more = {"metrics": {"resources": True}}
-    with opened(kube, folder, standalone.controller_uri, more) as made:
-        yield made
-
-
-@pytest.fixture
-def desk(local_operator: LocalOperator, tmp_path: Path) -> Desk:
-    """Gives the namespace."""
-    return Desk(local_operator.tenant, tmp_path)
+def operator_settings() -> dict[str, Any]:
+    """Have the operator's metrics tell of each resource."""
+    return {"metrics": {"resources": True}}
 
 
 @pytest.fixture
@@ -91,8 +63,12 @@ def worked(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> 
 
 
 @pytest.fixture
-def prometheus(local_operator: LocalOperator) -> Iterator[Prometheus]:
+def prometheus(
+    local_operator: LocalOperator, announce: Callable[[str], AbstractContextManager[None]]
+) -> Iterator[Prometheus]:
     """Gives a Prometheus with the chart's rules, which scrapes as the chart's ServiceMonitor."""
+    with announce("Prometheus"):
+        programs(lambda _: None)
     objects = render(EVERYTHING)
     (endpoint,) = objects.one("ServiceMonitor")["spec"]["endpoints"]
     with Prometheus(

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from sluice.pipelines.spark import java, sparkconf
 from sluice.pipelines.spark.application import Application, local_spark
 from sluice.pipelines.spark.lost import SparkLost
 from sluice.pipelines.spark.tasks import SparkExecutor
+from support.until import until
 
 ADDRESS = StoreAddress(uri="tcp://127.0.0.1:1")
 
@@ -177,10 +177,12 @@ def test_what_spark_says_comes_as_lines_of_the_log() -> None:
     with capture_logs() as logs, Application(configuration) as application:
         with pytest.raises(InfrastructureError, match="heartbeat"):
             application.start()
-        deadline = time.monotonic() + 10
-        while not logs and time.monotonic() < deadline:
-            time.sleep(0.01)
-    assert any(log["log_level"] == "error" and log.get("logger") == "SparkContext" for log in logs)
+        until(
+            "the driver's log has the error",
+            lambda: any(
+                log["log_level"] == "error" and log.get("logger") == "SparkContext" for log in logs
+            ),
+        )
 
 
 def test_a_signal_to_the_process_group_spares_the_jvm() -> None:

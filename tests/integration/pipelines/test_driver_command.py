@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.stores.connect import connect
 from support.command.sluice_command import is_alive, workers_of
+from support.until import TIGHT, until
 from support.witness import foreign_witness as witness
 
 if TYPE_CHECKING:
@@ -124,10 +124,7 @@ def until_logged(process: subprocess.Popen[str], event: str) -> None:
 
 def until_ended(pids: list[int]) -> None:
     """Wait until processes have ended that the kernel tells of the end of their parent."""
-    deadline = time.monotonic() + 10
-    while left := [pid for pid in pids if is_alive(pid)]:
-        assert time.monotonic() < deadline, f"they still run: {left}"
-        time.sleep(0.05)
+    until("they have ended", lambda: not any(map(is_alive, pids)))
 
 
 def test_a_driver_copies_and_says_whose_copy_it_is(
@@ -153,9 +150,7 @@ def test_sigterm_stops_a_driver_in_its_tracks(
     driver.limit(TASKS_RATE)
     process = driver.start()
     until_logged(process, '"Transfer"')
-    while not (workers := workers_of(process.pid)):  # into the round
-        assert process.poll() is None
-        time.sleep(0.05)
+    workers = until("tasks are at work", lambda: workers_of(process.pid), poll=TIGHT)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 143

@@ -19,8 +19,8 @@ from sluice.errors import ConditionFailed, PermissionDenied
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.writing import CompareAndSet
-from support.command.scope_command import until
 from support.store.idle import all_of, in_memory, wait_until_evicted
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -65,7 +65,7 @@ class Desk:
                 and one["metadata"]["name"] not in self._seen
             ]
 
-        self.tenant.until("a driver's pod", fresh, seconds=120)
+        self.tenant.until("a driver's pod", fresh)
         (pod,) = fresh()
         self._seen.add(pod["metadata"]["name"])
         self._pods += 1
@@ -74,7 +74,7 @@ class Desk:
         driver = DriverPod(self.tenant, pod, folder, self._folder)
         try:
             if killed is not None:
-                self.tenant.until("the driver's pod is to be killed", killed, seconds=120)
+                self.tenant.until("the driver's pod is to be killed", killed)
                 assert driver.process.poll() is None, "the driver ended before it was killed"
                 driver.process.kill()
                 driver.finish(10)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +18,7 @@ from sluice.kube.jobs import manifests
 from sluice.kube.jobs.pods import JobRequest
 from sluice.kube.loop.settings import OperatorSettings, Profile
 from sluice.stores.connect import connect
+from support.until import NeverHappenedError, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,6 @@ Object = dict[str, Any]
 Stream = tuple[str, str]
 T = TypeVar("T")
 
-POLL = 0.2
 
 RIGHTS: list[Object] = [
     {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sluice-driver"}},
@@ -202,18 +201,17 @@ class DriverJob:
             pods = [pod for pod in self.executors if pod["status"].get("phase") == "Running"]
             return pods if len(pods) >= executors else []
 
-        return self.until(f"{executors} executors run", check, seconds=120)
+        return self.until(f"{executors} executors run", check)
 
     def delete_pod(self, pod: Object) -> None:
         """Kill a pod at once."""
         name = pod["metadata"]["name"]
         self.jobs.run("delete", "pod", name, "--force", "--grace-period=0", "--wait=false")
 
-    def ended(self, *, seconds: float = 180, deleted: str | None = None) -> End:
+    def ended(self, *, deleted: str | None = None) -> End:
         """Wait for the end of the driver's container.
 
         Args:
-            seconds: seconds to wait.
             deleted: name of the driver's pod if it was deleted. Another pod may have followed, and
                 the node may have dropped its log.
         """
@@ -225,7 +223,7 @@ class DriverJob:
             found: Object | None = statuses[0]["state"].get("terminated") if statuses else None
             return found
 
-        state = self.until("the driver ends", check, seconds=seconds)
+        state = self.until("the driver ends", check)
         return End(
             code=state["exitCode"],
             message=json.loads(state.get("message", "{}")),
@@ -243,15 +241,13 @@ class DriverJob:
         """Wait until the driver takes a step."""
         self.until(step, lambda: step in [line.get("step") for line in self.log()])
 
-    def until(self, what: str, check: Callable[[], T | None], *, seconds: float = 60) -> T:
+    def until(self, what: str, check: Callable[[], T | None]) -> T:
         """Wait until a check returns a true value, and return that value."""
-        deadline = time.monotonic() + seconds
-        while not (found := check()):
-            if time.monotonic() > deadline:
-                pods = self.jobs.run("describe", "pods")
-                raise AssertionError(f"not within {seconds:g} s: {what}\n{pods[-6000:]}")
-            time.sleep(POLL)
-        return found
+        try:
+            return until(what, check)
+        except NeverHappenedError as error:
+            error.add_note(self.jobs.run("describe", "pods")[-6000:])
+            raise
 
     def _pods(self, selector: str) -> list[Object]:
         found = json.loads(self.jobs.run("get", "pods", f"--selector={selector}", "--output=json"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,14 +12,13 @@ from uuid import uuid4
 
 import yaml
 
-from localcluster import LocalClusterError
-from sluice.api.fields.common import API_VERSION
 from sluice.kube.api.objects import IN_USE_FINALIZER
 from support.cluster.kubelet import PROFILES
 from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import OUTSIDE, nobody_else
 from support.cluster.stranger import Stranger
 from support.kube.objects import objects_in
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +33,12 @@ LOGIN: Final = "pravega-login"
 PRECIOUS: Final = "precious"
 """The name of a Secret in the tenant's own namespace that no StreamStore names."""
 
+HELD: Final = "sluice.dev/held-secret"
+"""What versions before kept in an annotation."""
+
 OURS: Final = ("streamstores", "streamcopies", "scopecopies", "streamarchives", "ephemeralstreams")
 _MALLORY: Final = "mallory"
+_RESYNC_SECONDS: Final = 5
 _CHART: Final = Path(__file__).parents[3] / "helm/sluice/templates/aggregate.yaml"
 
 
@@ -69,27 +71,37 @@ class Evil:
 
     def act(self, *words: str, stdin: str | None = None) -> str:
         """Run kubectl as the tenant, and return its output."""
-        return self._run(self.namespace, *words, f"--as={_MALLORY}", stdin=stdin)
+        there = f"--namespace={self.namespace}"
+        return self.cluster.kubectl(there, *words, f"--as={_MALLORY}", stdin=stdin)
 
     def make(self, body: Object) -> Object:
-        """Make an object as the tenant, and return it as it is stored."""
-        text = yaml.safe_dump(body)
-        made: Object = json.loads(
-            self.act("create", "--filename=-", "--output=json", "--validate=strict", stdin=text)
-        )
-        return made
+        """Make an object as the tenant, and return it as it is stored.
 
-    def refusal(self, *words: str, stdin: str | None = None) -> str:
-        """Return the refusal of a tenant's command; empty if it succeeds."""
-        try:
-            self.act(*words, stdin=stdin)
-        except LocalClusterError as error:
-            return str(error)
-        return ""
+        Raises:
+            LocalClusterError: the API server refuses it.
+        """
+        return objects_in(self.cluster).create(self.namespace, body, user=_MALLORY)
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an object as the tenant, if it exists, and do not wait."""
+        objects_in(self.cluster).delete(self.namespace, kind, name, user=_MALLORY)
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """Return an object; None if it does not exist."""
         return objects_in(self.cluster).get(namespace or self.namespace, kind, name)
+
+    def look(self, kind: str, name: str) -> None:
+        """Wait until the operator has looked at a resource as it is now, or has let it go."""
+
+        def seen() -> bool:
+            found = self.get(kind, name)
+            if found is None:
+                return True
+            now = found["metadata"]["generation"]
+            conditions = found.get("status", {}).get("conditions", [])
+            return any(one.get("observedGeneration") == now for one in conditions)
+
+        until(f"{kind}/{name} was looked at", seen)
 
     def login(self) -> Object:
         """Return the neighbour's Secret."""
@@ -100,16 +112,13 @@ class Evil:
     def told(self) -> str:
         """Return all that the tenant may learn of the operator: servers, log, objects, events."""
         kinds = ",".join((*OURS, "configmaps", "events", "jobs", "pods", "secrets"))
-        objects = self._run(self.namespace, "get", kinds, "--output=json")
+        objects = objects_in(self.cluster).list(self.namespace, kinds)
         return f"{self.stranger.heard} {self.hidden.heard} {self.operator.log()} {objects}"
 
     def tells(self) -> list[str]:
         """Return the forms in which the neighbour's password would show, plain and encoded."""
         whole = [self.canary, f"victim:{self.canary}"]
         return [*whole, *(base64.b64encode(one.encode()).decode().rstrip("=") for one in whole)]
-
-    def _run(self, namespace: str, *words: str, stdin: str | None = None) -> str:
-        return self.cluster.kubectl(f"--namespace={namespace}", *words, stdin=stdin)
 
 
 @contextmanager
@@ -131,7 +140,16 @@ def plotted(kube: Cluster, folder: Path) -> Iterator[Evil]:
         ]
         kube.kubectl("apply", "--filename=-", stdin=yaml.safe_dump_all(secrets))
         stranger, hidden = (stack.enter_context(Stranger()) for _ in range(2))
-        operator = OperatorProcess(folder, kube.kubeconfig, evil, PROFILES, others=[victim])
+        # Forged finalizers keep dozens of resources: a look at all of them each second takes half a
+        # processor.
+        operator = OperatorProcess(
+            folder,
+            kube.kubeconfig,
+            evil,
+            PROFILES,
+            others=[victim],
+            more={"resyncSeconds": _RESYNC_SECONDS},
+        )
         stack.enter_context(operator)
         yield Evil(kube, evil, victim, canary, stranger, hidden, operator)
 
@@ -140,9 +158,9 @@ def _clear(kube: Cluster, namespace: str) -> None:
     """Release a namespace, even if finalizers were forged there."""
     there = f"--namespace={namespace}"
     kinds = ",".join((*OURS, "secrets"))
-    for name in kube.kubectl(there, "get", kinds, "--output=name").split():
-        free = ("--type=merge", '--patch={"metadata": {"finalizers": null}}')
-        kube.kubectl(there, "patch", name, *free)
+    names = kube.kubectl(there, "get", kinds, "--output=name").split()
+    free = ("--type=merge", '--patch={"metadata": {"finalizers": null}}')
+    kube.kubectl(there, "patch", *names, *free)
     kube.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
@@ -179,9 +197,3 @@ def _secret(namespace: str, name: str, user: str, password: str) -> Object:
         "metadata": {"name": name, "namespace": namespace, "finalizers": [IN_USE_FINALIZER]},
         "stringData": {"username": user, "password": password},
     }
-
-
-def resource(kind: str, name: str, spec: Object, **meta: Any) -> Object:
-    """Return a resource of Sluice."""
-    found = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name, **meta}}
-    return found | {"spec": spec}

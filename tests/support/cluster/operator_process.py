@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 
 from localstore.ports import free_ports
+from support.until import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _SLUICE = Path(sys.executable).with_name("sluice")
-_READY_SECONDS = 60.0
-_POLL = 0.2
 
 
 class OperatorProcess:
@@ -81,7 +79,7 @@ class OperatorProcess:
     def start(self) -> None:
         """Start the process, and return when it is ready."""
         self.begin()
-        until("the operator is ready", lambda: self.probe("readyz")[0] == 200, _READY_SECONDS)
+        until("the operator is ready", lambda: self.probe("readyz")[0] == 200)
 
     def begin(self) -> None:
         """Start the process."""
@@ -124,11 +122,3 @@ class OperatorProcess:
             return error.code, error.read().decode()
         except OSError:
             return 0, ""
-
-
-def until(what: str, check: Callable[[], object], seconds: float) -> None:
-    """Wait until a check returns a true value."""
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(_POLL)

@@ -27,14 +27,14 @@ def ephemeral(tenant: Tenant, name: str, scope: str, *owners: Object, **spec: An
     }
 
 
-def until_reason(tenant: Tenant, name: str, *reasons: str, seconds: float = 60) -> Object:
+def until_reason(tenant: Tenant, name: str, *reasons: str) -> Object:
     """Wait until an EphemeralStream's Ready condition has one of these reasons, and return it."""
 
     def said() -> Object:
         found = tenant.condition(name, resource="eps")
         return found if found.get("reason") in reasons else {}
 
-    return tenant.until(f"{name} says {' or '.join(reasons)}", said, seconds=seconds)
+    return tenant.until(f"{name} says {' or '.join(reasons)}", said)
 
 
 class Watch:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from localcluster import LocalClusterError
 from localcluster.release import restrict
-from support.cluster.tenant import OURS, NeverHappenedError, Tenant
+from support.cluster.tenant import OURS, Tenant
 from support.kube.objects import objects_in
+from support.until import NeverHappenedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

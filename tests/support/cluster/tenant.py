@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +17,7 @@ from sluice.engine.journal.record_log import GENERATIONS
 from sluice.engine.scope.log import BESIDE
 from sluice.stores.pravega import names
 from support.kube.objects import objects_in
+from support.until import NeverHappenedError, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 T = TypeVar("T")
 
-POLL = 0.2
 
 SOURCE_EVENTS = 250_000
 """Events of the stream that tests of the operator copy to disturb it midway: 25 MB."""
@@ -46,10 +45,6 @@ OURS = f"ephemeralstreams,{_DRIVEN},streamstores"
 """Kinds of Sluice\'s own resources, as kubectl takes them."""
 _PARTS = 4
 _SEGMENTS = 64
-
-
-class NeverHappenedError(AssertionError):
-    """The error of a test whose awaited event did not come."""
 
 
 @dataclass(frozen=True)
@@ -174,33 +169,27 @@ class Tenant:
         """Return the staged part of a copy's bytes, in percent."""
         return int(self.status(name).get("progress", {}).get("percent", 0))
 
-    def until(
-        self, what: str, check: Callable[[], T], *, seconds: float = 60, about: str = ""
-    ) -> T:
+    def until(self, what: str, check: Callable[[], T], *, about: str = "") -> T:
         """Wait until a check returns a true value, and return that value."""
-        deadline = time.monotonic() + seconds
-        while not (found := check()):
-            if time.monotonic() > deadline:
-                described = ""
-                with suppress(LocalClusterError):
-                    kinds = self.copies if about else f"{self.copies},eps"
-                    described = self.run("describe", kinds, *filter(None, [about]))
-                    described += self.run("get", "pods,jobs", "--output=wide")
-                raise NeverHappenedError(f"not within {seconds:g} s: {what}\n{described}")
-            time.sleep(POLL)
-        return found
+        try:
+            return until(what, check)
+        except NeverHappenedError as error:
+            with suppress(LocalClusterError):
+                kinds = self.copies if about else f"{self.copies},eps"
+                error.add_note(self.run("describe", kinds, *filter(None, [about])))
+                error.add_note(self.run("get", "pods,jobs", "--output=wide"))
+            raise
 
-    def until_ready(self, name: str, *, seconds: float = 120) -> Object:
+    def until_ready(self, name: str) -> Object:
         """Wait until a copy is done, and return its status."""
         self.until(
             f"{name} is ready",
             lambda: self.condition(name).get("status") == "True",
-            seconds=seconds,
             about=name,
         )
         return self.status(name)
 
-    def until_tidied(self, name: str, *, seconds: float = 60) -> None:
+    def until_tidied(self, name: str) -> None:
         """Wait until a complete copy has deleted its remains in the stores: no finalizer holds it.
 
         The copy is Ready earlier, as soon as the target is whole. Its driver's pod may still run
@@ -209,35 +198,32 @@ class Tenant:
         self.until(
             f"{name} is tidied",
             lambda: "finalizers" not in (self.get(self.copies, name) or {})["metadata"],
-            seconds=seconds,
             about=name,
         )
 
-    def until_reason(self, name: str, *reasons: str, seconds: float = 60) -> Object:
+    def until_reason(self, name: str, *reasons: str) -> Object:
         """Wait until a copy's Ready condition has one of these reasons, and return it."""
         self.until(
             f"{name} says {' or '.join(reasons)}",
             lambda: self.reason(name) in reasons,
-            seconds=seconds,
             about=name,
         )
         return self.condition(name)
 
-    def until_staged(self, name: str, *, least: int = 10, seconds: float = 90) -> int:
+    def until_staged(self, name: str, *, least: int = 10) -> int:
         """Wait until a part of a copy's bytes is staged, not all. Log and return the percentage."""
         percent = self.until(
             f"{least} % of {name} are staged",
             lambda: p if (p := self.percent(name)) >= least else 0,
-            seconds=seconds,
             about=name,
         )
         self.say(f"  {name}: {percent} % staged")
         assert least <= percent <= 90, f"{percent} % are staged: too late to disturb"
         return percent
 
-    def until_gone(self, kind: str, name: str, *, seconds: float = 60) -> None:
+    def until_gone(self, kind: str, name: str) -> None:
         """Wait until an object is gone."""
-        self.until(f"{kind}/{name} is gone", lambda: self.get(kind, name) is None, seconds=seconds)
+        self.until(f"{kind}/{name} is gone", lambda: self.get(kind, name) is None)
 
     def pods(self, component: str = "driver") -> list[Object]:
         """Return the running pods of copies."""

@@ -25,14 +25,12 @@ from support.command.spelling import parsed
 from support.store.inline import SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from localstore import User
 
 Address = tuple[str, int]
 
-PATIENCE = 240.0
-_POLL = 0.02
 _AGAIN = 3
 _PART = 1 << 12
 
@@ -178,14 +176,6 @@ def peak_memory(pid: int) -> int:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     marks = (int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
     return next(marks, 0)  # an ending process may have no memory any more
-
-
-def until(what: str, true: Callable[[], bool], *, seconds: float = PATIENCE) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(_POLL)
 
 
 def selectors(**values: Sequence[str]) -> list[dict[str, str]]:

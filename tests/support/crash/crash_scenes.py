@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from support.cluster.kubelet import DriverPod
 from support.command.sluice_command import descendants, finish, is_alive, workers_of
+from support.until import PATIENCE, TIGHT, until
 
 if TYPE_CHECKING:
     import subprocess
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from support.command.sluice_command import Filed
     from support.crash.crash_env import CrashEnv
 
-_DEATH_SECONDS = 10.0
 _COPY_SECONDS = 200.0
 
 
@@ -98,7 +97,7 @@ class DriverScene(CommandScene):
         """Kill the whole process tree."""
         pids = [self.driver.pid, *descendants(self.driver.pid)]
         _kill(pids)
-        self.driver.wait(_DEATH_SECONDS)
+        self.driver.wait(PATIENCE)
         return pids
 
     def go_on(self) -> None:
@@ -229,7 +228,4 @@ def _kill(pids: list[int]) -> None:
     """Kill processes at once, and return when they are dead."""
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + _DEATH_SECONDS
-    while any(map(is_alive, pids)):
-        assert time.monotonic() < deadline, f"{pids} do not die"
-        time.sleep(0.01)
+    until("they are dead", lambda: not any(map(is_alive, pids)), poll=TIGHT)

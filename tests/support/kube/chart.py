@@ -40,6 +40,16 @@ EVERYTHING: Mapping[str, Any] = {
 NAMESPACED: Mapping[str, Any] = {"watch": {"namespaces": ["demo", "shop"]}}
 """Values for an operator that serves two namespaces."""
 
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "as it comes": {},
+    "everything": EVERYTHING,
+    "two namespaces": NAMESPACED,
+    "two namespaces, own cluster id": NAMESPACED | {"clusterID": "paris"},
+    "without CRDs and roles for people": {"crds": {"install": False}, "rbac": {"aggregate": False}},
+    "no network policy": {"networkPolicy": {"enabled": False}},
+}
+"""Values of each kind, by a name."""
+
 
 class Rendered(list[Manifest]):
     """The objects that the chart makes of some values."""

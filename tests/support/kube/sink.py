@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SECONDS = 60.0
+_SECONDS = 240.0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.core.copy.steps import Verify
@@ -122,7 +122,6 @@ def test_a_later_driver_verifies_what_has_no_evidence(world: World) -> None:
     steps=st.integers(0, STEPS_TO_TRANSFER),
     lost=st.none() | st.randoms(use_true_random=False),
 )
-@settings(max_examples=150, deadline=None)
 def test_events_are_counted_exactly_however_bytes_were_read_back(
     sizes: list[list[int]],
     piece: int,

@@ -11,6 +11,7 @@ from sluice.core.reconcile.copies.statuses.base import job_name
 from sluice.kube.api.kinds import JOB, STREAM_ARCHIVE
 from support.kube.drill_bench import SCRATCH, SPARE, DrillBench
 from support.reconcile.copies import UID
+from support.search import searches, seeds
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -98,8 +99,8 @@ class Walk:
             assert self.bench.body["metadata"]["finalizers"] != []
 
 
-@pytest.mark.search
-@pytest.mark.parametrize("seed", range(40))
+@searches
+@pytest.mark.parametrize("seed", seeds(16))
 def test_any_order_of_drills_runs_and_crashes_leaves_nothing(
     threads: ThreadPoolExecutor, seed: int
 ) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[4]
 COPY_GUIDE: Final = ROOT / "docs" / "streamcopy.md"
 STORE_GUIDE: Final = ROOT / "docs" / "streamstore.md"
 EPHEMERAL_GUIDE: Final = ROOT / "docs" / "ephemeralstream.md"
@@ -227,5 +227,4 @@ def _until_ephemeral(tenant: Tenant, name: str, reason: str) -> None:
     tenant.until(
         f"{name} says {reason}",
         lambda: tenant.condition(name, resource="eps").get("reason") == reason,
-        seconds=60,
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.alone
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[4]
 QUICK_START: Final = re.compile(
     r"<!-- quick start -->\n(.*?)<!-- end of quick start -->", re.DOTALL
 )

@@ -151,7 +151,7 @@ def test_uninstall_goes_once_nothing_is_held(
     sluice.ready()
     tenant.run("delete", "eps", "helper", "--timeout=60s", timeout=70)
     assert java.streams(scope) == []
-    tenant.until("the store is free", lambda: not _finalizers(tenant, "sst", "store"), seconds=90)
+    tenant.until("the store is free", lambda: not _finalizers(tenant, "sst", "store"))
     _uninstall(kube)
     assert not sluice.run("get", "deployments", "--output=name")
     _nothing_of_the_hook(tenant, sluice)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[4]
 PAGE: Final = ROOT / "docs" / "tutorial.md"
 PICTURE: Final = ROOT / "docs" / "images" / "tutorial-status.svg"
 STATUS: Final = "sluice status"

@@ -149,7 +149,7 @@ def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
         released = datetime.now(UTC)
         seconds["Deployment deleted -> streams go"] = time.monotonic() - began
         screens["app-deleted"] = SCREENS["app-deleted"].show(tenant)
-        tenant.until_gone("eps", "wordcount", seconds=90)
+        tenant.until_gone("eps", "wordcount")
         seconds["Deployment deleted -> EphemeralStream gone"] = time.monotonic() - began
     if pages.UPDATE:
         pages.write(GUIDE, screens)
@@ -233,7 +233,7 @@ def test_an_owner_that_is_made_again_is_left_alone(tenant: Tenant, example: list
     tenant.run("delete", "deployment", "again")
     tenant.until("it is waited for pods", lambda: reason() == "Deleting")
     tenant.run(*make)
-    tenant.until_gone("eps", "again", seconds=20)
+    tenant.until_gone("eps", "again")
 
 
 def _write(java: ForeignClient, *, first: int) -> None:
@@ -253,7 +253,7 @@ def _until_counted(tenant: Tenant, java: ForeignClient, lines: int) -> int:
         results = java.visible(SCOPE, "counts").events
         return results if results >= lines * WORDS else 0
 
-    return tenant.until(f"{lines} lines are counted", counted, seconds=90)
+    return tenant.until(f"{lines} lines are counted", counted)
 
 
 def _last_result(store: ClusterStore, word: str) -> int:

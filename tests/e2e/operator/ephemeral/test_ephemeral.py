@@ -97,7 +97,7 @@ def test_finished_job_releases_and_the_resource_stays(
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "short"}
     tenant.apply(ephemeral(tenant, "brief", scope, owner, releaseWhen="OwnersFinished"))
     tenant.apply(job)
-    until_reason(tenant, "brief", "Released", seconds=90)
+    until_reason(tenant, "brief", "Released")
     assert java.streams(scope) == []
     found = tenant.get("eps", "brief") or {}
     assert found["status"]["release"]["reason"] == "OwnersFinished"
@@ -137,7 +137,6 @@ def test_prefix_owns_what_the_application_makes(
     tenant.until(
         "both are counted",
         lambda: (tenant.get("eps", "flow") or {})["status"].get("streamCount") == 2,
-        seconds=90,
     )
     tenant.run("delete", "deployment", "app")
     tenant.until_gone("eps", "flow")

@@ -31,7 +31,7 @@ def test_two_operators_do_nothing_twice(
             )
         )
         for name in NAMES:
-            tenant.until_ready(name, seconds=240)
+            tenant.until_ready(name)
         tenant.run("delete", "scopy", "three", "--timeout=30s")
     finally:
         sluice.scale(1)
