@@ -1,7 +1,6 @@
 """A server as a process of this machine."""
 
 import json
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -16,7 +15,6 @@ from promserver.program import programs
 
 _READY_SECONDS = 60.0
 _CALL_SECONDS = 30.0
-_POLL_SECONDS = 0.2
 
 
 class Prometheus:
@@ -91,19 +89,6 @@ class Prometheus:
     def rules(self) -> list[dict[str, Any]]:
         """Return the rules with their health, last error and active alerts."""
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
-
-    def wait_for(self, text: str, seconds: float) -> list[dict[str, Any]]:
-        """Return the series of a query once it gives any.
-
-        Raises:
-            LocalStoreError: it gives none in time, or the server refuses the query.
-        """
-        deadline = time.monotonic() + seconds
-        while not (found := self.query(text)):
-            if time.monotonic() > deadline:
-                raise LocalStoreError(f"no series after {seconds:.0f} s: {text}")
-            time.sleep(_POLL_SECONDS)
-        return found
 
     def _get(self, path: str, **parameters: str) -> dict[str, Any]:
         query = urllib.parse.urlencode(parameters)

@@ -13,6 +13,7 @@ import pytest
 
 from promserver import Prometheus, programs
 from support.kube.chart import EVERYTHING, NAMESPACE, render
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,6 +81,11 @@ def prometheus(
         yield server
 
 
+def wait_for(prometheus: Prometheus, query: str) -> list[dict[str, Any]]:
+    """Wait until a query gives series, and return them."""
+    return until(query, lambda: prometheus.query(query))
+
+
 def run_nightly(desk: Desk) -> float:
     """Have the archive make a run now; the time of its success, as metrics have it."""
     desk.tenant.run("annotate", "sarc", "nightly", "sluice.dev/requestedAt=now", "--overwrite")
@@ -126,20 +132,20 @@ def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -
         f"sluice_schedule_{name}_timestamp_seconds{own}"
         for name in ("created", "last_success", "due")
     )
-    prometheus.wait_for(f"{made} unless {good}", 60)
+    wait_for(prometheus, f"{made} unless {good}")
     first = run_nightly(worked)
-    prometheus.wait_for(f"{good} == {first:.0f}", 60)
-    (following,) = prometheus.wait_for(f"{due} - {good}", 60)
+    wait_for(prometheus, f"{good} == {first:.0f}")
+    (following,) = wait_for(prometheus, f"{due} - {good}")
     assert float(following["value"][1]) > 0
     drilled = f"sluice_drill_last_success_timestamp_seconds{own}"
     prometheus.wait_for(f"absent({drilled})", 60)
     passed = run_drill(worked)
     prometheus.wait_for(f"{drilled} == {passed:.0f}", 60)
 
-    prometheus.wait_for(f"count_over_time(up[{WINDOW}]) >= 3", 60)
+    wait_for(prometheus, f"count_over_time(up[{WINDOW}]) >= 3")
     empty = [title for title, query in queries().items() if not prometheus.query(query)]
     assert empty == []
-    prometheus.wait_for("count(ALERTS) or vector(0)", 60)
+    wait_for(prometheus, "count(ALERTS) or vector(0)")
     rules = prometheus.rules()
     assert {rule["health"]: rule.get("lastError") for rule in rules} == {"ok": None}
 
@@ -148,4 +154,4 @@ def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -
     assert status["inUseBy"] == 1
     worked.tenant.run("delete", "sarc", "nightly", "--timeout=60s", timeout=70)
     worked.tenant.until_gone("sst", "bucket")
-    prometheus.wait_for(f"absent({made}) and absent({good}) and absent({due})", 60)
+    wait_for(prometheus, f"absent({made}) and absent({good}) and absent({due})")

@@ -367,7 +367,7 @@ def test_every_slice_has_one_result(
 
 def test_threads_run_slices_side_by_side() -> None:
     """Two slices that wait for each other come to their end."""
-    barrier = threading.Barrier(2, timeout=10)
+    barrier = threading.Barrier(2, timeout=60)
 
     class Meeting(Bytes):
         def run(self, *_: object) -> SliceResult:
@@ -377,7 +377,7 @@ def test_threads_run_slices_side_by_side() -> None:
     store: Any = SimpleNamespace()
     with ThreadExecutor([store], store, slots=2) as executor:
         futures = [executor.submit(Meeting(segment=number)) for number in range(2)]
-        assert [one.result(10).moved for one in futures] == [1, 1]
+        assert [one.result(60).moved for one in futures] == [1, 1]
 
 
 def test_threads_follow_the_present_rate_together() -> None:
@@ -388,7 +388,7 @@ def test_threads_follow_the_present_rate_together() -> None:
         futures = [executor.submit(work) for work in slices(64 << 10, 64 << 10)]
         assert not any(one.done() for one in futures)
         executor.check(None)
-        assert [one.result(10).moved for one in futures] == [64 << 10] * 2
+        assert [one.result(60).moved for one in futures] == [64 << 10] * 2
 
 
 def test_threads_end_midway_with_their_block() -> None:

@@ -303,7 +303,7 @@ def test_workers_that_are_told_to_end_do(turns: int) -> None:
             await asyncio.sleep(0)
         for worker in workers:
             worker.cancel()
-        _, left = await asyncio.wait(workers, timeout=1)
+        _, left = await asyncio.wait(workers, timeout=60)
         for worker in left:
             worker.cancel()
         return len(left)

@@ -177,17 +177,21 @@ def test_a_connection_is_closed_when_nobody_asks_for_it(monkeypatch: pytest.Monk
     here, there = StoreAddress(uri="tcp://here:1"), StoreAddress(uri="tcp://there:1")
 
     async def story() -> None:
-        connections = Connections(ApiServer().api, Settings(), idle=0.3)
+        now = [0.0]
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+        connections = Connections(ApiServer().api, Settings(), idle=5)
         used, idle = await connections.get("team", here), await connections.get("team", there)
         while idle.open:  # type: ignore[attr-defined]
-            await asyncio.sleep(0.05)
+            now[0] += 1
+            await asyncio.sleep(0)
             assert await connections.get("team", here) is used
         assert used.open  # type: ignore[attr-defined]
         anew = await connections.get("team", there)
         assert anew is not idle
         connections.close()
         assert [one.open for one in (used, anew)] == [False, False]  # type: ignore[attr-defined]
-        await asyncio.sleep(0.4)  # what was to look for idle ones finds none
+        now[0] += 10
+        await asyncio.sleep(0)  # the check for idle connections finds none
 
     asyncio.run(story())
 

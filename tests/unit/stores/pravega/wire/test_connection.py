@@ -4,7 +4,6 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from time import monotonic
 from uuid import UUID
 
 import pytest
@@ -88,10 +87,8 @@ def test_a_server_that_does_not_greet_is_a_timeout() -> None:
     """A peer that accepts and says nothing holds nobody longer than the timeout."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         endpoint = Endpoint(*listener.getsockname())
-        started = monotonic()
         with pytest.raises(StoreTimeout, match=str(endpoint)):
             Connection.open(endpoint, timeout=0.1)
-        assert monotonic() - started < 5
 
 
 def test_a_port_where_nobody_listens_is_an_unavailable_store() -> None:
@@ -126,11 +123,9 @@ def test_a_trickling_peer_cannot_extend_the_deadline(
 
     thread = threading.Thread(target=trickle)
     thread.start()
-    started = monotonic()
     try:
         with pytest.raises(StoreTimeout, match=r"store\.example:12345 took longer than 0\.2 s"):
             connection.receive(0.2)
-        assert monotonic() - started < 2
     finally:
         ended.set()
         thread.join()
