@@ -90,11 +90,11 @@ def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> I
         "--output=name",
     )
     names = kube.kubectl(*command).split()
-    kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    kube.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
     yield names
     # Tests in another lane may use them.
     if (added := set(names) - set(found)) and not request.config.getoption("--lane"):
-        kube.kubectl("delete", "--timeout=60s", *added, timeout=70)
+        kube.kubectl("delete", "--timeout=120s", *added)
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ def jobs(
     made = DriverJobs(kube, name, store, image)
     made.apply(*RIGHTS)
     yield made
-    kube.kubectl("delete", "namespace", name, "--timeout=100s", timeout=110)
+    kube.kubectl("delete", "namespace", name, "--timeout=100s")
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def run(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[Callable[...,
         return logged
 
     yield in_pod
-    kube.kubectl("delete", "namespace", namespace, "--timeout=100s", timeout=110)
+    kube.kubectl("delete", "namespace", namespace, "--timeout=100s")
 
 
 def _pod(name: str, image: str, words: tuple[str, ...]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def test_a_stream_goes_to_a_bucket_and_back(
     for run in (1, 2):
         restore(desk, "bucket", scope, run)
         assert foreign.read(scope, f"restored-{run}").events == run * EVENTS
-    desk.tenant.run("delete", "sarc", "orders", "--timeout=60s", timeout=70)
+    desk.tenant.run("delete", "sarc", "orders")
     assert list(objects.list()) == []
 
 

@@ -135,7 +135,7 @@ class Operator:
         path = "jsonpath={.spec.template.spec.containers[0].image}"
         return self.run("get", "deployment/sluice-operator", "--output", path)
 
-    def run(self, *words: str, timeout: float = 60) -> str:
+    def run(self, *words: str, timeout: float = 150) -> str:
         """Run kubectl in the operator's namespace, and return its output."""
         return self.cluster.kubectl(f"--namespace={NAMESPACE}", *words, timeout=timeout)
 
@@ -165,11 +165,11 @@ class Operator:
             self.ready()
         else:
             selector = "--selector=app.kubernetes.io/component=operator"
-            self.run("wait", "pods", selector, "--for=delete", "--timeout=60s", timeout=70)
+            self.run("wait", "pods", selector, "--for=delete", "--timeout=120s")
 
     def ready(self) -> None:
         """Wait until the operator is ready."""
-        self.run("rollout", "status", "deployment/sluice-operator", "--timeout=90s", timeout=100)
+        self.run("rollout", "status", "deployment/sluice-operator", "--timeout=90s")
 
 
 @pytest.fixture(scope="session")
@@ -230,7 +230,7 @@ def executor_tenant(
     found = Tenant(kube, EXECUTOR_NAMESPACE, store, say)
     found.apply(found.store_resource())
     yield found
-    found.run("delete", "scopy,sst", "--all", "--timeout=100s", timeout=110)
+    found.run("delete", "scopy,sst", "--all", "--timeout=100s")
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_stream_in_use_is_appended_to_once_by_each_resource(
     assert (read.events, read.keys) == (2 * EVENTS + live.events, KEYS + LIVE)
     assert _ranges(java, scope) == before
 
-    tenant.run("delete", "scopy", "once", "--timeout=30s")
+    tenant.run("delete", "scopy", "once")
     tenant.apply(copy)
     again = tenant.until_ready("once")
     assert again["attempts"] == 0
@@ -90,7 +90,7 @@ def test_append_that_is_deleted_leaves_no_trace(
     tenant.apply(copy)
     tenant.until_staged("gone", least=5)
     assert java.visible(scope, "shop").events == 0
-    tenant.run("delete", "scopy", "gone", "--timeout=60s", timeout=70)
+    tenant.run("delete", "scopy", "gone")
     assert java.visible(scope, "shop").events == 0
     assert _ranges(java, scope) == before
 

@@ -97,7 +97,7 @@ def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
     """Gives the namespace whose drivers may make executors, with archives meant."""
     yield replace(executor_tenant, copies="sarc")
     kinds = "sarc,scopy,sccp,sst"
-    executor_tenant.run("delete", kinds, "--all", "--timeout=100s", timeout=110)
+    executor_tenant.run("delete", kinds, "--all", "--timeout=100s")
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def claim(kube: Cluster, shop: Tenant) -> Iterator[Object]:
     image = kube.provide(gateway_image(lambda _: None), say=lambda _: None)
     with MountedClaim(kube, shop.namespace, image) as made:
         yield {"volume": {"claimName": made.name, "path": "streams"}}
-        shop.run("delete", "sarc,scopy,sccp", "--all", "--timeout=100s", timeout=110)
+        shop.run("delete", "sarc,scopy,sccp", "--all", "--timeout=100s")
 
 
 def resource(kind: str, name: str, spec: Object) -> Object:

@@ -24,7 +24,7 @@ def test_copy_becomes_ready_and_is_exact(
     """`kubectl wait` ends when the copy is whole, and the status has the digests and counts."""
     before = tenant.objects()
     tenant.apply(tenant.copy_resource("orders", source.name, f"{scope}/orders"))
-    tenant.run("wait", "scopy/orders", "--for=condition=Ready", "--timeout=120s", timeout=130)
+    tenant.run("wait", "scopy/orders", "--for=condition=Ready", "--timeout=120s")
     whole(f"{scope}/orders", source, read=True)
     status = tenant.status("orders")
     assert status["verification"]["events"] == source.events
@@ -38,7 +38,7 @@ def test_copy_becomes_ready_and_is_exact(
         "the store is let go",
         lambda: "finalizers" not in (tenant.get("sst", "store") or {})["metadata"],
     )
-    tenant.run("delete", "scopy", "orders", "--timeout=30s")
+    tenant.run("delete", "scopy", "orders")
     tenant.until("the children are gone", lambda: tenant.objects() == before)
     whole(f"{scope}/orders", source)
 
@@ -50,7 +50,7 @@ def test_applying_the_same_copy_again_does_nothing(
     copy = tenant.copy_resource("again", small.name, f"{scope}/again")
     tenant.apply(copy)
     tenant.until_ready("again")
-    tenant.run("delete", "scopy", "again", "--timeout=30s")
+    tenant.run("delete", "scopy", "again")
     tenant.apply(copy)
     status = tenant.until_ready("again")
     assert status["attempts"] == 0

@@ -29,7 +29,7 @@ def test_copy_deleted_midway(
     tenant.until_staged("gone")
     copy_id = tenant.status("gone")["copyID"]
     assert tenant.left_over(f"{scope}/gone", copy_id)
-    tenant.run("delete", "scopy", "gone", "--timeout=60s", timeout=70)
+    tenant.run("delete", "scopy", "gone")
     assert tenant.left_over(f"{scope}/gone", copy_id) == []
     assert not _has(java, f"{scope}/gone")
     tenant.until("the children are gone", lambda: tenant.objects() == before)
@@ -51,9 +51,7 @@ def test_namespace_deleted_midway_with_the_operator_restarted(
     began = time.monotonic()
     kube.kubectl("delete", "namespace", tenant.namespace, "--wait=false")
     sluice.kill()
-    kube.kubectl(
-        "wait", f"namespace/{tenant.namespace}", "--for=delete", "--timeout=120s", timeout=130
-    )
+    kube.kubectl("wait", f"namespace/{tenant.namespace}", "--for=delete", "--timeout=120s")
     tenant.say(f"  namespace gone after {time.monotonic() - began:.0f} s")
     for name, copy_id in ids.items():
         assert tenant.left_over(f"{scope}/{name}", copy_id) == []
@@ -88,7 +86,7 @@ def test_copy_deleted_while_suspended(
     tenant.until_reason("idle", "Suspended")
     copy_id = tenant.status("idle")["copyID"]
     assert tenant.left_over(f"{scope}/idle", copy_id)
-    tenant.run("delete", "scopy", "idle", "--timeout=60s", timeout=70)
+    tenant.run("delete", "scopy", "idle")
     assert tenant.left_over(f"{scope}/idle", copy_id) == []
     assert not _has(java, f"{scope}/idle")
 

@@ -38,7 +38,7 @@ def test_whole_copies_stay_whole_when_the_store_has_forgotten_them(
     before = {name: _told(tenant, name) for name in copies}
     ids = {name: tenant.status(name)["copyID"] for name in copies}
     for name in APPLIED:
-        tenant.run("delete", "scopy", name, "--timeout=30s")
+        tenant.run("delete", "scopy", name)
     streams = [StreamName(scope=scope, stream=name) for name in copies]
     with closing(
         PravegaStore(store.host_uri, credentials=None, timeouts=StoreTimeouts())

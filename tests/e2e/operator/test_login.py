@@ -44,7 +44,7 @@ def login(
     tenant = Tenant(kube, NAMESPACE, guarded, say)
     tenant.apply(_secret(ADMIN.password), tenant.store_resource(secret="login"))  # noqa: S106
     yield tenant
-    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s", timeout=110)
+    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s")
 
 
 def _secret(password: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def test_stream_is_moved_once_its_store_allows_to_delete(
     tenant.until_tidied("move")
     assert tenant.left_over(f"{scope}/moved", status["copyID"]) == []
 
-    tenant.run("delete", "scopy", "move", "--timeout=30s")
+    tenant.run("delete", "scopy", "move")
     tenant.apply(move)
     assert tenant.until_ready("move")["attempts"] == 0
     assert java.streams(scope) == ["moved"]

@@ -115,7 +115,7 @@ def test_scope_is_copied_and_exact(
     scopes.until_tidied("shop")
     assert scopes.left_of(plan) == []
 
-    scopes.run("delete", "sccp", "shop", "--timeout=30s")
+    scopes.run("delete", "sccp", "shop")
     scopes.until("the children are gone", lambda: scopes.objects() == before)
     scopes.apply(copy)
     assert scopes.until_ready("shop")["attempts"] == 0
@@ -164,7 +164,7 @@ def test_scope_copy_that_is_deleted_midway_leaves_nothing(
     until_copied(scopes, "gone")
     plan = plan_for(scopes, "gone")
     assert scopes.left_of(plan) != []
-    scopes.run("delete", "sccp", "gone", "--timeout=90s", timeout=100)
+    scopes.run("delete", "sccp", "gone", "--timeout=90s")
     assert scopes.left_of(plan) == []
     left = seen(store.segment_store, java, scopes.namespace)
     assert 0 < len(left) < len(NAMES)

@@ -67,7 +67,7 @@ def test_target_scope_missing(tenant: Tenant, small: Source) -> None:
 @pytest.mark.exhaustive
 def test_store_that_is_not_there_yet(tenant: Tenant, small: Source, scope: str) -> None:
     """A copy waits for its StreamStore, and goes on when it is applied."""
-    tenant.run("delete", "sst", "store", "--timeout=30s")
+    tenant.run("delete", "sst", "store")
     tenant.apply(tenant.copy_resource("waits", small.name, f"{scope}/waits"))
     _refused(tenant, "waits", "StoreNotFound", says="spec.source.storeRef.name", failed=False)
     tenant.apply(tenant.store_resource())

@@ -164,7 +164,7 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
     objects.put(damaged, bytes(data))
     drilled.come_due()
     desk.drive(killed=lambda: name in drilled.streams)
-    desk.tenant.run("delete", "sarc", "orders", "--timeout=60s", timeout=70)
+    desk.tenant.run("delete", "sarc", "orders")
     assert drilled.streams == {"orders"}
     assert drilled.copies == []
 

@@ -36,5 +36,5 @@ def unwatched(kube: localcluster.Cluster, applier: Applier) -> Applier:
             del copy["spec"]["names"][names]
     text = yaml.safe_dump_all(copies)
     names = kube.kubectl("create", "--filename=-", "--output=name", stdin=text).split()
-    kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    kube.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
     return replace(applier, group=group)

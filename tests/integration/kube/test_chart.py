@@ -147,7 +147,7 @@ class Release:
     def uninstall(self) -> None:
         """Take the release off, without the hook: the image it would run does not exist."""
         where = f"--namespace={self.namespace}"
-        self.kube.helm("uninstall", self.name, where, "--no-hooks", "--wait", "--timeout=60s")
+        self.kube.helm("uninstall", self.name, where, "--no-hooks", "--wait", "--timeout=120s")
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_an_uninstall_leaves_resources(kube: Cluster, release: Release) -> None:
     """Upgrades change CRDs; an uninstall keeps them and their objects, for the next install."""
     where = f"--namespace={release.namespace}"
     resource = f"{release.plural}.{release.group}"
-    kube.kubectl("wait", f"crd/{release.crd}", "--for=condition=Established", "--timeout=30s")
+    kube.kubectl("wait", f"crd/{release.crd}", "--for=condition=Established", "--timeout=120s")
     thing = {
         "apiVersion": f"{release.group}/v1",
         "kind": "Thing",

@@ -30,7 +30,7 @@ def heartbeats(kube: Cluster) -> None:
     text = yaml.safe_dump(left(definition(HEARTBEAT)))
     kube.kubectl("apply", "--server-side", "--filename=-", stdin=text)
     name = f"crd/{HEARTBEAT.plural}.sluice.dev"
-    kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", name)
+    kube.kubectl("wait", "--for=condition=Established", "--timeout=120s", name)
 
 
 @pytest.mark.usefixtures("definitions", "heartbeats")
@@ -57,8 +57,8 @@ def test_a_registered_kind_needs_no_other_change(
         tenant.until("an event says so", lambda: "Beating" in dict(tenant.events("heart")))
         until("its store is held", lambda: _in_use(tenant) == 1)
         tenant.run("delete", "sst", "store", "--wait=false")
-        tenant.run("delete", "hb", "heart", "--timeout=30s")
-        tenant.run("wait", "--for=delete", "sst/store", "--timeout=30s")
+        tenant.run("delete", "hb", "heart")
+        tenant.until_gone("sst", "store")
 
 
 def _in_use(tenant: Tenant) -> int:

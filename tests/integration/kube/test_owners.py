@@ -130,7 +130,7 @@ class Hands:
 
     async def remove(self, kind: str, name: str) -> None:
         """Delete an object, and wait until it is gone."""
-        await self.run("delete", kind, name, "--timeout=30s")
+        await self.run("delete", kind, name)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def test_a_namespace_with_a_schedule_can_be_deleted(
     ):
         for name, suspend in names.items():
             _delete_what_is_held(kube, name, suspend=suspend)
-        kube.kubectl("delete", "namespace", *names, "--timeout=120s", timeout=130)
+        kube.kubectl("delete", "namespace", *names, "--timeout=120s")
 
 
 def _delete_what_is_held(kube: Cluster, name: str, *, suspend: bool) -> None:

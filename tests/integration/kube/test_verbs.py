@@ -175,7 +175,7 @@ def test_a_description_has_jobs_and_pods_by_their_owners(team: Applier, sluice: 
         | {"reason": "Starting", "message": "It starts.\x1b[2J", "count": 3}
         | {"lastTimestamp": "2026-01-01T00:00:00Z"}
     )
-    team.run("wait", f"job/{name}", "--for=jsonpath={.status.active}=1", "--timeout=30s")
+    team.run("wait", f"job/{name}", "--for=jsonpath={.status.active}=1", "--timeout=50s")
     said = sluice("describe", "orders")
     assert (said.returncode, said.stderr) == (0, "")
     pods = said.stdout.partition("Jobs and pods\n")[2].partition("Events\n")[0].splitlines()

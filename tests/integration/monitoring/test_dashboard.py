@@ -152,6 +152,6 @@ def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -
     worked.tenant.run("delete", "sst", "bucket", "--wait=false")
     status = worked.until_reason("sst", "bucket", "InUse")
     assert status["inUseBy"] == 1
-    worked.tenant.run("delete", "sarc", "nightly", "--timeout=60s", timeout=70)
+    worked.tenant.run("delete", "sarc", "nightly")
     worked.tenant.until_gone("sst", "bucket")
     wait_for(prometheus, f"absent({made}) and absent({good}) and absent({due})")

@@ -98,7 +98,7 @@ class Gate:
 
     def _start(self) -> None:
         self._kubectl("apply", "--filename=-", stdin=json.dumps(self._pod()))
-        self._kubectl("wait", f"pod/{self._name}", "--for=condition=Ready", "--timeout=60s")
+        self._kubectl("wait", f"pod/{self._name}", "--for=condition=Ready", "--timeout=120s")
         path = "jsonpath={.status.podIP}"
         self._address = self._kubectl("get", "pod", self._name, f"--output={path}")
         program = ("python3", "-c", _PROGRAM.read_text(), self._controller)
@@ -122,7 +122,7 @@ class Gate:
         return answer
 
     def _kubectl(self, *words: str, stdin: str | None = None) -> str:
-        return self._cluster.kubectl(f"--namespace={NAMESPACE}", *words, stdin=stdin, timeout=70)
+        return self._cluster.kubectl(f"--namespace={NAMESPACE}", *words, stdin=stdin)
 
     def _pod(self) -> dict[str, Any]:
         return {

@@ -36,7 +36,7 @@ def nobody_else(kube: Cluster) -> Iterator[None]:
         return
     before = kube.kubectl("get", *_INSTALLED, "--output=jsonpath={.spec.replicas}")
     kube.kubectl("scale", *_INSTALLED, "--replicas=0")
-    kube.kubectl("wait", *_PODS, "--for=delete", "--timeout=60s", timeout=70)
+    kube.kubectl("wait", *_PODS, "--for=delete", "--timeout=120s")
     try:
         yield
     finally:

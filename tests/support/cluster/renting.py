@@ -40,7 +40,7 @@ def rented(
     found = Tenant(cluster, name, store, say)
     yield found
     try:
-        found.run("delete", OURS, "--all", "--timeout=100s", timeout=110)
+        found.run("delete", OURS, "--all", "--timeout=100s")
     except LocalClusterError as error:
         raise NeverHappenedError(f"not deleted: {_left_in(cluster, name)}") from error
     cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
@@ -62,7 +62,7 @@ def _end_lease(cluster: Cluster, name: str) -> None:
         named = f"{one['kind']}/{one['metadata']['name']}"
         words = (f"--namespace={name}", "patch", named, "--type=merge", f"--patch={none}")
         cluster.kubectl(*words)
-    cluster.kubectl("delete", "namespace", name, "--timeout=100s", timeout=110)
+    cluster.kubectl("delete", "namespace", name, "--timeout=100s")
 
 
 def given_back(cluster: Cluster) -> None:
@@ -78,7 +78,7 @@ def given_back(cluster: Cluster) -> None:
     if names:
         words = ("--ignore-not-found", "--timeout=100s")
         try:
-            cluster.kubectl("delete", "namespaces", *names, *words, timeout=110)
+            cluster.kubectl("delete", "namespaces", *names, *words)
         except LocalClusterError as error:
             left = "; ".join(_left_in(cluster, name) for name in names)
             raise NeverHappenedError(f"not gone: {left}") from error

@@ -204,7 +204,7 @@ def test_streams_of_another_cluster_are_left_alone(
     locked.apply(ephemeral(locked, "ours", scope, stream="theirs", adopt="IfUnowned"))
     said = until_reason(locked, "ours", "Conflict")
     assert "another cluster" in said["message"]
-    locked.run("delete", "eps", "ours", "--timeout=60s", timeout=70)
+    locked.run("delete", "eps", "ours")
     locked.until_gone("eps", "flow")
     assert _stale(sluice, locked, "--delete", "--yes") == []
     assert guarded_java.streams(scope) == there

@@ -92,16 +92,14 @@ def tenant(
 ) -> Iterator[Tenant]:
     """Gives a namespace that admits restricted pods only, and the example's scope, as new."""
     assert sluice
-    kube.kubectl(
-        *("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=100s"), timeout=110
-    )
+    kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=100s"))
     if java.streams(SCOPE) is not None:
         java.delete_scope(SCOPE)
     for stream in ("lines", "counts", OLDER):
         java.create(SCOPE, stream)
     restrict(kube, NAMESPACE)
     yield Tenant(kube, NAMESPACE, store, print)
-    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s", timeout=110)
+    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s")
     java.delete_scope(SCOPE)
 
 

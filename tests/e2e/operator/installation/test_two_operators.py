@@ -32,7 +32,7 @@ def test_two_operators_do_nothing_twice(
         )
         for name in NAMES:
             tenant.until_ready(name)
-        tenant.run("delete", "scopy", "three", "--timeout=30s")
+        tenant.run("delete", "scopy", "three")
     finally:
         sluice.scale(1)
     for name in NAMES:

@@ -149,7 +149,7 @@ def test_uninstall_goes_once_nothing_is_held(
     with pytest.raises(LocalClusterError):
         _uninstall(kube)
     sluice.ready()
-    tenant.run("delete", "eps", "helper", "--timeout=60s", timeout=70)
+    tenant.run("delete", "eps", "helper")
     assert java.streams(scope) == []
     tenant.until("the store is free", lambda: not _finalizers(tenant, "sst", "store"))
     _uninstall(kube)
@@ -207,4 +207,4 @@ def test_uninstall_needs_no_operator_to_let_go(
     assert tenant.get("eps", "helper") is None
     assert _finalizers(tenant, "sst", "store") == []
     assert java.streams(scope) == ["helper"]
-    kube.kubectl("delete", "namespace", tenant.namespace, "--timeout=60s", timeout=70)
+    kube.kubectl("delete", "namespace", tenant.namespace, "--timeout=120s")

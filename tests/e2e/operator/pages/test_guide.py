@@ -74,9 +74,7 @@ def tenant(
 ) -> Iterator[Tenant]:
     """Gives the guides' namespace, with the streams that they copy and without their targets."""
     assert sluice
-    kube.kubectl(
-        *("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=100s"), timeout=110
-    )
+    kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=100s"))
     for stream, events in EVENTS.items():
         if java.create("shop", stream, segments=SEGMENTS):
             java.write("shop", stream, events=events, keys=1000)
@@ -90,7 +88,7 @@ def tenant(
             java.delete(scope, stream)
     restrict(kube, NAMESPACE)
     yield Tenant(kube, NAMESPACE, store, print)
-    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s", timeout=110)
+    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s")
 
 
 @pytest.fixture(scope="module")

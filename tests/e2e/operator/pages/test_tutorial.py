@@ -61,8 +61,8 @@ def tenant(
 def clear(kube: Cluster) -> None:
     """Delete what the tutorial makes, and the files of an archive with it."""
     gone = ("--ignore-not-found", "--timeout=100s")
-    kube.kubectl("delete", "namespace", NAMESPACE, *gone, timeout=110)
-    kube.kubectl("delete", "pv", "tutorial", *gone, timeout=110)
+    kube.kubectl("delete", "namespace", NAMESPACE, *gone)
+    kube.kubectl("delete", "pv", "tutorial", *gone)
 
 
 def fill(java: ForeignClient) -> None:
@@ -103,7 +103,7 @@ def play(tenant: Tenant) -> tuple[dict[str, str], str]:
     tenant.run("wait", "scopy/events-restored", *WAIT.split(), timeout=310)
     status = sluice_status(tenant).replace(own, ARCHIVE)
     tenant.run("delete", "deployment", "report")
-    tenant.run("wait", "eps/report", "--for=delete", "--timeout=2m", timeout=130)
+    tenant.run("wait", "eps/report", "--for=delete", "--timeout=2m")
     look("tutorial-gone")
     return found, status
 
