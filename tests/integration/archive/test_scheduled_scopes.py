@@ -135,7 +135,9 @@ def test_a_run_that_is_killed_is_gone_on_with(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
 ) -> None:
     """No stream gets a second run, and the run of the scope gets one record."""
-    shop = Shop(tmp_path, standalone, foreign, in_volume, parallelism=1)
+    # The last stream with events takes a second then.
+    limits = {"bytesPerSecond": "8Ki"}
+    shop = Shop(tmp_path, standalone, foreign, in_volume, parallelism=1, limits=limits)
     place = shop.nightly.place
 
     def is_over() -> bool:
@@ -149,6 +151,7 @@ def test_a_run_that_is_killed_is_gone_on_with(
         process.wait()
     assert 0 < len([*place.glob("*/heads/*")]) < len(NAMES)
     assert shop.records() == []
+    del shop.nightly.spec["limits"]
     assert shop.nightly.states() == COPIED
     assert [len([*place.glob(f"{name}/heads/*")]) for name in NAMES] == [1, 1, 1]
     assert shop.records() == [1]

@@ -146,7 +146,8 @@ def test_commands_that_are_killed_go_on(
 ) -> None:
     """Both ways; what was archived before is not archived again, and nothing is left over."""
     scope, sources = shop
-    uri, slow = standalone.controller_uri, {"parallelism": 1}
+    uri, single = standalone.controller_uri, {"parallelism": 1}
+    slow = single | {"limits": {"bytesPerSecond": "200Ki"}}  # six seconds for all
     down = ScopeFile(tmp_path, uri, in_volume, "down", scope, spec=SMALL | slow)
 
     def archived() -> int:
@@ -162,6 +163,7 @@ def test_commands_that_are_killed_go_on(
         process.kill()
         process.wait()
     assert 0 < archived() < len(NAMES)
+    down.spec = SMALL | single
     assert states(down.run("run", "-o", "json")) == COPIED
     assert archived() == len(NAMES)
     assert not [*down.place.glob("**/work/*")]
@@ -173,6 +175,7 @@ def test_commands_that_are_killed_go_on(
         process.kill()
         process.wait()
     assert set(names_in(foreign, target) or ()) < set(NAMES)
+    back.spec = single
     assert states(back.run("run", "-o", "json")) == COPIED
     assert_equal(small(sources), seen(standalone.segment_store, foreign, target))
     # A driver that was killed leaves leases, which are over in a day.
