@@ -16,8 +16,8 @@ from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import DATA, LEASES
 from sluice.stores.pravega.groups import cuts
 from support.command.restores import SPLIT, Env
-from support.command.sluice_command import Finished, finish, workers_of
-from support.until import TIGHT, until
+from support.command.sluice_command import Finished, finish
+from support.until import until
 
 if TYPE_CHECKING:
     from s3gateway import Gateway
@@ -122,7 +122,8 @@ def test_a_restore_that_is_killed_goes_on(bucket_env: Env) -> None:
     objects = env.archive.objects
     env.restore.limits = {"bytesPerSecond": "1Mi"}
     process = env.restore.start()
-    until("tasks are at work", lambda: workers_of(process.pid), poll=TIGHT)
+    _wait_for_lease(env, process)
+    time.sleep(2)  # of the ten seconds that its tasks take
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert list(objects.list(LEASES))
