@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from support.cluster.kubelet import DriverPod
 
@@ -34,8 +35,8 @@ class Desk:
         self.tenant.apply(body | {"spec": spec})
 
     def bucket(self, gateway: Gateway, name: str) -> str:
-        """Make a bucket, and a StreamStore of the same name; the bucket's own name."""
-        made = gateway.make_bucket(name)
+        """Make a new bucket, and a StreamStore of it with this name. Return the bucket's name."""
+        made = gateway.make_bucket(f"{name}-{uuid4().hex[:8]}")
         keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
         self.tenant.apply(secret | {"stringData": keys})
