@@ -227,6 +227,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep the tests of the lane. Give a test that uses a cluster the time to compile it."""
     lanes: dict[str, list[pytest.Item]] = {lane: [] for lane in _LANES}
     alone = {item.path for item in items if item.get_closest_marker("alone")}
+    mixed = {item.path for item in items if item.get_closest_marker("alone") is None}
     for item in items:
         wants = "kube" in _fixtures(item)
         if wants and item.get_closest_marker("timeout") is None:
@@ -243,9 +244,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif item.path.is_relative_to(_END_TO_END):
             lanes["patient"].append(item)
         else:
-            lanes["copies" if item.path.parent == _COPIES else "store"].append(item)
+            copies = item.path.parent == _COPIES and "scope" not in item.path.stem
+            lanes["copies" if copies else "store"].append(item)
     # While one lane has the operator alone, the other one runs tests that need none.
-    lanes["alone"].sort(key=lambda item: item.path not in alone)
+    lanes["alone"].sort(key=lambda item: (item.path not in alone, item.path in mixed))
     lanes["pods"].sort(key=lambda item: "sluice" in _fixtures(item))
     if lane := config.getoption("--lane"):
         items[:] = lanes.pop(lane)
