@@ -138,9 +138,9 @@ def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -
     (following,) = wait_for(prometheus, f"{due} - {good}")
     assert float(following["value"][1]) > 0
     drilled = f"sluice_drill_last_success_timestamp_seconds{own}"
-    prometheus.wait_for(f"absent({drilled})", 60)
+    wait_for(prometheus, f"absent({drilled})")
     passed = run_drill(worked)
-    prometheus.wait_for(f"{drilled} == {passed:.0f}", 60)
+    wait_for(prometheus, f"{drilled} == {passed:.0f}")
 
     wait_for(prometheus, f"count_over_time(up[{WINDOW}]) >= 3")
     empty = [title for title, query in queries().items() if not prometheus.query(query)]
