@@ -17,7 +17,7 @@ from sluice.handlers.main import TIMEOUTS
 from sluice.kube.stores.probes import Probes
 from sluice.stores.connect import connect
 from support.cases.resources import STORE, changed
-from support.command.scope_command import until
+from support.until import until
 
 if TYPE_CHECKING:
     from localstore import Cluster
