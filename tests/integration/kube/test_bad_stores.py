@@ -35,7 +35,7 @@ def tenants(kube: Cluster, outside: str) -> Iterator[list[Tenant]]:
     names = [outside, f"{outside}-liars", f"{outside}-others"]
     for name in names[1:]:
         kube.kubectl("create", "namespace", name)
-    yield [Tenant(kube, name, None, print) for name in names]  # type: ignore[arg-type]
+    yield [Tenant(kube, name, None, print) for name in names]
     for name in names[1:]:
         kube.kubectl("delete", "namespace", name, "--wait=false")
 

@@ -26,7 +26,7 @@ def test_liveness_fails_when_a_watch_is_dead(kube: Cluster, namespace: str, tmp_
         Link.to(kube.kubeconfig, through) as link,
         OperatorProcess(tmp_path, through, namespace) as operator,
     ):
-        tenant = Tenant(kube, namespace, None, print)  # type: ignore[arg-type]
+        tenant = Tenant(kube, namespace, None, print)
         tenant.apply(tenant.store_resource(uri="tcp://127.0.0.1:9"))
         until(
             "the store was looked at",
@@ -46,7 +46,7 @@ def test_an_api_server_that_is_away_is_waited_for(
 ) -> None:
     """At the start, and later: nobody starts the operator anew, and it goes on when it is back."""
     through = tmp_path / "kubeconfig"
-    tenant = Tenant(kube, namespace, None, print)  # type: ignore[arg-type]
+    tenant = Tenant(kube, namespace, None, print)
     with Link.to(kube.kubeconfig, through) as link:
         link.go_away()
         operator = OperatorProcess(tmp_path, through, namespace, cluster="")

@@ -40,7 +40,7 @@ def test_a_registered_kind_needs_no_other_change(
 ) -> None:
     """Its resources are watched, checked, reconciled, shown, held, and hold their StreamStore."""
     monkeypatch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
-    tenant = Tenant(kube, namespace, None, print)  # type: ignore[arg-type]
+    tenant = Tenant(kube, namespace, None, print)
 
     def beats() -> int:
         return int((tenant.get("hb", "heart") or {}).get("status", {}).get("beats", 0))

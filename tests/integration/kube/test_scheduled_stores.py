@@ -49,7 +49,7 @@ def test_a_namespace_with_a_schedule_can_be_deleted(
 
 def _delete_what_is_held(kube: Cluster, name: str, *, suspend: bool) -> None:
     """Make an archive, and delete its store and its Secret, which stay."""
-    tenant = Tenant(kube, name, None, print)  # type: ignore[arg-type] # no test of it needs a store
+    tenant = Tenant(kube, name, None, print)
     spec = ARCHIVE["spec"] | {
         "schedule": {"cron": "0 3 1 1 *"},
         "suspend": suspend,

@@ -27,7 +27,7 @@ _RENTED = "sluice.dev/rented-by-tests"
 
 @contextmanager
 def rented(
-    cluster: Cluster, store: ClusterStore, say: Callable[[str], None], name: str
+    cluster: Cluster, store: ClusterStore | None, say: Callable[[str], None], name: str
 ) -> Iterator[Tenant]:
     """Yield a namespace that admits only restricted pods, and delete Sluice's resources afterwards.
 

@@ -54,14 +54,14 @@ class Tenant:
     Attributes:
         cluster: the cluster.
         namespace: the namespace.
-        store: the Pravega that its StreamStore names.
+        pravega: the Pravega that its StreamStore names; None if no test of it needs one.
         say: callback that writes a line into the test's log.
         copies: the kind of its copies, as kubectl takes it.
     """
 
     cluster: Cluster
     namespace: str
-    store: ClusterStore
+    pravega: ClusterStore | None
     say: Callable[[str], None] = field(repr=False)
     copies: str = "scopy"
 
@@ -69,6 +69,12 @@ class Tenant:
     def of_scopes(self) -> Tenant:
         """The same namespace, with ScopeCopies as its copies."""
         return replace(self, copies="sccp")
+
+    @property
+    def store(self) -> ClusterStore:
+        """The Pravega that its StreamStore names."""
+        assert self.pravega is not None, f"{self.namespace} has no Pravega"
+        return self.pravega
 
     # -- kubectl
 

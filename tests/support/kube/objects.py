@@ -17,6 +17,7 @@ from urllib3.exceptions import HTTPError
 from localcluster import LocalClusterError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from localcluster import Cluster
@@ -94,7 +95,7 @@ class Objects:
             LocalClusterError: the API server refuses it; the message ends with its own.
         """
         path, described = self._place(namespace, body["kind"])
-        made = self._call("POST", path, body=body, user=user, fieldValidation="Strict")
+        made = self._call("POST", path, {"fieldValidation": "Strict"}, body=body, user=user)
         assert made is not None, f"there is no namespace {namespace}"
         return _as_kubectl(made, described)
 
@@ -111,7 +112,7 @@ class Objects:
             LocalClusterError: the API server refuses it.
         """
         path, _ = self._place(namespace, kind)
-        self._call("DELETE", f"{path}/{name}", user=user, propagationPolicy="Background")
+        self._call("DELETE", f"{path}/{name}", {"propagationPolicy": "Background"}, user=user)
 
     def _place(self, namespace: str, kind: str) -> tuple[str, Object]:
         """Return the path of a kind's objects, and the API server's description of the kind."""
@@ -132,10 +133,16 @@ class Objects:
                     self._known.setdefault(word, (group, described))
 
     def _read(self, path: str, **query: str) -> Object | None:
-        return self._call("GET", path, **query)
+        return self._call("GET", path, query)
 
     def _call(
-        self, method: str, path: str, *, body: Object | None = None, user: str = "", **query: str
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        body: Object | None = None,
+        user: str = "",
     ) -> Object | None:
         """Make a call, and return the answer; None if there is no such object."""
         headers = {"Accept": "application/json"}
