@@ -11,7 +11,7 @@ import hashlib
 import operator
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
@@ -27,7 +27,7 @@ from sluice.core.values.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 OnTruncation = Literal["Fail", "Record"]
 """What to do if a source loses bytes before they were read: fail, or record the loss and go on."""
@@ -181,6 +181,11 @@ class StreamPlan(Frozen):
         return origin([source.stream for source in self.sources])
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        """The streams, and the paths of archives, that are copied."""
+        return reads([(one.stream, one.archive) for one in self.sources])
+
+    @property
     def name(self) -> str:
         """The first source's name in its scope, or in its folder of archives."""
         source = self.sources[0]
@@ -259,6 +264,27 @@ def pinned(plan: StreamPlan, stores: Sequence[StoreAddress]) -> tuple[StoreAddre
     runs = {source.store: source.archive for source in plan.sources}
     return tuple(
         store.model_copy(update={"archive": runs.get(place)}) for place, store in enumerate(stores)
+    )
+
+
+class Archived(Protocol):
+    """What is read of an archive: a run of it, or the choice of one."""
+
+    @property
+    def path(self) -> str:
+        """The archive's path in its store."""
+        ...
+
+
+def reads(sources: Iterable[tuple[StreamName, Archived | None]]) -> tuple[str, ...]:
+    """Return what a copy reads: the names of live streams, and the paths of archives.
+
+    Args:
+        sources: each source's stream, and its archive; None for a live stream.
+    """
+    return tuple(
+        f"stream {stream}" if archive is None else f"archive {archive.path}"
+        for stream, archive in sources
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
 
-from sluice.core.copy.plan import OnTruncation, SegmentPlan, SourceStream, StreamPlan, origin
+from sluice.core.copy.plan import OnTruncation, SegmentPlan, SourceStream, StreamPlan, origin, reads
 from sluice.core.events.digest import CHUNK
 from sluice.core.values import marks
 from sluice.core.values.model import (
@@ -130,6 +130,11 @@ class CopyRequest(Frozen):
     def origin(self) -> str:
         """The streams that are copied, for people."""
         return origin([source.stream for source in self.sources])
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The streams, and the paths of archives, that are copied."""
+        return reads([(one.stream, one.archive) for one in self.sources])
 
 
 class SeenSegment(NamedTuple):

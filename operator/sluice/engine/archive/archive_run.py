@@ -105,7 +105,7 @@ class ArchiveCopy:
         self._hold()
         # Read the notes before the head: a driver deletes them once the head lists the run.
         notes = self._notes.read()
-        plan = noted_plan(notes)
+        plan = noted_plan(notes, self.plan)
         self._head = head = self.archive.head()
         if plan is None:
             return next_step(self.plan, SeenArchive(noted=False, head=head))

@@ -12,9 +12,9 @@ from sluice.core.archive.archiving import refuse_loss
 from sluice.core.archive.names import is_known
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.archive.request import ArchiveRequest
-from sluice.core.values.archive_layout import ARCHIVED
+from sluice.core.values.archive_layout import ARCHIVED, WORK
 from sluice.engine.archive.bounds import take_bounds
-from sluice.errors import InvalidSpec, TargetExists, TooManyEvents
+from sluice.errors import InvalidSpec, JournalDamaged, TargetExists, TooManyEvents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,7 +70,7 @@ def resolve_archive(
 def begun(request: ArchiveRequest, archive: Archive) -> ResolvedArchive:
     """Return what the archive holds of a run, without making a plan. Change nothing."""
     # Read the notes before the head: a driver deletes them once the head lists the run.
-    plan = noted_plan(Notes(archive.objects, request.copy_id).read_on())
+    plan = noted_plan(Notes(archive.objects, request.copy_id).read_on(), request)
     if plan is not None:
         return ResolvedArchive(plan, noted=True)
     if request.run_key is None:
@@ -81,11 +81,30 @@ def begun(request: ArchiveRequest, archive: Archive) -> ResolvedArchive:
     return ResolvedArchive(None, entry=entry)
 
 
-def noted_plan(notes: Iterable[Note]) -> ArchivePlan | None:
-    """Return the plan that counts, the last one in the notes; None if there are no notes."""
+def noted_plan(
+    notes: Iterable[Note], work: ArchiveRequest | ArchivePlan | None = None
+) -> ArchivePlan | None:
+    """Return the plan that counts, the last one in the notes; None if there are no notes.
+
+    Args:
+        notes: the notes of a run.
+        work: the request or the plan of the run, if the caller carries it out. Any client that may
+            write to the archive could have written the notes.
+
+    Raises:
+        JournalDamaged: the plan is of another run, or of another stream or archive.
+    """
     found = None
     for note in notes:
         found = note.plan or found
+    if found is None or work is None:
+        return found
+    if (found.copy_id, found.source, found.path) != (work.copy_id, work.source, work.path):
+        raise JournalDamaged(
+            f"the notes {WORK}{work.copy_id} of the archive {work.path} have the plan of another "
+            "run",
+            remedy="Delete these notes: the run starts anew.",
+        )
     return found
 
 

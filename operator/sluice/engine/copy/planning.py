@@ -84,7 +84,7 @@ def begun(request: CopyRequest, target: Store) -> Resolved:
     """
     # Read the journal before the target: a copy marks its target complete, then deletes its
     # journal.
-    copy_journal = CopyJournal(target, request.copy_id, request.target)
+    copy_journal = CopyJournal(target, request.copy_id, request.target, request)
     journal = copy_journal.load()
     if journal is not None and journal.plan.append:
         return Resolved(journal.plan, recorded=True)

@@ -29,7 +29,8 @@ class Watch:
         self._total = plan.bytes
         self._target = target
         self._journals = [
-            (stream, CopyJournal(target, stream.copy_id, stream.target)) for stream in plan.streams
+            (stream, CopyJournal(target, stream.copy_id, stream.target, stream))
+            for stream in plan.streams
         ]
 
     def measure(self) -> Progress:

@@ -179,7 +179,7 @@ def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store)
     """
     finish_abort(request.copy_id, request.target, target)
     remembered = request.move or any(source.archive for source in request.sources)
-    journal = CopyJournal(target, request.copy_id, request.target).load() if remembered else None
+    journal = _journal(request, target).load() if remembered else None
     try:
         if abort(request.copy_id, request.target, target):
             if journal is not None and sources is not None:
@@ -190,11 +190,15 @@ def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store)
         return _finish(request, sources=sources, target=target)
     if not (request.append or _ours(request, target)):
         return CopyEnded(How.NOTHING)
-    journal = CopyJournal(target, request.copy_id, request.target).load()
+    journal = _journal(request, target).load()
     if journal is not None and journal.target is not None:  # complete, but perhaps not sealed
         return _finish(request, sources=sources, target=target)
     swept = sweep(request.copy_id, request.target, target)
     return CopyEnded(How.SWEPT if swept else How.NOTHING, swept)
+
+
+def _journal(request: CopyRequest, target: Store) -> CopyJournal:
+    return CopyJournal(target, request.copy_id, request.target, request)
 
 
 def _ours(request: CopyRequest, target: Store) -> bool:
@@ -223,7 +227,7 @@ class _NoSlices:
 
 def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
     """Publish the remaining segments, and carry out the steps after that."""
-    copy_journal = CopyJournal(target, request.copy_id, request.target)
+    copy_journal = _journal(request, target)
     journal = copy_journal.load()
     if journal is None:
         return CopyEnded(How.FINISHED)

@@ -70,7 +70,7 @@ class StreamCopyWork:
         alone: bool = True,
     ) -> None:
         self.number = number
-        self.journal = CopyJournal(target, plan.copy_id, plan.target)
+        self.journal = CopyJournal(target, plan.copy_id, plan.target, plan)
         self._places = sources
         self.target = target
         # Both endings are made: another driver's plan may be recorded, and it says which to use.

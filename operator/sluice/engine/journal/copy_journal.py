@@ -9,7 +9,7 @@ from sluice.core.copy import journal
 from sluice.core.values import identity
 from sluice.core.values.weight import weight_of_json
 from sluice.engine.journal.record_log import MAX_RECORD, Log
-from sluice.errors import PlanTooLarge
+from sluice.errors import JournalDamaged, PlanTooLarge
 from sluice.stores.allowance import Held
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.planner import CopyRequest
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
 
@@ -32,10 +33,21 @@ class CopyJournal(Log):
         store: the target store.
         copy_id: the copy's identity.
         target: the copy's target stream, next to which the journal lies.
+        work: the plan or the request of the copy, if the caller has one. A journal that reads other
+            streams, or deletes them, counts as damaged: any client that may write to the target's
+            scope could have written it.
     """
 
-    def __init__(self, store: Store, copy_id: str, target: StreamName) -> None:
+    def __init__(
+        self,
+        store: Store,
+        copy_id: str,
+        target: StreamName,
+        work: StreamPlan | CopyRequest | None = None,
+    ) -> None:
         super().__init__(store, target, partial(identity.journal_key, copy_id))
+        self._of = copy_id, target
+        self._work = None if work is None else (work.reads, work.move)
         self._folding = journal.Folding()
         self._held = Held()
 
@@ -98,6 +110,19 @@ class CopyJournal(Log):
         for record in records:
             self._folding.add(record)
             self._held.add(_weight(record))
+        if self.loaded is not None:
+            self._check(self.loaded.plan)
+
+    def _check(self, plan: StreamPlan) -> None:
+        """Refuse the plan of another copy.
+
+        Raises:
+            JournalDamaged: it has another target or identity, or reads or deletes other streams.
+        """
+        reads, move = self._work or (plan.reads, plan.move)
+        more = plan.move and not move
+        if (plan.copy_id, plan.target, plan.reads) != (*self._of, reads) or more:
+            raise JournalDamaged(f"the journal beside {self._of[1]} has the plan of another copy")
 
     def _forget(self) -> None:
         self._folding, self._held = journal.Folding(), Held()

@@ -13,8 +13,9 @@ from sluice.core.values.model import StreamName
 from sluice.core.values.weight import weight_of_json
 from sluice.core.workloads import scope_log
 from sluice.core.workloads.plan import ScopeCopyPlan, unpacked
+from sluice.core.workloads.scope_work import ScopeWork
 from sluice.engine.journal.record_log import MAX_RECORD, Log, Trail
-from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge
+from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, PlanTooLarge
 from sluice.stores.allowance import Held
 
 if TYPE_CHECKING:
@@ -29,9 +30,14 @@ BESIDE: Final = f"{MARKER}copies"
 
 
 class ScopeRecords(Trail):
-    """The log of one scope's copy, for reading and writing. Several threads may use it."""
+    """The log of one scope's copy, for reading and writing. Several threads may use it.
 
-    def __init__(self) -> None:
+    Args:
+        work: the identity of the copy.
+    """
+
+    def __init__(self, work: ScopeWork) -> None:
+        self._work = work
         self._state: ScopeState | None = None
         self._held = Held()
         self._run = 1
@@ -144,7 +150,10 @@ class ScopeRecords(Trail):
         """Return the plan that was compressed to these bytes, and count its memory."""
         whole = unpacked(data)
         self._held.add(weight_of_json(whole))
-        return ScopeCopyPlan.model_validate_json(whole)
+        plan = ScopeCopyPlan.model_validate_json(whole)
+        if not self._work.has(plan):
+            raise JournalDamaged(f"the log of {self._work.target!r} has the plan of another copy")
+        return plan
 
     def _forget(self) -> None:
         self._state, self._held = None, Held()
@@ -157,9 +166,18 @@ class ScopeLog(ScopeRecords, Log):
         store: the target store.
         scope_id: the identity of the whole copy.
         scope: the target's scope, which need not exist yet.
+        source, move: see ScopeWork.
     """
 
-    def __init__(self, store: Store, scope_id: str, scope: str) -> None:
-        ScopeRecords.__init__(self)
+    def __init__(
+        self,
+        store: Store,
+        scope_id: str,
+        scope: str,
+        *,
+        source: str | None = None,
+        move: bool | None = None,
+    ) -> None:
+        ScopeRecords.__init__(self, ScopeWork(scope_id, scope, source, move))
         beside = StreamName(scope=scope, stream=BESIDE)
         Log.__init__(self, store, beside, partial(identity.scope_log_key, scope_id))

@@ -20,6 +20,7 @@ from sluice.core.archive.scope_note import (
 )
 from sluice.core.values.archive_layout import WORK
 from sluice.core.values.weight import weight_of_json
+from sluice.core.workloads.scope_work import ScopeWork
 from sluice.engine.journal.record_log import Trail
 from sluice.engine.scope.log import ScopeLog, ScopeRecords
 from sluice.errors import (
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sluice.archive.objects.objects import ObjectInfo, Objects
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.scope.scope import ScopePlan
     from sluice.engine.access.source_runs import Place
 
 
@@ -168,10 +171,19 @@ class ScopeNotes(ScopeRecords, NoteTrail):
         root: the place that holds the folder.
         scope_id: the identity of the whole copy.
         folder: the folder's path.
+        source, move: see ScopeWork.
     """
 
-    def __init__(self, root: ArchiveRoot, scope_id: str, folder: str) -> None:
-        ScopeRecords.__init__(self)
+    def __init__(
+        self,
+        root: ArchiveRoot,
+        scope_id: str,
+        folder: str,
+        *,
+        source: str | None = None,
+        move: bool | None = None,
+    ) -> None:
+        ScopeRecords.__init__(self, ScopeWork(scope_id, folder, source, move))
         objects = root.archive(folder, field="spec.target.archive.path").objects
         NoteTrail.__init__(self, objects, scope_id)
 
@@ -183,14 +195,15 @@ def scope_ids_in(root: ArchiveRoot, folder: str) -> list[str]:
     return [one for one in found if one is not None]
 
 
-def log_of(target: Place, scope_id: str, goal: str) -> ScopeRecords:
-    """Return the log of a scope's copy.
+def log_of(target: Place, scope_id: str, work: ScopeRequest | ScopePlan) -> ScopeRecords:
+    """Return the log of a scope's copy. A plan in it that is of another copy counts as damaged.
 
     Args:
         target: the place that is written to.
         scope_id: the identity of the whole copy.
-        goal: the target's scope, or the path of the folder of archives.
+        work: the request or the plan of the copy.
     """
+    goal, source, move = work.target, work.source, work.move
     if isinstance(target, ArchiveRoot):
-        return ScopeNotes(target, scope_id, goal)
-    return ScopeLog(target, scope_id, goal)
+        return ScopeNotes(target, scope_id, goal, source=source, move=move)
+    return ScopeLog(target, scope_id, goal, source=source, move=move)

@@ -68,7 +68,7 @@ def resolve_scope(
         BackendError, JournalDamaged: a store did not answer, or the log cannot be read.
     """
     return answer(
-        log_of(target[1], request.scope_id, request.target).load(),
+        log_of(target[1], request.scope_id, request).load(),
         source=source,
         target=target,
         again=again,

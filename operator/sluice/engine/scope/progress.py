@@ -41,7 +41,7 @@ class ScopeWatch:
     def __init__(self, plan: ScopeCopyPlan, target: Place) -> None:
         self._plan = plan
         self._target = target
-        self._log = log_of(target, plan.scope.scope_id, plan.scope.target)
+        self._log = log_of(target, plan.scope.scope_id, plan.scope)
         self._readers: dict[str, CopyJournal | ArchiveWatch] = {}
         self._begun: set[str] = set()
 
@@ -91,7 +91,7 @@ class ScopeWatch:
 
     def _reader(self, plan: Item) -> CopyJournal | ArchiveWatch:
         if isinstance(plan, StreamPlan):
-            return CopyJournal(live(self._target), plan.copy_id, plan.target)
+            return CopyJournal(live(self._target), plan.copy_id, plan.target, plan)
         return ArchiveWatch(plan, root(self._target))
 
 
@@ -111,7 +111,7 @@ class UnplannedScopeWatch:
         self.plan: ScopeCopyPlan | None = None
         self._wanted = wanted
         self._target = target
-        self._log = log_of(target, request.scope_id, request.target)
+        self._log = log_of(target, request.scope_id, request)
         self._watch: ScopeWatch | None = None
 
     def measure(self) -> Progress:

@@ -75,7 +75,7 @@ def ask_scope(
     target is missing or differs counts as failed. Set `unseen` if only drivers can read the source.
     A driver is then left to plan the next run.
     """
-    state = log_of(target[1], request.scope_id, request.target).load()
+    state = log_of(target[1], request.scope_id, request).load()
     if known is not None and not again and holds(known, request, source, target, state):
         if isinstance(known, ScopeCopyPlan):
             ended = _finished(request, known, source[1], target[1])
@@ -124,7 +124,7 @@ def plan_run(request: ScopeRequest, run: int, *, source: Site, target: Site) -> 
     Raises:
         SluiceError: as `resolve_scope`.
     """
-    state = log_of(target[1], request.scope_id, request.target).load()
+    state = log_of(target[1], request.scope_id, request).load()
     if state is None:
         return plan_next(request, None, source=source, target=target).plan
     recorded = at(state.plan, source, target)
@@ -274,7 +274,7 @@ def abandon_scope(
     planned = None
     if isinstance(known, ScopeCopyPlan) and _is_of(request, known):
         planned = ScopeState(known)
-    log = log_of(target, request.scope_id, request.target)
+    log = log_of(target, request.scope_id, request)
     try:
         state = log.load()
     except JournalDamaged:

@@ -88,7 +88,7 @@ class ScopeRunner:
         self._clock = clock
         self._patience = patience
         self._limits = Limits()
-        self._log = log_of(target, plan.scope.scope_id, plan.scope.target)
+        self._log = log_of(target, plan.scope.scope_id, plan.scope)
         self._streams = ScopeStreams(plan, sources, target, clock)
         self._queue = StreamQueue((), self._begin, clock)
         self._pace = RateLimiter(self._rate, clock)

@@ -45,7 +45,7 @@ def abandon_runs(
 def _series_of(request: ScopeRequest, scope_id: str, target: Place) -> str | None:
     """Return the series of the copy that a log is of; None if it is of none, or is unreadable."""
     try:
-        state = log_of(target, scope_id, request.target).load()
+        state = log_of(target, scope_id, request).load()
     except JournalDamaged:
         return None
     return None if state is None else state.plan.scope.series

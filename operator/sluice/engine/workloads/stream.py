@@ -110,7 +110,7 @@ class StreamWorkload:
             AbortRefused: publishing has begun.
         """
         request, store = self.request, live(target)
-        journal = CopyJournal(store, request.copy_id, request.target).load()
+        journal = CopyJournal(store, request.copy_id, request.target, request).load()
         if not abort(request.copy_id, request.target, store):
             return "nothing to abort"
         if journal is not None and any(one.archive for one in journal.plan.sources):

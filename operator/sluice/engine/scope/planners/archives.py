@@ -85,7 +85,7 @@ class ArchivePlanner(LivePlanner):
         try:
             archive = archive_of(wanted, self._root)
             # Read the notes before the head: a driver deletes them once the head lists the run.
-            plan = noted_plan(Notes(archive.objects, wanted.copy_id).read_on())
+            plan = noted_plan(Notes(archive.objects, wanted.copy_id).read_on(), wanted)
             head = archive.head()
             if plan is not None:
                 return plan

@@ -1,6 +1,7 @@
 import pytest
 
 from sluice.core.archive.names import read_note
+from sluice.core.scope.scope import ScopePlan
 from sluice.core.workloads.plan import Plan
 from sluice.engine.scope.object_log import ScopeNotes, log_of
 from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, StoreUnavailable
@@ -17,6 +18,8 @@ from support.model import Fate
 from support.model.gated_objects import GatedObjects
 from support.model.memory_objects import MemoryObjects
 
+WORK = ScopePlan(scope_id=SCOPE_ID, source="in", target="out", begin=1, end=2)
+
 
 @pytest.fixture
 def objects() -> MemoryObjects:
@@ -26,7 +29,7 @@ def objects() -> MemoryObjects:
 
 def log(objects: MemoryObjects) -> ScopeNotes:
     """Another driver's log of the same copy."""
-    found = log_of(root_in(objects), SCOPE_ID, "shop")
+    found = log_of(root_in(objects), SCOPE_ID, WORK)
     assert isinstance(found, ScopeNotes)
     return found
 
@@ -175,8 +178,8 @@ def test_no_sweep_takes_a_log(objects: MemoryObjects, plan: Plan) -> None:
     """Its notes are named otherwise than those of an archive."""
     log(objects).begin(plan)
     (name,) = objects.held
-    assert name.startswith("shop/work/")
-    assert read_note(name.removeprefix("shop/")) is None
+    assert name.startswith("out/work/")
+    assert read_note(name.removeprefix("out/")) is None
 
 
 def test_what_is_no_note_stays_when_a_log_is_deleted(objects: MemoryObjects, plan: Plan) -> None:

@@ -1,0 +1,60 @@
+"""Tell the plan of a scope's copy from plans that other clients may have put in its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.values.archive_layout import below, stream_at
+
+if TYPE_CHECKING:
+    from sluice.core.archive.plan import ArchivePlan
+    from sluice.core.workloads.plan import ScopeCopyPlan
+
+
+class ScopeWork(NamedTuple):
+    """Identity of a scope's copy, against which a recorded plan is compared.
+
+    Any client that may write to the target's scope or folder could write a plan there. A driver
+    with the login of the store would carry it out.
+
+    Attributes:
+        scope_id: the identity of the whole copy.
+        target: the target's scope, or the path of the folder of archives.
+        source: the source's scope, or the path of its folder; None if the caller does not know it.
+        move: whether the source is deleted; None if the caller does not know it.
+    """
+
+    scope_id: str
+    target: str
+    source: str | None = None
+    move: bool | None = None
+
+    def has(self, plan: ScopeCopyPlan) -> bool:
+        """Tell whether a plan is of this copy, and stays in its source and its target."""
+        scope = plan.scope
+        source = scope.source if self.source is None else self.source
+        if (scope.scope_id, scope.target, scope.source) != (self.scope_id, self.target, source):
+            return False
+        if scope.move and self.move is False:
+            return False
+        return all(_stays(one, plan) for one in plan.items)
+
+
+def _stays(item: StreamPlan | ArchivePlan, plan: ScopeCopyPlan) -> bool:
+    """Tell whether the plan of a stream reads and writes where the plan of its scope does."""
+    scope = plan.scope
+    if not isinstance(item, StreamPlan):
+        return item.source.scope == scope.source and _is_in(item.path, scope.target)
+    read = all(
+        _is_in(one.archive.path, scope.source)
+        if one.archive is not None
+        else one.stream.scope == scope.source
+        for one in item.sources
+    )
+    return read and item.target.scope == scope.target and (scope.move or not item.move)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    """Tell whether the archive of a stream lies in a folder."""
+    return path == below(folder, stream_at(path))
