@@ -11,7 +11,7 @@ from sluice.administration.resources import gone
 from sluice.api.status.common import ConditionType, CopyingStatus
 from sluice.core.catalogue import NORMAL, failures
 from sluice.kube.api.kinds import EVENT
-from sluice.kube.api.objects import is_deleting
+from sluice.kube.api.objects import driver_namespace, is_deleting
 from sluice.kube.api.responses import Refused
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ async def describe(api: Api, resource: Named) -> Description:
     uid = str(body["metadata"]["uid"])
     found = Description(resource, body, resource.spec.status.read(body.get("status")))
     if resource.spec.driven:
-        jobs = attempts(api, resource.namespace, uid)
-        found.attempts = await _allowed(jobs, found, "Jobs and pods") or []
+        jobs, host = attempts(api, resource.kind, body), driver_namespace(body)
+        where = f" in namespace {host}" if host else ""
+        found.attempts = await _allowed(jobs, found, f"Jobs and pods{where}") or []
     found.events = await _allowed(_events(api, resource.namespace, uid), found, "events") or []
     return found
 

@@ -102,7 +102,7 @@ async def _look(api: Api, resource: Named, *, patience: float) -> tuple[bool, li
             body = await api.get(resource.kind, resource.namespace, resource.name)
             if body is None:
                 raise gone(resource)
-            found = await attempts(api, resource.namespace, body["metadata"]["uid"])
+            found = await attempts(api, resource.kind, body)
         except ApiUnavailable as error:
             if not _passes(error) or time.monotonic() >= end:
                 raise

@@ -78,11 +78,11 @@ class StoreNotShared(SpecError):
 
 
 class LoginNotShared(SpecError):
-    """Drivers cannot mount the login or files of a StreamStore of another namespace."""
+    """Drivers of the copy may not have the login or files of a StreamStore of another namespace."""
 
     default_remedy = (
-        "Run the copy in the StreamStore's namespace, or make a StreamStore with a login of your "
-        "own."
+        "Run the copy in the StreamStore's namespace, make a StreamStore with a login of your "
+        "own, or have the entry of access.sharedWith say driverNamespace: Store."
     )
 
 

@@ -86,6 +86,7 @@ async def operate(settings: OperatorSettings) -> None:
             metrics=metrics,
             namespaces=settings.namespaces,
             seconds=settings.resync_seconds,
+            served=settings.served,
         )
         by_name = ByName(mirror, metrics, settings)
         runner = await Health(queue, resync, metrics, by_name, settings).serve()

@@ -14,8 +14,8 @@ import kopf
 from sluice.api.fields.common import GROUP, VERSION
 from sluice.kube.api.client import PAGE
 from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, JOB, OWN, POD, STREAM_STORE
-from sluice.kube.api.names import MANAGED, copy_of, uid_of
-from sluice.kube.api.objects import is_deleting
+from sluice.kube.api.names import MANAGED, away_of, copy_of, uid_of
+from sluice.kube.api.objects import driver_namespace, is_deleting
 from sluice.kube.loop.queue import Key, Lane
 from sluice.kube.stores.dependents import shares, stores_of, was_admitted
 
@@ -95,8 +95,15 @@ class Watches:
     def child(self, kind: Kind, body: Object, *, gone: bool) -> None:
         """Take in a Job or a pod of ours, and queue the copy that it works for."""
         self._mirror.see(kind, body, gone=gone)
+        place, uid = copy_of(body)
+        away = away_of(body)
         for own in COPIES.values():
-            for copy in self._mirror.where(own, uid_of, copy_of(body)):
+            copies = self._mirror.where(own, uid_of, (place, uid))
+            if away is not None and away.kind == own.name:
+                there = self._mirror.where(own, uid_of, (away.namespace, uid))
+                # The operator has written the status, so no stranger's pods make work for a copy.
+                copies += [one for one in there if driver_namespace(one) == place]
+            for copy in copies:
                 meta = copy["metadata"]
                 self._queue.add(Key(own.name, meta["namespace"], meta["name"]))
 

@@ -9,6 +9,7 @@ import pytest
 
 from localcluster.release import restrict
 from localstore.accounts import ADMIN
+from sluice.kube.api.names import UID_LABEL
 from support.cluster.tenant import Tenant
 from support.kube.kstatus import kstatus
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 EVENTS = 250_000
 SLOW = {"bytesPerSecond": "2Mi"}
 NAMESPACE = "sluice-test-login"
+GUEST = "sluice-test-guest"
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +137,38 @@ def test_credentials_are_nowhere_to_be_read(login: Tenant, sluice: Operator) -> 
     everything += login.run("logs", "--selector=app.kubernetes.io/component=driver", "--tail=-1")
     everything += sluice.run("logs", "deployment/sluice-operator", "--tail=-1")
     assert ADMIN.password not in everything
+
+
+def test_a_tenants_copy_runs_beside_the_platforms_login(
+    login: Tenant, client: ForeignClient, kube: Cluster, say: Callable[[str], None]
+) -> None:
+    """Its driver is killed, its limits change, and its users never see the login or a pod."""
+    restrict(kube, GUEST)
+    guest = Tenant(kube, GUEST, login.store, say)
+    store = login.store_resource(secret="login")  # noqa: S106 - the name of a Secret
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": GUEST}}
+    grant = {"selector": selector, "scopes": ["guarded"], "driverNamespace": "Store"}
+    login.apply(store | {"spec": store["spec"] | {"access": {"sharedWith": [grant]}}})
+    body = guest.copy_resource("guest", "guarded/source", "guarded/guest", limits=SLOW)
+    for side in ("source", "target"):
+        body["spec"][side]["storeRef"]["namespace"] = NAMESPACE
+    guest.apply(body)
+    guest.until_staged("guest")
+    (pod,) = login.pods()
+    login.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
+    guest.patch("scopy", "guest", {"spec": {"limits": None}})
+    guest.until_ready("guest")
+    guest.until_tidied("guest")
+    assert client.read("guarded", "guest").events == EVENTS
+    everything = guest.run("get", "scopy,sst,jobs,pods,configmaps,secrets,events", "--output=yaml")
+    assert ADMIN.password not in everything
+    assert guest.get_all("jobs,pods,secrets") == []
+    uid = (guest.get("scopy", "guest") or {})["metadata"]["uid"]
+    login.until(
+        "nothing is left",
+        lambda: not login.get_all("jobs,pods,configmaps", labelSelector=f"{UID_LABEL}={uid}"),
+    )
+    kube.kubectl("delete", "namespace", GUEST, "--timeout=100s", timeout=110)
 
 
 @pytest.mark.exhaustive

@@ -6,7 +6,6 @@ want to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -15,58 +14,21 @@ import pytest
 import yaml
 
 from localstore.accounts import ADMIN
-from sluice.kube.api.objects import IN_USE_FINALIZER
-from support.cluster.kubelet import PROFILES, DriverPod
-from support.cluster.operator_process import OperatorProcess
-from support.cluster.outside import OUTSIDE, nobody_else
+from support.cluster.kubelet import DriverPod
 from support.cluster.owned import ephemeral, until_reason
-from support.cluster.renting import rented
+from support.cluster.scene import Scene, staged, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
-    from support.cluster.tenant import Object, Tenant
+    from support.cluster.tenant import Object
 
 pytestmark = pytest.mark.timeout(400)
 
 EXAMPLE: Final = Path(__file__).parents[3] / "examples/streamstore-shared.yaml"
 EVENTS: Final = 1000
-
-
-@dataclass(frozen=True)
-class Scene:
-    """The two namespaces."""
-
-    platform: Tenant
-    tenant: Tenant
-
-    @property
-    def grant(self) -> Object:
-        """The entry that admits the tenant."""
-        name = self.tenant.namespace
-        return {"selector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
-
-    def share(self, name: str, uri: str, *grants: Object, secret: str = "") -> None:
-        """Apply a StreamStore of the platform's with these grants."""
-        body = self.platform.store_resource(name, uri=uri, secret=secret)
-        body["spec"]["access"] = {"sharedWith": list(grants)}
-        self.platform.apply(body)
-
-    def ref(self, name: str) -> Object:
-        """Return the reference to a StreamStore of the platform's."""
-        return {"name": name, "namespace": self.platform.namespace}
-
-    def store(self, name: str) -> Object:
-        """Return a StreamStore of the platform's."""
-        found = self.platform.get("sst", name)
-        assert found is not None
-        return found
-
-    def is_held(self, name: str) -> bool:
-        """Tell whether a StreamStore of the platform's is kept for its users."""
-        return IN_USE_FINALIZER in self.store(name)["metadata"].get("finalizers", [])
 
 
 @pytest.fixture(scope="module")
@@ -75,16 +37,8 @@ def scene(
 ) -> Iterator[Scene]:
     """Yield the two namespaces, and an operator that serves both."""
     assert definitions
-    mark = uuid4().hex[:8]
-    names = [f"{OUTSIDE}{one}-{mark}" for one in ("platform", "tenant")]
-    folder = tmp_path_factory.mktemp("shared")
-    with (
-        nobody_else(kube),
-        OperatorProcess(folder, kube.kubeconfig, names[0], PROFILES, others=names[1:]),
-        rented(kube, None, print, names[0]) as platform,
-        rented(kube, None, print, names[1]) as tenant,
-    ):
-        yield Scene(platform, tenant)
+    with staged(kube, tmp_path_factory.mktemp("shared")) as found:
+        yield found
 
 
 def test_a_tenants_stream_lives_in_a_store_whose_login_stays_with_the_platform(
@@ -155,7 +109,7 @@ def test_a_copy_of_a_shared_store_without_a_login_runs_in_its_own_namespace(
         return body
 
     tenant.apply(copy("target"))
-    pods: Any = tenant.until("its pod is there", lambda: _waiting(tenant))
+    pods: Any = tenant.until("its pod is there", lambda: waiting(tenant))
     assert scene.is_held("open")
     driver = DriverPod(tenant, pods[0], tmp_path)
     try:
@@ -167,18 +121,12 @@ def test_a_copy_of_a_shared_store_without_a_login_runs_in_its_own_namespace(
     scene.platform.until("it is let go", lambda: not scene.is_held("open"))
 
     tenant.apply(copy("second"))
-    tenant.until("its pod is there", lambda: _waiting(tenant))
+    tenant.until("its pod is there", lambda: waiting(tenant))
     scene.share("open", standalone.controller_uri)
     tenant.until_reason("second", "StoreNotShared")
-    tenant.until("its driver is stopped", lambda: not _waiting(tenant))
+    tenant.until("its driver is stopped", lambda: not waiting(tenant))
     tenant.run("delete", "scopy", "second", "target")
     scene.platform.until("it is let go", lambda: not scene.is_held("open"))
-
-
-def _waiting(tenant: Tenant) -> list[Object]:
-    """Return the drivers' pods that no node takes."""
-    pods = tenant.get_all("pods", fieldSelector="status.phase=Pending")
-    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
 
 def test_a_copy_whose_driver_would_need_the_platforms_login_is_refused(scene: Scene) -> None:

@@ -29,7 +29,7 @@ from sluice.errors import (
     TargetExists,
 )
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
-from sluice.kube.api.names import is_child, run_name
+from sluice.kube.api.names import Child, is_child, run_name
 from sluice.kube.jobs.hooks import is_hook
 from sluice.kube.jobs.manifests import plan_of
 from sluice.kube.jobs.pods import PLAN_FILE, SCOPE_PLAN_FILE
@@ -102,6 +102,11 @@ class Cluster(CopyObjects):
             self.put_store(which)
         self.apply(spec)
 
+    @property
+    def child(self) -> Child:
+        """The copy, as its objects name it."""
+        return Child(kind=self.kind, namespace="default", name=self.name, uid=copies.UID)
+
     # -- the time
 
     @property
@@ -116,9 +121,9 @@ class Cluster(CopyObjects):
     def forge_run(self, driver: Driver) -> None:
         """Put a forged ConfigMap in the place of the one that a driver has to run from."""
         job = job_name(copies.UID, driver.attempt)
-        found = self.server.body(CONFIG_MAP, run_name(job))
+        found = self.server.body(CONFIG_MAP, run_name(job), self.space)
         if found is not None:
-            self.server.remove(CONFIG_MAP, run_name(job))
+            self.server.remove(CONFIG_MAP, run_name(job), self.space)
             forged = found | {"data": {PLAN_FILE: planned(7).model_dump_json()}, "binaryData": {}}
             self.server.put(CONFIG_MAP, forged | {"metadata": dict(found["metadata"])})
 
@@ -148,7 +153,7 @@ class Cluster(CopyObjects):
             meta = job["metadata"]
             if is_hook(job):  # the test decides how it ends
                 continue
-            if has_ended(job) or "deletionTimestamp" in meta or not is_child(job, copies.UID):
+            if has_ended(job) or "deletionTimestamp" in meta or not self.child.has(job):
                 continue
             pods = [pod for pod in self.server.all(POD) if is_child(pod, meta["uid"])]
             if meta["uid"] not in self._given:
@@ -163,7 +168,7 @@ class Cluster(CopyObjects):
                     "lastTransitionTime": self.now.isoformat(),
                 }
                 status = job["status"] | {"conditions": [end]}
-                self.server.edit(JOB, meta["name"], status=status)
+                self.server.edit(JOB, meta["name"], meta["namespace"], status=status)
                 return True
         return False
 
@@ -172,17 +177,19 @@ class Cluster(CopyObjects):
         name = f"{meta['name']}-{len(self._given)}"
         owner = {"kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}
         body = {
-            "metadata": {"name": name, "labels": template["labels"], "ownerReferences": [owner]},
+            "metadata": {"name": name, "namespace": meta["namespace"], "ownerReferences": [owner]},
             "status": {"phase": "Pending"},
         }
+        body["metadata"] |= template
         attempt = int(template["labels"][f"{GROUP}/attempt"])
         self.drivers.append(Driver(name, attempt))
         self.server.put(POD, body)
-        self.server.edit(JOB, meta["name"], status={"startTime": self.now.isoformat()})
+        began = {"startTime": self.now.isoformat()}
+        self.server.edit(JOB, meta["name"], meta["namespace"], status=began)
 
     def is_stopping(self, driver: Driver) -> bool:
         """Tell whether a driver was told to end."""
-        pod = self.server.body(POD, driver.pod)
+        pod = self.server.body(POD, driver.pod, self.space)
         return pod is None or "deletionTimestamp" in pod["metadata"]
 
     def cannot_start(self, driver: Driver, error: SluiceError) -> None:
@@ -190,29 +197,29 @@ class Cluster(CopyObjects):
         waiting = {"reason": "ErrImagePull", "message": error.message}
         said = {"name": "driver", "image": "i", "state": {"waiting": waiting}}
         status = {"phase": "Pending", "containerStatuses": [said]}
-        self.server.edit(POD, driver.pod, status=status)
+        self.server.edit(POD, driver.pod, self.space, status=status)
 
     def can_start(self) -> None:
         """Make all images available."""
         for driver in self.drivers:
             if not driver.running:
-                self.server.edit(POD, driver.pod, status={"phase": "Pending"})
+                self.server.edit(POD, driver.pod, self.space, status={"phase": "Pending"})
 
     def start(self, driver: Driver) -> None:
         """Start the pod's containers, if the ConfigMap they run from exists."""
-        job = self.server.body(JOB, job_name(copies.UID, driver.attempt))
+        job = self.server.body(JOB, job_name(copies.UID, driver.attempt), self.space)
         if job is None or self.is_stopping(driver):
             return
-        found = self.server.body(CONFIG_MAP, run_name(job["metadata"]["name"]))
+        found = self.server.body(CONFIG_MAP, run_name(job["metadata"]["name"]), self.space)
         if found is None:
             return
         driver.running, driver.mounted = True, _given(job, found)
-        self.server.edit(POD, driver.pod, status={"phase": "Running"})
+        self.server.edit(POD, driver.pod, self.space, status={"phase": "Running"})
 
     def end(self, driver: Driver, error: SluiceError | None) -> None:
         """End a pod's containers. A pod that was told to end is gone then."""
         if self.is_stopping(driver):
-            self.server.destroy(POD, driver.pod)
+            self.server.destroy(POD, driver.pod, self.space)
             return
         ended: Object = {"exitCode": 0 if error is None else 1}
         if isinstance(error, DriverOutOfMemory):
@@ -223,11 +230,11 @@ class Cluster(CopyObjects):
         container = {"name": "driver", "image": "i", "state": {"terminated": ended}}
         phase = "Succeeded" if error is None else "Failed"
         status = {"phase": phase, "containerStatuses": [container]}
-        self.server.edit(POD, driver.pod, status=status)
+        self.server.edit(POD, driver.pod, self.space, status=status)
 
     def lose_node(self, driver: Driver) -> None:
         """Remove a pod without a report."""
-        self.server.destroy(POD, driver.pod)
+        self.server.destroy(POD, driver.pod, self.space)
 
     # -- actions of drivers
 

@@ -40,6 +40,7 @@ class CopyObjects:
     Attributes:
         server: the API server.
         runtime, profile_there: the operator's settings, by its administrator.
+        space: the namespace of the StreamStores and the drivers.
     """
 
     kind: Kind = STREAM_COPY
@@ -47,6 +48,7 @@ class CopyObjects:
     sources: tuple[Object, ...] = (
         {"name": "from", "spec": {"pravega": {"controllerURI": FROM.uri}}},
     )
+    space: ClassVar[str] = "default"
     target: ClassVar[Object] = {"name": "local", "spec": {"pravega": {"controllerURI": TO.uri}}}
 
     def __init__(self) -> None:
@@ -162,22 +164,22 @@ class CopyObjects:
     def put_store(self, which: str) -> None:
         """Apply a StreamStore: `source` or `target`."""
         known = {"source": self.sources[0], "target": self.target}[which]
-        if self.server.body(STREAM_STORE, known["name"]) is None:
-            meta = {"name": known["name"], "namespace": "default", "generation": 1}
+        if self.server.body(STREAM_STORE, known["name"], self.space) is None:
+            meta = {"name": known["name"], "namespace": self.space, "generation": 1}
             body = resources.STORE | {"metadata": meta, "spec": known["spec"]}
             self.server.put(STREAM_STORE, body)
 
     def take_store(self, which: str, *, wholly: bool) -> None:
         """Delete a StreamStore. It goes if nothing holds it, or wholly."""
         name = {"source": self.sources[0], "target": self.target}[which]["name"]
-        self.server.remove(STREAM_STORE, name)
+        self.server.remove(STREAM_STORE, name, self.space)
         if wholly:
-            self.server.destroy(STREAM_STORE, name)
+            self.server.destroy(STREAM_STORE, name, self.space)
 
     def is_leaving(self, which: str) -> bool:
         """Tell whether a deleted StreamStore still exists."""
         name = {"source": self.sources[0], "target": self.target}[which]["name"]
-        found = self.server.body(STREAM_STORE, name)
+        found = self.server.body(STREAM_STORE, name, self.space)
         return found is not None and "deletionTimestamp" in found["metadata"]
 
     def lose_status(self) -> None:
@@ -215,7 +217,7 @@ class CopyObjects:
 
     def remove_job(self, name: str) -> None:
         """Delete a Job. Its pods are told to stop."""
-        self.server.remove(JOB, name)
+        self.server.remove(JOB, name, self.space)
 
 
 @lru_cache

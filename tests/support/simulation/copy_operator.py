@@ -132,7 +132,7 @@ class Operator:
     async def _place(self, namespace: str, address: StoreAddress) -> Place:
         """See Connections.place."""
         known = {_uri(one) for one in (self.cluster.target, *self.cluster.sources)}
-        assert namespace == "default"
+        assert namespace == self.cluster.space
         assert address.uri in known, "it connects to a stranger"
         return self.cluster.place
 

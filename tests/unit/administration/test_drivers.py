@@ -14,7 +14,7 @@ from sluice.api.registry import KINDS
 from sluice.core.reconcile.copies.statuses.base import job_name
 from sluice.errors import ApiUnavailable, InvalidSpec
 from sluice.kube.api.kinds import JOB, POD, STREAM_COPY
-from sluice.kube.api.names import ATTEMPT_LABEL, UID_LABEL
+from sluice.kube.api.names import ATTEMPT_LABEL, UID_LABEL, Child
 from support.cases import resources
 from support.kube.api_server import ApiServer
 
@@ -90,6 +90,13 @@ def attempt(server: Logging, number: int, *, phase: str = "Succeeded") -> str:
     return f"{job}-x"
 
 
+def attempts(server: Logging) -> list[drivers.Attempt]:
+    """Return the attempts of the copy."""
+    body = server.body(STREAM_COPY, "orders")
+    assert body is not None
+    return asyncio.run(drivers.attempts(cast("Api", server), STREAM_COPY, body))
+
+
 def finish(server: Logging) -> None:
     """The operator says that the copy is done."""
     ready = {"type": "Ready", "status": "True", "reason": "Copied", "observedGeneration": 1}
@@ -119,10 +126,28 @@ def test_labels_alone_make_no_driver(server: Logging) -> None:
         server.put(POD, {"metadata": owned(name, owner, controls=controls), "status": {}})
     server.put(JOB, {"metadata": owned("forged-job", UID, "StreamCopy")})
     server.put(JOB, {"metadata": owned(job_name(UID, 9), "uid-of-another", "StreamCopy")})
-    found = asyncio.run(drivers.attempts(cast("Api", server), "default", UID))
+    found = attempts(server)
     assert [(one.number, [pod["metadata"]["name"] for pod in one.pods]) for one in found] == [
         (1, [own])
     ]
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_drivers_in_the_namespace_of_a_store_are_found_by_the_status(
+    server: Logging, *, said: bool
+) -> None:
+    """No other namespace is searched, in which anybody could name the copy."""
+    if said:
+        server.edit(STREAM_COPY, "orders", status={"driverNamespace": "platform"})
+    job = job_name(UID, 1)
+    child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID, host="platform")
+    server.put(JOB, {"metadata": child.metadata(job, "driver") | {"uid": "j"}})
+    pod = owned("pod", "j") | {"namespace": "platform"}
+    server.put(POD, {"metadata": pod, "status": {"phase": "Running"}})
+    found = [
+        (one.number, [pod["metadata"]["name"] for pod in one.pods]) for one in attempts(server)
+    ]
+    assert found == ([(1, ["pod"])] if said else [])
 
 
 def test_the_last_attempt_is_shown_unless_another_is_named(server: Logging) -> None:

@@ -10,7 +10,7 @@ from kopf import Resource
 from sluice.handlers.watches import Watches, registry, settings
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import EPHEMERAL_STREAM, JOB, POD, SCOPE_COPY, STREAM_COPY, STREAM_STORE
-from sluice.kube.api.names import MANAGED, UID_LABEL
+from sluice.kube.api.names import COPY_ANNOTATION, MANAGED, UID_LABEL
 from sluice.kube.loop.queue import Key, Lane, WorkQueue
 from support.cases.resources import COPY, EPHEMERAL, SCOPE, STORE, changed
 
@@ -51,6 +51,25 @@ def scope(**meta: Any) -> Object:
     """A ScopeCopy; metadata may be set."""
     own = {"name": "shop", "namespace": "team", "uid": "v", "generation": 1} | meta
     return SCOPE | {"metadata": own}
+
+
+def hosted(**meta: Any) -> Object:
+    """A pod of the copy, in the namespace of a StreamStore."""
+    own = {"name": "pod", "namespace": "platform", "labels": {UID_LABEL: "u"}}
+    return {"metadata": own | {"annotations": {COPY_ANNOTATION: "StreamCopy/team/orders"}} | meta}
+
+
+def test_a_driver_in_the_namespace_of_a_store_wakes_its_copy() -> None:
+    """If the operator has written that it runs there; no stranger's pods make work for it."""
+    bench = Bench()
+    bench.see(STREAM_COPY, copy())
+    assert bench.see(POD, hosted()) == {}
+    bench.see(STREAM_COPY, copy() | {"status": {"driverNamespace": "platform"}})
+    assert bench.see(POD, hosted()) == {ORDERS: Lane.NORMAL}
+    assert bench.see(POD, hosted(), gone=True) == {ORDERS: Lane.NORMAL}
+    forged = {COPY_ANNOTATION: "ScopeCopy/team/orders"}
+    for meta in ({"namespace": "evil"}, {"labels": {UID_LABEL: "v"}}, {"annotations": forged}):
+        assert bench.see(POD, hosted(**meta)) == {}
 
 
 def store() -> Object:

@@ -139,6 +139,13 @@ class Grant(ApiModel):
     )
     scopes: Scopes = None
     operations: Operations = None
+    driver_namespace: Literal["Copy", "Store"] = Field(
+        default="Copy",
+        description="Where drivers run that need the login or the certificates. Copy: in the "
+        "namespace of the copy, where these are not, so such copies are refused. Store: in the "
+        "StreamStore's namespace, with its quota, as long as the copy uses StreamStores of this "
+        "namespace only. Drivers that mount nothing run in the namespace of the copy.",
+    )
 
 
 class Access(ApiModel):

@@ -323,8 +323,13 @@ class CopyingStatus(ResourceStatus):
     )
     job_ref: ObjectRef | None = Field(
         default=None,
-        description="The Job of the attempt that runs, or ran last. Absent once the copy has "
-        "succeeded and its Jobs were deleted.",
+        description="The Job of the attempt that runs, or ran last, in driverNamespace if that is "
+        "given. Absent once the copy has succeeded and its Jobs were deleted.",
+    )
+    driver_namespace: Name | None = Field(
+        default=None,
+        description="The StreamStores' namespace, if drivers run there and not in the namespace of "
+        "the copy. Their Jobs are there.",
     )
     progress: ProgressStatus | None = Field(default=None, description="How far the copy is.")
     attempts: Number = Field(default=0, description="How many attempts have begun.")

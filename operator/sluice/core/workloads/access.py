@@ -120,27 +120,50 @@ def not_found(ref: StoreRef, *, namespace: str, field: str) -> StoreNotFound | S
     return StoreNotFound(f"there is no StreamStore {ref.name!r}", field=field)
 
 
+def hosting(granted: Sequence[Grant]) -> tuple[Grant, ...]:
+    """Return the grants whose copies may have drivers in the StreamStore's namespace."""
+    return tuple(grant for grant in granted if grant.driver_namespace == "Store")
+
+
+def mounted(address: StoreAddress) -> list[str]:
+    """List, for people, the objects of a StreamStore's namespace that its drivers mount."""
+    objects = (
+        ("Secret", address.secret),
+        ("bundle of certificates", address.ca),
+        ("claim", address.claim),
+    )
+    return [what for what, name in objects if name is not None]
+
+
 def check_mounts(address: StoreAddress, *, store: str, field: str) -> None:
-    """Check that a driver of another namespace can use a store: it mounts nothing from there.
+    """Check that a driver in another namespace can use a store: it mounts nothing from there.
 
     Raises:
         LoginNotShared: it would need a Secret, a ConfigMap or a claim of the StreamStore's
             namespace.
     """
-    needed = [
-        what
-        for what, name in (
-            ("Secret", address.secret),
-            ("bundle of certificates", address.ca),
-            ("claim", address.claim),
-        )
-        if name is not None
-    ]
+    needed = mounted(address)
     if needed:
         raise LoginNotShared(
             f"StreamStore {store!r} is of another namespace, and drivers would have to mount its "
             f"{' and its '.join(needed)}",
             field=field,
+        )
+
+
+def check_volume(address: StoreAddress, *, store: str, field: str) -> None:
+    """Check that a StreamStore whose namespace is to run a driver is no volume.
+
+    A driver may write anywhere in a volume that it mounts, and its path is no border there.
+
+    Raises:
+        LoginNotShared: it is a volume.
+    """
+    if address.claim is not None:
+        raise LoginNotShared(
+            f"StreamStore {store!r} is a volume of another namespace, and volumes are not shared",
+            field=field,
+            remedy="Name a StreamStore of kind s3, or run the copy in the StreamStore's namespace.",
         )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.api.fields.common import GROUP
 from sluice.core.reconcile.copies.statuses.base import job_prefix
@@ -16,6 +16,10 @@ UID_LABEL: Final = f"{GROUP}/copy-uid"
 ATTEMPT_LABEL: Final = f"{GROUP}/attempt"
 CONTROLS_ANNOTATION: Final = f"{GROUP}/controls-of-generation"
 RUNTIME_ANNOTATION: Final = f"{GROUP}/runtime-hash"
+COPY_ANNOTATION: Final = f"{GROUP}/works-for"
+"""Annotation of objects that are in another namespace than their copy, where they can have no owner
+reference: the copy, as `str(Child)` gives it."""
+
 MANAGED: Final = "app.kubernetes.io/managed-by=sluice-operator"
 
 
@@ -31,12 +35,34 @@ def child_labels(uid: str, component: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """The copy that owns an object."""
+    """The copy that owns an object.
+
+    Attributes:
+        kind, namespace, name, uid: of the copy.
+        host: the namespace of the object, if it is another one. Kubernetes' garbage collector would
+            delete an object whose owner is in another namespace. So an annotation names the copy,
+            and the operator deletes the object.
+    """
 
     kind: Kind
     namespace: str
     name: str
     uid: str
+    host: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The namespace of the object."""
+        return self.host or self.namespace
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The annotations of the object."""
+        return {} if self.host is None else {COPY_ANNOTATION: str(self)}
+
+    def at(self, host: str | None) -> Child:
+        """Return the same copy, with objects in this namespace; None for the copy's own."""
+        return replace(self, host=host if host != self.namespace else None)
 
     def __str__(self) -> str:
         """Return `Kind/namespace/name`, for messages and for drivers."""
@@ -44,10 +70,14 @@ class Child:
 
     def metadata(self, name: str, component: str, **labels: str) -> Object:
         """Return a child's metadata: labels, and an owner reference to delete it with the copy."""
-        return {
+        found = {
             "name": name,
-            "namespace": self.namespace,
+            "namespace": self.place,
             "labels": child_labels(self.uid, component) | labels,
+        }
+        if self.host is not None:
+            return found | {"annotations": self.notes}
+        return found | {
             "ownerReferences": [
                 {
                     "apiVersion": self.kind.api_version,
@@ -57,8 +87,49 @@ class Child:
                     "controller": True,
                     "blockOwnerDeletion": False,
                 }
-            ],
+            ]
         }
+
+    def has(self, body: Object) -> bool:
+        """Tell whether an object is the copy's own. Labels prove nothing.
+
+        In another namespace its annotation counts. Users of that namespace could write it, but only
+        they: the copy's users have no rights there. So a forged object harms nobody else.
+        """
+        meta = body["metadata"]
+        if meta["namespace"] == self.namespace:
+            return is_child(body, self.uid)
+        said = (meta.get("annotations") or {}).get(COPY_ANNOTATION)
+        return said == str(self) and copy_of(body)[1] == self.uid and not _owners(body)
+
+
+class Away(NamedTuple):
+    """The copy that an object in another namespace names.
+
+    Attributes:
+        kind: the name of its kind.
+        namespace, name, uid: of the copy.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+def away_of(body: Object) -> Away | None:
+    """Return the copy that an object names by its annotation; None if it names none elsewhere.
+
+    Users may have written the annotation, so it only says where to look for the copy.
+    """
+    meta = body["metadata"]
+    said = (meta.get("annotations") or {}).get(COPY_ANNOTATION)
+    if not isinstance(said, str) or said.count("/") != 2:  # noqa: PLR2004 - Kind/namespace/name
+        return None
+    kind, namespace, name = said.split("/")
+    if namespace == meta["namespace"]:
+        return None
+    return Away(kind, namespace, name, copy_of(body)[1])
 
 
 def copy_of(body: Object) -> tuple[str, str]:

@@ -211,6 +211,12 @@ def is_drilled(body: Object) -> bool:
     return isinstance(verify, dict) and isinstance(verify.get("schedule"), dict)
 
 
+def driver_namespace(body: Object) -> str | None:
+    """Return the namespace of a copy's drivers, if its status says that it is another one."""
+    found = (body.get("status") or {}).get("driverNamespace")
+    return found if isinstance(found, str) else None
+
+
 def is_deleting(body: Object) -> bool:
     """Tell whether an object was deleted, and only its finalizers keep it."""
     return "deletionTimestamp" in body["metadata"]

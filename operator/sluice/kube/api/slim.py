@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.kube.api.kinds import JOB, POD, STREAM_STORE
+from sluice.kube.api.names import COPY_ANNOTATION
 
 if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 _OF_STATUS: Final = frozenset(
     {
         "observedGeneration",
+        "driverNamespace",
         "planHash",
         "streams",
         "createdMilliseconds",
@@ -22,8 +24,8 @@ _OF_STATUS: Final = frozenset(
     }
 )
 """Status fields of our own kinds that the mirror keeps. `kube.ephemeral.conflicts`,
-`kube.stores.dependents` and `handlers.by_name` read them of other resources. A resource that is
-being reconciled is read at the API server instead."""
+`kube.stores.dependents`, `handlers.watches` and `handlers.by_name` read them of other resources. A
+resource that is being reconciled is read at the API server instead."""
 
 _OF_DRILL: Final = frozenset({"since", "lastSuccessTime", "scratch", "store"})
 """Fields of a status' drill that the mirror keeps."""
@@ -50,9 +52,14 @@ def slim(kind: Kind, body: Object) -> Object:
 
 
 def counted(body: Object) -> Object:
-    """Return an object as the resync keeps it for a round: its identity and its conditions."""
+    """Return an object as the resync keeps it for a round: its identity and its conditions.
+
+    An object that works for a copy of another namespace keeps what tells the copy.
+    """
     meta = body["metadata"]
-    names = ("namespace", "name", "uid", "resourceVersion", "deletionTimestamp")
+    names: tuple[str, ...] = ("namespace", "name", "uid", "resourceVersion", "deletionTimestamp")
+    if COPY_ANNOTATION in (meta.get("annotations") or {}):
+        names += ("annotations", "labels")
     status = body.get("status") or {}
     release = {"release": status["release"]} if "release" in status else {}
     return {

@@ -12,13 +12,14 @@ from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies.decide import questions
 from sluice.core.reconcile.copies.hooks.standing import under_way
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
-from sluice.core.reconcile.copies.seen import asks_again, recorded
+from sluice.core.reconcile.copies.seen import asks_again, recorded, running_job
 from sluice.core.reconcile.copies.statuses.base import plan_name, positions_name
 from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.scope.progress import Meter
 from sluice.core.values.trouble import Trouble
 from sluice.core.values.weight import weight_of_json
+from sluice.core.workloads.access import mounted
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.core.workloads.request import request_of, source_stores
 from sluice.engine.workloads.choice import identity_of, workload_of
@@ -27,6 +28,7 @@ from sluice.errors import (
     SluiceError,
     StoreNotFound,
     StoreNotReady,
+    StoreNotShared,
 )
 from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.api.names import Child
@@ -71,6 +73,7 @@ class Situation:
         world: its surroundings.
         workload: the work that the engine does for it.
         memory: see CopyMemory.
+        places: the namespaces in which the copy may have Jobs, its own first.
     """
 
     body: Object
@@ -79,6 +82,7 @@ class Situation:
     world: World
     workload: Workload
     memory: CopyMemory
+    places: tuple[str, ...]
 
     @property
     def namespace(self) -> str:
@@ -93,9 +97,13 @@ class Situation:
     @property
     def child(self) -> Child:
         """The copy, as the objects that are made for it name it."""
-        return Child(
-            kind=self.kind, namespace=self.namespace, name=self.seen.name, uid=self.seen.uid
-        )
+        return _child(self.resource, self.seen)
+
+    @property
+    def host(self) -> str | None:
+        """The namespace of the driver that runs, or begins next, if that is not the copy's."""
+        running = running_job(self.seen, self.world)
+        return self.world.host if running is None else running.away
 
 
 class CopyObserver:
@@ -156,7 +164,8 @@ class CopyObserver:
         namespace = resource.metadata.namespace
         memory = self._memories.of(namespace, seen.name, seen.uid)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
-        jobs = await self._attempts.jobs(namespace, seen, runtime=runtime)
+        places = self._places(namespace, *_hosts(resource, seen))
+        jobs = await self._attempts.jobs(_child(resource, seen), places, seen, runtime=runtime)
         at_work = any(job.active for job in jobs)
         hooked = await hooks.look(self._api, namespace, seen, at_work=at_work)
         if under_way(seen.status):
@@ -176,28 +185,37 @@ class CopyObserver:
                 ]
             ),
             target=await look_at_store(self._stores, body, *goal_of(resource), writes, eager=eager),
-            profile=profile_trouble(resource, profile, self._settings),
             job_seconds=None if profile is None else profile.ttl_seconds_after_finished,
             job_history=1 if profile is None else profile.history_limit,
             plan=plan,
             damaged=damaged,
             jobs=jobs,
-            pods=await self._attempts.pods(namespace, seen),
+            pods=await self._attempts.pods(places, seen),
             controls=memory.controls == controls_data(resource.spec),
             hooks=hooked,
             late_hooks=await hooks.late(self._api, namespace, seen, at_work=at_work),
             drill=await self.drills.look(body, seen, eager=eager),
         )
+        trouble = profile_trouble(resource, profile, self._settings, host=world.host)
         situation = Situation(
             body=body,
             resource=resource,
             seen=seen,
-            world=world,
+            world=replace(world, profile=trouble),
             workload=workload,
             memory=memory,
+            places=self._places(*places, world.host),
         )
-        asked = questions(seen, world)
+        asked = questions(seen, situation.world)
         return await self._ask(situation, asked) if asked else situation
+
+    def _places(self, *named: str | None) -> tuple[str, ...]:
+        """Return the namespaces in which a copy may have Jobs, out of those that are named.
+
+        The operator may do nothing in a namespace that it serves no more.
+        """
+        served = self._settings.served
+        return tuple(dict.fromkeys(one for one in named if one and served.include(one)))
 
     async def stores(self, situation: Situation) -> tuple[list[Place] | None, Place]:
         """Connect to the stores to read from, and to the target's.
@@ -226,15 +244,18 @@ class CopyObserver:
         store = situation.world.target
         if isinstance(store, StoreSeen):
             return store.namespace, store.address
-        if situation.world.plan is not None:
-            # A plan names no Secret of another namespace, since drivers can mount none.
-            return situation.namespace, situation.world.plan.plan.target
-        name = goal_of(situation.resource)[1].store
-        if isinstance(store, Trouble):
+        goal, plan = goal_of(situation.resource)[1], situation.world.plan
+        far = goal.ref.other(situation.namespace) is not None
+        lent = plan is not None and far and bool(mounted(plan.plan.target))
+        if plan is not None and not lent:
+            return situation.namespace, plan.plan.target
+        # The plan tells that the copy was admitted, so it would find a StreamStore that exists. The
+        # login is not used without the StreamStore.
+        gone = lent and isinstance(store, Trouble) and store.reason == StoreNotShared.__name__
+        if isinstance(store, Trouble) and not gone:
             raise StoreNotReady(store.message, field=store.field, remedy=store.remedy)
-        raise StoreNotFound(
-            f"there is no StreamStore {name!r} any more, and no plan to tell where it was"
-        )
+        why = "" if gone else ", and no plan to tell where it was"
+        raise StoreNotFound(f"there is no StreamStore {goal.store!r} any more{why}")
 
     async def _ask(self, situation: Situation, asked: frozenset[Question]) -> Situation:
         """Ask the stores, and add the answers or the failure to the world."""
@@ -329,6 +350,22 @@ class CopyObserver:
         if self._allowance.has_room:
             memory.plan = known, kept
         return known, False
+
+
+def _child(resource: Copy, seen: CopySeen) -> Child:
+    """Return a copy as the objects that are made for it name it."""
+    kind, namespace = COPIES[resource.kind], resource.metadata.namespace
+    return Child(kind=kind, namespace=namespace, name=seen.name, uid=seen.uid)
+
+
+def _hosts(resource: Copy, seen: CopySeen) -> tuple[str | None, ...]:
+    """Return the namespaces of StreamStores in which a copy may have Jobs.
+
+    The status names one. It may be lost, and the finalizer tells that there may be Jobs.
+    """
+    refs = [one.ref for _, one in (*origins_of(resource), goal_of(resource))]
+    named = [ref.other(resource.metadata.namespace) for ref in refs if seen.finalizer]
+    return seen.status.driver_namespace, *named
 
 
 def _told(situation: Situation) -> Recorded | None:

@@ -39,7 +39,7 @@ from sluice.core.reconcile.copies.actions import (
     WriteResults,
 )
 from sluice.core.reconcile.copies.seen import running_job
-from sluice.core.reconcile.copies.statuses.base import plan_name
+from sluice.core.reconcile.copies.statuses.base import job_name, plan_name
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.workloads.request import retention_of
@@ -50,7 +50,7 @@ from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
 from sluice.kube.api.objects import STAGING_FINALIZER, goal_of, origins_of
 from sluice.kube.api.responses import Refused
 from sluice.kube.copies.drills import held, scratch_of
-from sluice.kube.jobs import hooks, manifests, results
+from sluice.kube.jobs import away, hooks, manifests, results
 from sluice.kube.jobs.jobs import attempt_of
 from sluice.kube.jobs.pods import JobRequest
 from sluice.kube.loop.settings import Profile
@@ -106,15 +106,13 @@ class Performer:
         Raises:
             SluiceError: it failed; parts of it may be done.
         """
-        kind, namespace = situation.kind, situation.namespace
+        namespace = situation.namespace
         name, uid = situation.seen.name, situation.seen.uid
         match action:
             case AddFinalizer():
                 await self._protect(situation)
             case RemoveFinalizer():
-                await finalizers.remove(
-                    self._api, kind, namespace, name, STAGING_FINALIZER, uid=uid
-                )
+                await self._let_go(situation)
             case HoldStores():
                 await self._hold_stores(situation)
             case WritePlan(plan):
@@ -185,7 +183,7 @@ class Performer:
     def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
         spec = situation.resource.spec
         return JobRequest(
-            child=situation.child,
+            child=situation.child.at(situation.world.host),
             attempt=attempt,
             spec=spec,
             plan=plan,
@@ -200,11 +198,13 @@ class Performer:
 
     async def _write_controls(self, situation: Situation) -> None:
         """Write the limits, and have the kubelet update a running driver's volume at once."""
-        spec, namespace = situation.resource.spec, situation.namespace
+        spec, child = situation.resource.spec, situation.child.at(situation.host)
+        namespace = child.place
         running = running_job(situation.seen, situation.world)
         attempt = situation.seen.status.attempts + 1 if running is None else running.attempt
-        request = manifests.controls_config_map(situation.child, spec, attempt)
-        await self._api.apply(CONFIG_MAP, namespace, request)
+        request = manifests.controls_config_map(child, spec, attempt)
+        with away.quietly(child, job_name(child.uid, attempt)):
+            await self._api.apply(CONFIG_MAP, namespace, request)
         situation.memory.controls = manifests.controls_data(spec)
         label = f"{names.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
         pods = await self._api.list(POD, namespace, labels=label)
@@ -216,18 +216,18 @@ class Performer:
 
     async def _drop_controls(self, situation: Situation) -> None:
         """Delete the limits. Another operator may have written them anew for a later attempt."""
-        namespace, seen = situation.namespace, situation.seen
-        name = names.controls_name(seen.name, seen.uid)
-        found = await self._api.get(CONFIG_MAP, namespace, name)
-        if found is None or not names.is_child(found, seen.uid):
-            return
-        if attempt_of(found) > seen.status.attempts:
-            return
-        situation.memory.controls = None
-        meta = found["metadata"]
-        await self._api.delete(
-            CONFIG_MAP, namespace, name, uid=meta["uid"], version=meta["resourceVersion"]
-        )
+        seen, name = situation.seen, names.controls_name(situation.seen.name, situation.seen.uid)
+        for place in situation.places:
+            found = await self._api.get(CONFIG_MAP, place, name)
+            if found is None or not situation.child.has(found):
+                continue
+            if attempt_of(found) > seen.status.attempts:
+                continue
+            situation.memory.controls = None
+            meta = found["metadata"]
+            await self._api.delete(
+                CONFIG_MAP, place, name, uid=meta["uid"], version=meta["resourceVersion"]
+            )
 
     async def _start_job(self, situation: Situation, attempt: int, plan: Plan) -> None:
         """Make the Job and its ConfigMap, or adopt the copy's Job of that name.
@@ -237,16 +237,19 @@ class Performer:
             PodRefused: the API server refuses the Job, or its name is taken.
         """
         request = self._request(situation, plan, attempt)
-        namespace = situation.namespace
+        namespace = request.child.place
+        if request.child.host is not None:
+            away.check_addresses(plan, situation.world.stores)
         job = manifests.job(request)
-        run = manifests.run_config_map(request)
-        if await self._api.create(CONFIG_MAP, namespace, run) is None:
-            await self._take_run(namespace, run)
-        with _refusals(PodRefused):
-            made = await self._api.create(JOB, namespace, job)
-        if made is None and await self._job(situation, job["metadata"]["name"]) is None:
+        name, run = job["metadata"]["name"], manifests.run_config_map(request)
+        with away.quietly(request.child, name):
+            if await self._api.create(CONFIG_MAP, namespace, run) is None:
+                await self._take_run(namespace, run)
+            with _refusals(PodRefused):
+                made = await self._api.create(JOB, namespace, job)
+        if made is None and await self._job(situation, namespace, name) is None:
             raise PodRefused(
-                f"there is a Job {job['metadata']['name']!r} already that is not this copy's",
+                f"there is a Job {name!r} already that is not this copy's",
                 remedy="Delete it: the driver's Job has to have this name.",
             )
         _log.info("driver started" if made else "driver adopted", attempt=attempt)
@@ -284,20 +287,39 @@ class Performer:
                 remedy="Find out who makes it: the driver's ConfigMap has to have this name.",
             )
 
-    async def _job(self, situation: Situation, name: str) -> Object | None:
+    async def _job(self, situation: Situation, namespace: str, name: str) -> Object | None:
         """Return the Job of the copy with this name, if there is one."""
-        found = await self._api.list(JOB, situation.namespace, fields=f"metadata.name={name}")
-        return next((job for job in found if names.is_child(job, situation.seen.uid)), None)
+        found = await self._api.list(JOB, namespace, fields=f"metadata.name={name}")
+        return next((job for job in found if situation.child.has(job)), None)
 
     async def _delete_job(self, situation: Situation, name: str) -> None:
         """Delete a Job of the copy and its driver's ConfigMap, but no foreign ones of that name."""
-        namespace, job = situation.namespace, await self._job(situation, name)
-        if job is not None:
-            await self._api.delete(JOB, namespace, name, uid=job["metadata"]["uid"])
         run = names.run_name(name)
-        found = await self._api.get(CONFIG_MAP, namespace, run)
-        if found is not None and names.is_child(found, situation.seen.uid):
-            await self._api.delete(CONFIG_MAP, namespace, run, uid=found["metadata"]["uid"])
+        for namespace in situation.places:
+            job = await self._job(situation, namespace, name)
+            if job is not None:
+                await self._api.delete(JOB, namespace, name, uid=job["metadata"]["uid"])
+            found = await self._api.get(CONFIG_MAP, namespace, run)
+            if found is not None and situation.child.has(found):
+                await self._api.delete(CONFIG_MAP, namespace, run, uid=found["metadata"]["uid"])
+
+    async def _let_go(self, situation: Situation) -> None:
+        """Remove the finalizer. First delete what works for the copy in another namespace.
+
+        A user who insists on an orphan gets one, even if the operator has lost its rights there.
+        """
+        seen, kind, namespace = situation.seen, situation.kind, situation.namespace
+        attempts = [entry.attempt for entry in seen.status.history]
+        for place in situation.places[1:]:
+            try:
+                await away.clear(self._api, situation.child.at(place), attempts)
+            except Refused as error:
+                if not seen.force_orphan:
+                    raise
+                _log.error("orphaned", left=f"objects in namespace {place}: {error}")
+        await finalizers.remove(
+            self._api, kind, namespace, seen.name, STAGING_FINALIZER, uid=seen.uid
+        )
 
     async def _record(self, situation: Situation, ended: ScopeEnded) -> None:
         """Record the run of a scope in the folder of its archives."""
@@ -343,9 +365,6 @@ class Performer:
         await self._recorder.say(situation.body, Saying("Orphaned", message), action="Delete")
 
 
-_REFUSALS = frozenset({400, 403, 422})
-
-
 @contextmanager
 def _refusals(refused: type[PodRefused | HookRefused]) -> Iterator[None]:
     """Raise errors that tell why the API server refuses a Job: a quota, or `refused`."""
@@ -354,7 +373,7 @@ def _refusals(refused: type[PodRefused | HookRefused]) -> Iterator[None]:
     except Refused as error:
         if "exceeded quota" in error.message:
             raise QuotaExceeded(error.message) from error
-        if error.status in _REFUSALS:
+        if error.status in away.REFUSALS:
             raise refused(error.message) from error
         raise
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.shared.store_seen import StoreSeen
     from sluice.kube.api.kinds import Object
     from sluice.kube.api.objects import Goal, Origin
-    from sluice.kube.stores.storeview import StoreView
+    from sluice.kube.stores.storeview import FoundStore, StoreView
 
 READS: Final[tuple[Operation, ...]] = ("Read",)
 MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
@@ -83,20 +83,56 @@ async def look_at_store(
         access.check(
             found.resource.spec.access,
             store=name,
-            scope="" if isinstance(what, Destination) else what.scope,
+            scope=_scope(what),
             operations=needs,
             field=place.removesuffix(".storeRef.name"),
             grants=found.grants,
         )
-        if found.grants is not None:
-            access.check_mounts(found.seen.address, store=name, field=place)
+        hosts = found.grants is not None and _hosts(found, what, needs, field=place)
         if found.seen.address.claim is not None:
             _check_volume(field, what, keeps=needs in {KEEPS, ERASES})
     except SpecError as error:
         if not deleted:
             return Trouble.of(error)
         return replace(found.seen, refused=Trouble.of(error))
-    return found.seen
+    return replace(found.seen, hosts=hosts)
+
+
+def _hosts(
+    found: FoundStore,
+    what: Origin | Goal | DrillTarget,
+    needs: tuple[Operation, ...],
+    *,
+    field: str,
+) -> bool:
+    """Tell whether the copy's drivers have to run in a StreamStore's namespace, as a grant allows.
+
+    Args:
+        found: the StreamStore, of another namespace.
+        what: the source or the target in that store.
+        needs: the operations that the copy does there.
+        field: the field that names the StreamStore.
+
+    Raises:
+        LoginNotShared: they would have to, and no grant allows that along with all else.
+    """
+    address = found.seen.address
+    if not access.mounted(address):
+        return False
+    access.check_volume(address, store=what.store, field=field)
+    grants = access.hosting(found.grants or ())
+    try:
+        access.check(
+            None, store=what.store, scope=_scope(what), operations=needs, grants=grants, field=field
+        )
+    except SpecError:
+        access.check_mounts(address, store=what.store, field=field)
+    return True
+
+
+def _scope(what: Origin | Goal | DrillTarget) -> str:
+    """Return the scope in which a copy works; empty for archives, which are in none."""
+    return "" if isinstance(what, Destination) else what.scope
 
 
 def _check_volume(field: str, what: Origin | Goal | DrillTarget, *, keeps: bool) -> None:

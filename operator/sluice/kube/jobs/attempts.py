@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice.kube.api.kinds import EVENT, JOB, POD
 from sluice.kube.api.names import UID_LABEL, copy_of, is_child, is_pod_of
+from sluice.kube.jobs.away import hushed
 from sluice.kube.jobs.hooks import is_hook
 from sluice.kube.jobs.jobs import attempt_of, drivers_of, ended_of, is_gone, job_seen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.world import JobSeen
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
-    from sluice.kube.api.kinds import Object
+    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.api.names import Child
 
 
 class Attempts:
@@ -30,7 +35,7 @@ class Attempts:
         self._mirror = mirror
 
     async def jobs(
-        self, namespace: str, seen: CopySeen, *, runtime: str | None
+        self, child: Child, places: Sequence[str], seen: CopySeen, *, runtime: str | None
     ) -> tuple[JobSeen, ...]:
         """Return a copy's Jobs, the latest last.
 
@@ -38,7 +43,8 @@ class Attempts:
         the API server lists Jobs and pods.
 
         Args:
-            namespace: the copy's namespace.
+            child: the copy, as its objects name it.
+            places: the namespaces in which it may have Jobs.
             seen: the copy.
             runtime: hash of the runtime that the spec asks for now; None when it is unknown.
         """
@@ -47,26 +53,28 @@ class Attempts:
         tidied = not seen.finalizer or (seen.keeps and seen.status.job_ref is None)
         if seen.done and seen.deleted is None and tidied:
             return ()
-        labelled = self._mirror.where(JOB, copy_of, (namespace, seen.uid))
-        found = [job for job in labelled if _is_attempt(job, seen.uid)]
-        pods = self._mirror.where(POD, copy_of, (namespace, seen.uid))
+        labelled = self._seen(JOB, places, seen.uid)
+        found = [job for job in labelled if _is_attempt(job, child)]
+        pods = self._seen(POD, places, seen.uid)
         latest = max(found, key=attempt_of, default=None)
         running = any(map(_is_running, pods))
         if latest is None or not running or attempt_of(latest) < seen.status.attempts:
-            label = f"{UID_LABEL}={seen.uid}"
-            found = await self._api.list(JOB, namespace, labels=label)
-            pods = await self._api.list(POD, namespace, labels=label)
+            found = await self._listed(JOB, places, seen.uid)
+            pods = await self._listed(POD, places, seen.uid)
         jobs = []
-        for job in sorted((one for one in found if _is_attempt(one, seen.uid)), key=attempt_of):
-            own = drivers_of(job, pods)
+        for job in sorted((one for one in found if _is_attempt(one, child)), key=attempt_of):
+            own, place = drivers_of(job, pods), job["metadata"]["namespace"]
             state = job_seen(job, own, (), runtime=runtime)
             if state.active and state.trouble is None and not _any_started(own):
-                events = await events_about(self._api, namespace, [job, *own])
+                events = await events_about(self._api, place, [job, *own])
                 state = job_seen(job, own, events, runtime=runtime)
+            if place != child.namespace:
+                trouble = hushed(state.trouble, state.name, place)
+                state = replace(state, away=place, trouble=trouble, words="")
             jobs.append(state)
         return tuple(jobs)
 
-    async def pods(self, namespace: str, seen: CopySeen) -> int:
+    async def pods(self, places: Sequence[str], seen: CopySeen) -> int:
         """Count a copy's driver and executor pods that are not gone.
 
         The count matters only while the copy is suspended or deleted, or while the rest of a run
@@ -75,8 +83,19 @@ class Attempts:
         suspended = seen.spec.suspend and not seen.done
         if seen.deleted is None and not (suspended or seen.waits_for_rest):
             return 0
-        pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
+        pods = await self._listed(POD, places, seen.uid)
         return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)
+
+    def _seen(self, kind: Kind, places: Sequence[str], uid: str) -> list[Object]:
+        """Return the objects of a copy that the watches have shown."""
+        return [
+            body for place in places for body in self._mirror.where(kind, copy_of, (place, uid))
+        ]
+
+    async def _listed(self, kind: Kind, places: Sequence[str], uid: str) -> list[Object]:
+        """Return the objects of a copy that the API server lists."""
+        label = f"{UID_LABEL}={uid}"
+        return [body for one in places for body in await self._api.list(kind, one, labels=label)]
 
     async def at_work(self, namespace: str, uid: str) -> bool:
         """Tell whether a Job of a copy has not ended, or a driver or executor of it is not gone.
@@ -107,9 +126,9 @@ async def events_about(api: Api, namespace: str, about: list[Object]) -> list[Ob
     return sorted(events, key=lambda event: str(event.get("lastTimestamp") or ""))
 
 
-def _is_attempt(job: Object, uid: str) -> bool:
+def _is_attempt(job: Object, child: Child) -> bool:
     """Tell whether a Job is an attempt of the copy, and none of its hooks."""
-    return is_child(job, uid) and not is_hook(job)
+    return child.has(job) and not is_hook(job)
 
 
 def _is_running(pod: Object) -> bool:

@@ -175,7 +175,7 @@ def job(request: JobRequest) -> Object:
     name = job_name(child.uid, request.attempt)
     attempt = {ATTEMPT_LABEL: str(request.attempt)}
     metadata = child.metadata(name, "driver", **attempt)
-    metadata["annotations"] = {
+    metadata["annotations"] = child.notes | {
         RUNTIME_ANNOTATION: runtime_hash(request.spec, profile, settings),
         f"{GROUP}/copy": child.name,
     }
@@ -193,7 +193,7 @@ def job(request: JobRequest) -> Object:
             "template": {
                 "metadata": {
                     "labels": profile.labels | child_labels(child.uid, "driver") | attempt,
-                    "annotations": dict(profile.annotations),
+                    "annotations": profile.annotations | child.notes,
                 },
                 "spec": driver_pod(request, _given(request)),
             },

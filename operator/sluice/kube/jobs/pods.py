@@ -82,7 +82,12 @@ class JobRequest:
 
 
 def executors_for(request: JobRequest) -> int:
-    """Return the number of executors: from the spec, or by the plan's size if the spec has none."""
+    """Return the number of executors: from the spec, or by the plan's size if the spec has none.
+
+    There are none in the namespace of a StreamStore: their driver could make pods there.
+    """
+    if request.child.host is not None:
+        return 0
     wanted = request.spec.runtime.executors
     if wanted is not None:
         return wanted
@@ -235,7 +240,7 @@ def executor_template(request: JobRequest) -> Object:
         "kind": "Pod",
         "metadata": {
             "labels": profile.labels | child_labels(request.child.uid, "executor"),
-            "annotations": dict(profile.annotations),
+            "annotations": profile.annotations | request.child.notes,
         },
         "spec": pod
         | {

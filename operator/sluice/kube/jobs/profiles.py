@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.api.fields.quantities import written_bytes, written_cpu
-from sluice.api.fields.running import ResourcesSpec
+from sluice.api.fields.running import DriverSpec, ResourcesSpec
 from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, ProfileNotFound
 
 if TYPE_CHECKING:
+    from sluice.api.fields.running import RuntimeSpec
     from sluice.api.registry import Copy
     from sluice.kube.loop.settings import OperatorSettings, Profile
 
 
 def profile_trouble(
-    resource: Copy, profile: Profile | None, settings: OperatorSettings
+    resource: Copy, profile: Profile | None, settings: OperatorSettings, *, host: str | None = None
 ) -> Trouble | None:
     """Tell why the runtime that a copy asks for is not allowed; None if it is.
 
@@ -23,6 +24,7 @@ def profile_trouble(
         resource: the copy.
         profile: the profile that it names; None if there is no such profile.
         settings: the operator's settings.
+        host: the namespace of a StreamStore in which the driver has to run; None for the copy's.
     """
     runtime = resource.spec.runtime
     if profile is None:
@@ -33,6 +35,10 @@ def profile_trouble(
                 field="spec.runtime.profile",
             )
         )
+    if host is not None:
+        refused = _guest_trouble(runtime, host)
+        if refused is not None:
+            return refused
     namespace = resource.metadata.namespace
     if runtime.executors and namespace not in settings.executor_namespaces:
         return Trouble.of(
@@ -58,6 +64,31 @@ def profile_trouble(
                 field = f"spec.runtime.{pod}.resources.{what}"
                 return _too_much(field, written(value), written(allowed))
     return None
+
+
+def _guest_trouble(runtime: RuntimeSpec, host: str) -> Trouble | None:
+    """Tell what of a runtime is not for a driver in the namespace of a StreamStore; None if all is.
+
+    The copy's users have no rights there, so they choose nothing but a profile: no executors, whose
+    driver could make pods, and no sizes, which count against the quota of that namespace.
+    """
+    field, what = None, "sizes of its own"
+    if runtime.executors:
+        field, what = "spec.runtime.executors", "executors"
+    elif runtime.driver.resources != DriverSpec().resources:
+        field = "spec.runtime.driver.resources"
+    elif runtime.executor is not None:
+        field = "spec.runtime.executor"
+    if field is None:
+        return None
+    return Trouble.of(
+        InvalidSpec(
+            f"the driver has to run in namespace {host!r}, that of the StreamStore, and has no "
+            f"{what} there",
+            field=field,
+            remedy="Leave the field out. The administrator can offer a profile with other sizes.",
+        )
+    )
 
 
 def _too_much(field: str, wanted: object, most: object) -> Trouble:

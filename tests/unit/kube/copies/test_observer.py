@@ -18,7 +18,7 @@ from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete
 from sluice.core.workloads.request import copy_request
-from sluice.errors import StoreNotReady, StoreUnavailable
+from sluice.errors import StoreNotFound, StoreNotReady, StoreUnavailable
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import ATTEMPT_LABEL, Child, child_labels
@@ -204,6 +204,43 @@ def test_a_plan_that_no_status_names_is_not_believed() -> None:
     server, _ = put_plan(digest=None)
     world = look(server).world
     assert (world.plan, world.damaged) == (None, True)
+
+
+# -- the way to a target whose StreamStore is gone
+
+
+@pytest.mark.parametrize(
+    ("secret", "namespace", "error"),
+    [(None, "default", None), ("login", "default", None), ("login", "platform", StoreNotFound)],
+    ids=["no login", "a login of its own", "a lent login"],
+)
+def test_a_lent_login_goes_with_its_stream_store(
+    secret: str | None, namespace: str, error: type[StoreNotFound] | None
+) -> None:
+    """The plan names its Secret, which is not looked for in the copy's namespace, nor in its own.
+
+    A copy that is deleted is let go after a while then, as with any StreamStore that is gone.
+    """
+    server = cluster()
+    body = server.objects[STREAM_COPY.name, "default", "orders"]
+    target = body["spec"]["target"] | {"storeRef": {"name": "gone", "namespace": namespace}}
+    plan = PLAN.model_copy(update={"target": PLAN.target.model_copy(update={"secret": secret})})
+    server.put(
+        STREAM_COPY,
+        body
+        | {"spec": body["spec"] | {"target": target}, "status": {"planDigest": plan.digest}}
+        | {"metadata": body["metadata"] | {"deletionTimestamp": "2026-11-21T10:00:00Z"}},
+    )
+    child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
+    server.put(CONFIG_MAP, plan_config_map(child, plan))
+    found = look(server)
+    with ThreadPoolExecutor() as threads:
+        way = observer(server, threads)._target_address
+        if error is None:
+            assert way(found) == ("default", plan.target)
+        else:
+            with pytest.raises(error):
+                way(found)
 
 
 # -- the map of positions

@@ -27,7 +27,9 @@ UNUSED = cast("Any", None)
 def perform(server: ApiServer, action: Action) -> None:
     """Do one thing for the copy."""
     child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
-    situation = SimpleNamespace(namespace="default", seen=copy(), kind=STREAM_COPY, child=child)
+    situation = SimpleNamespace(
+        namespace="default", seen=copy(), kind=STREAM_COPY, child=child, places=("default",)
+    )
     performer = Performer(server.api, UNUSED, UNUSED, UNUSED, UNUSED)
     asyncio.run(performer.perform(cast("Situation", situation), action))
 
@@ -110,7 +112,7 @@ def test_limits_go_unless_a_later_attempt_needs_them(
     memory = SimpleNamespace(controls={})
     seen = copy(status=StreamCopyStatus(attempts=1))
     situation = SimpleNamespace(namespace="default", seen=seen, child=child, memory=memory)
-    situation.kind = STREAM_COPY
+    situation.kind, situation.places = STREAM_COPY, ("default",)
     performer = Performer(server.api, UNUSED, UNUSED, UNUSED, UNUSED)
     asyncio.run(performer.perform(cast("Situation", situation), DropControls()))
     assert (server.body(CONFIG_MAP, name) is not None) == stays

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from sluice.core.values.trouble import Trouble
 
 
-def trouble(resource: dict[str, Any] = COPY, **runtime: Any) -> Trouble | None:
+def trouble(
+    resource: dict[str, Any] = COPY, *, host: str | None = None, **runtime: Any
+) -> Trouble | None:
     """Why the runtime that a copy asks for is not to be had."""
     settings = OperatorSettings.model_validate(
         {
@@ -31,7 +33,35 @@ def trouble(resource: dict[str, Any] = COPY, **runtime: Any) -> Trouble | None:
     copy = parse_copy(
         changed(changed(resource, "spec.runtime", runtime), "metadata.namespace", "default")
     )
-    return profile_trouble(copy, settings.profiles.get(copy.spec.runtime.profile), settings)
+    profile = settings.profiles.get(copy.spec.runtime.profile)
+    return profile_trouble(copy, profile, settings, host=host)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "field"),
+    [
+        ({"executors": 1}, "spec.runtime.executors"),
+        ({"driver": {"resources": {"cpu": "1"}}}, "spec.runtime.driver.resources"),
+        ({"driver": {"resources": {"memory": "1Gi"}}}, "spec.runtime.driver.resources"),
+        (
+            {"driver": {"resources": {"cpu": "1", "cpuLimit": "1"}}},
+            "spec.runtime.driver.resources",
+        ),
+        ({"executor": {"resources": {"cpu": "1"}}}, "spec.runtime.executor"),
+        ({}, None),
+        ({"executors": 0}, None),
+        ({"profile": "other"}, None),
+    ],
+)
+def test_a_driver_in_the_namespace_of_a_store_has_nothing_but_a_profile(
+    runtime: dict[str, Any], field: str | None
+) -> None:
+    """The tenant chooses neither pods nor sizes in a namespace of others."""
+    found = trouble(host="platform", **runtime)
+    assert (found and found.field) == field
+    if found is not None:
+        assert found.reason == "InvalidSpec"
+        assert "'platform'" in found.message
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,46 @@ def test_a_copy_is_refused_where_its_driver_would_need_the_login(kind: str) -> N
     assert "login" not in found.message, "the Secret's name is the platform's"
 
 
+def test_a_grant_may_have_drivers_run_beside_the_login() -> None:
+    """Where nothing has to be mounted, they run in the namespace of the copy all the same."""
+    found = copied(Sharing(to(TENANT, driverNamespace="Store")))
+    assert isinstance(found, StoreSeen)
+    assert found.hosts
+    open_store = copied(Sharing(to(TENANT, driverNamespace="Store"), login=False))
+    assert isinstance(open_store, StoreSeen)
+    assert not open_store.hosts
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"operations": ["Create"]}, {"scopes": ["other"]}, {"scopes": ["other-*"]}],
+    ids=str,
+)
+def test_the_grant_that_has_drivers_run_has_to_allow_all_else(limits: dict[str, Any]) -> None:
+    """Another entry that allows the rest does not lend itself to the login."""
+    sharing = Sharing(to(TENANT), to(TENANT, driverNamespace="Store", **limits))
+    found = copied(sharing)
+    assert isinstance(found, Trouble)
+    assert found.reason == "LoginNotShared"
+
+
+def test_no_driver_of_strangers_runs_in_a_volume() -> None:
+    """A volume has no borders inside, whatever the grant says."""
+    sharing = Sharing(to(TENANT, driverNamespace="Store"))
+    body = changed(sharing.store(), "spec", {"volume": {"claimName": "archives"}})
+    body["spec"]["access"] = {"sharedWith": [to(TENANT, driverNamespace="Store")]}
+    sharing.server.put(STREAM_STORE, body)
+    restore = changed(COPY, "spec.source", {"archive": {"storeRef": REF, "path": "orders"}})
+    ((field, source),) = origins_of(parse_copy(restore))
+    meta = {"metadata": {"name": "orders", "namespace": TENANT, "uid": "u"}}
+    found = asyncio.run(
+        look_at_store(sharing.view(), restore | meta, field, source, READS, eager=False)
+    )
+    assert isinstance(found, Trouble)
+    assert found.reason == "LoginNotShared"
+    assert "volume" in found.message
+
+
 def test_a_copy_does_what_its_grant_allows() -> None:
     """Its own limits hold beside those of the store."""
     found = copied(Sharing(to(TENANT, operations=["Create"]), login=False))

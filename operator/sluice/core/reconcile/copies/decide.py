@@ -31,6 +31,7 @@ from sluice.core.reconcile.copies.hooks import standing
 from sluice.core.reconcile.copies.hooks.steps import hooked, stopped_by
 from sluice.core.reconcile.copies.plan import plan_to_write, too_large
 from sluice.core.reconcile.copies.seen import (
+    host_trouble,
     late_jobs,
     recorded,
     running_job,
@@ -74,7 +75,8 @@ START_PATIENCE: Final = timedelta(minutes=10)
 
 def questions(copy: CopySeen, world: World) -> frozenset[Question]:
     """List the questions whose answers `reconcile` needs from the stores."""
-    if copy.deleted is not None or copy.done or not world.ready or standing.under_way(copy.status):
+    away = not world.ready or host_trouble(copy, world) is not None
+    if copy.deleted is not None or copy.done or away or standing.under_way(copy.status):
         return frozenset()
     job = world.job
     if job is not None and job.deleting:
@@ -284,7 +286,7 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         names = {entry.attempt: entry.job for entry in copy.status.history}
         old[names.get(least - 1, job_name(copy.uid, least - 1))] = least - 1
     return Decision(
-        status=status.starting_attempt(number, plan),
+        status=status.starting_attempt(number, plan, world.host),
         actions=(
             AddFinalizer(),
             HoldStores(),

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.api.status.common import ConditionType
 from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.trouble import Trouble
-from sluice.errors import StoreNotFound, StoreNotReady
+from sluice.errors import LoginNotShared, StoreNotFound, StoreNotReady
 
 if TYPE_CHECKING:
     from sluice.api.kinds.scopecopy import ScopeCopySpec
     from sluice.api.kinds.streamcopy import StreamCopySpec
     from sluice.api.status.common import CopyingStatus
     from sluice.core.reconcile.copies.world import JobSeen, World
-    from sluice.core.reconcile.shared.store_seen import StoreSeen
 
 
 PARTLY: Final = frozenset({"PartiallySucceeded", "Failed"})
@@ -174,12 +174,48 @@ def asks_again(copy: CopySeen, world: World) -> bool:
 
 def stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
     """Tell why a store cannot be used; None if all can."""
+    refused = host_trouble(copy, world)
+    if refused is not None:
+        return refused
     places = (*copy.spec.origins, copy.spec.goal)
     named = [(f"{field}.{one.store_field}", one.store) for field, one in places]
-    for (field, name), store in zip(named, (*world.sources, world.target), strict=True):
+    for (field, name), store in zip(named, world.stores, strict=True):
         found = _store_trouble(field, name, store, begun=copy.finalizer)
         if found is not None:
             return found
+    return None
+
+
+def host_trouble(copy: CopySeen, world: World) -> Trouble | None:
+    """Tell why no driver may run in the namespace of a StreamStore; None if it may, or need not.
+
+    A driver there has the login of the StreamStore. So it opens StreamStores of that namespace
+    only: their addresses are written by users of that namespace.
+    """
+    host = world.host
+    if host is None:
+        return None
+    places = (*copy.spec.origins, copy.spec.goal)
+    for (path, one), store in zip(places, world.stores, strict=True):
+        if isinstance(store, StoreSeen) and store.namespace != host:
+            return Trouble.of(
+                LoginNotShared(
+                    f"drivers of the copy have to run in namespace {host!r}, where they open no "
+                    f"StreamStore of another namespace, as {one.store!r} is",
+                    field=f"{path}.{one.store_field}",
+                    remedy=f"Have a StreamStore for it made and shared in namespace {host!r}, or "
+                    "copy in two steps.",
+                )
+            )
+    before = copy.status.driver_namespace
+    if copy.finalizer and before not in {None, host}:
+        return Trouble.of(
+            LoginNotShared(
+                f"drivers of the copy ran in namespace {before!r}, and would have to run in "
+                f"namespace {host!r} now",
+                remedy="Delete the copy, which clears away what it has staged, and make it anew.",
+            )
+        )
     return None
 
 

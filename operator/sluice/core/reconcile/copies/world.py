@@ -50,6 +50,7 @@ class JobSeen:
         outdated: whether it was made for another runtime than the spec asks for now.
         recorded: the driver's report of an archive in a volume, after it recorded a run there.
             Only pods can look into volumes.
+        away: the namespace that it is in, if that is not the copy's.
     """
 
     name: str
@@ -62,6 +63,7 @@ class JobSeen:
     deleting: bool = False
     outdated: bool = False
     recorded: Recorded | None = None
+    away: str | None = None
 
     @property
     def active(self) -> bool:
@@ -171,10 +173,20 @@ class World:
     drill: DrillSeen | None = None
 
     @property
+    def stores(self) -> tuple[StoreSeen | Trouble | None, ...]:
+        """The stores: those of the sources, and the target's."""
+        return (*self.sources, self.target)
+
+    @property
     def ready(self) -> bool:
         """Whether all stores are ready."""
-        stores = (*self.sources, self.target)
-        return all(isinstance(store, StoreSeen) and store.ready for store in stores)
+        return all(isinstance(store, StoreSeen) and store.ready for store in self.stores)
+
+    @property
+    def host(self) -> str | None:
+        """The namespace in which drivers have to run; None for the copy's own."""
+        stores = (one for one in self.stores if isinstance(one, StoreSeen))
+        return next((one.namespace for one in stores if one.hosts), None)
 
     @property
     def job(self) -> JobSeen | None:

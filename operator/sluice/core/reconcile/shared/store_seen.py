@@ -22,6 +22,8 @@ class StoreSeen:
         why: why it is not ready, for people.
         held: whether it and its Secret have the in-use finalizer.
         deleting: whether it was deleted; it stays until no resource uses it any more.
+        hosts: whether the copy's drivers have to run in its namespace, which is not the copy's:
+            they mount its login or its certificates, and a grant allows that.
         refused: why the copy may not use the store. Set only for a copy that is being deleted,
             which still clears away what it began there.
     """
@@ -33,4 +35,5 @@ class StoreSeen:
     why: str = "It was not looked at yet."
     held: bool = False
     deleting: bool = False
+    hosts: bool = False
     refused: Trouble | None = None

@@ -9,6 +9,7 @@ import pytest
 from support.search import WALKS, run_machine, searches, seeds
 from support.simulation.copy_machine import CopyMachine, walk
 from support.simulation.hooked_machine import HookedMachine
+from support.simulation.hosted_machine import PLATFORM, HostedMachine
 from support.simulation.simulated import simulated
 
 if TYPE_CHECKING:
@@ -43,6 +44,29 @@ def test_a_copy_without_an_adversary_is_done() -> None:
     machine.teardown()
     assert machine.status.attempts == 1
     assert [entry.outcome for entry in machine.status.history] == ["Succeeded"]
+
+
+@searches
+def test_a_copy_in_stores_with_a_foreign_login_comes_to_its_end_whatever_happens() -> None:
+    """Its drivers run beside the login, and nothing of it is left there, nor in the store."""
+    run_machine(HostedMachine, examples=10, steps=50)
+
+
+@searches
+@pytest.mark.parametrize("first", seeds(50, WALKS))
+def test_a_copy_in_stores_with_a_foreign_login_comes_to_its_end_by_any_way(first: int) -> None:
+    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    for seed in range(first, first + WALKS):
+        machine = walk(HostedMachine(), seed)
+        machine.teardown()
+
+
+def test_a_copy_in_stores_with_a_foreign_login_and_without_an_adversary_is_done() -> None:
+    """In one attempt, as any copy."""
+    machine = HostedMachine()
+    machine.teardown()
+    assert machine.status.attempts == 1
+    assert machine.status.driver_namespace == PLATFORM
 
 
 @searches

@@ -176,10 +176,19 @@ class CopyStatus(ABC):
             **self._of_plan(plan),
         )
 
-    def starting_attempt(self, number: int, planned: Planned) -> CopyingStatus:
-        """Announce an attempt."""
+    def starting_attempt(self, number: int, planned: Planned, host: str | None) -> CopyingStatus:
+        """Announce an attempt.
+
+        Args:
+            number: its number.
+            planned: the plan.
+            host: the namespace of its Job, if that is not the copy's. It is written down before
+                anything is made there, and stays for as long as the copy may have something there.
+        """
         name = job_name(self._copy.uid, number)
+        before = self.value.driver_namespace if self._copy.finalizer else None
         self._set(
+            driver_namespace=host or before,
             attempts=number,
             job_ref=ObjectRef(name=name),
             start_time=self.value.start_time or self._now,

@@ -1,0 +1,255 @@
+"""Copies of tenants whose drivers run beside the platform's login: a real API server and Pravega.
+
+The namespaces of the tenants are served with all rights, so what the operator does not do there it
+does not want to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pytest
+
+from localstore.accounts import ADMIN
+from sluice.kube.api.names import COPY_ANNOTATION, UID_LABEL
+from support.cluster.kubelet import DriverPod
+from support.cluster.scene import Scene, staged, waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from localcluster import Cluster
+    from localstore import ForeignClient, Standalone
+    from support.cluster.tenant import Object, Tenant
+
+pytestmark = pytest.mark.timeout(400)
+
+EVENTS: Final = 1000
+LOGIN: Final = "login"
+OURS: Final = "app.kubernetes.io/managed-by=sluice-operator"
+
+
+@pytest.fixture(scope="module")
+def scene(
+    kube: Cluster, definitions: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    """Yield the namespaces of the platform and of two tenants, and the operator."""
+    assert definitions
+    with staged(kube, tmp_path_factory.mktemp("hosted"), "second") as found:
+        found.platform.apply(found.platform.login_resource(ADMIN))
+        yield found
+
+
+@pytest.fixture
+def shop(
+    scene: Scene, standalone_auth: Standalone, foreign_for: Callable[..., ForeignClient]
+) -> tuple[str, ForeignClient]:
+    """Return a scope with a stream in it, in a StreamStore that both tenants may use."""
+    java = foreign_for(standalone_auth.controller_uri, ADMIN)
+    scope = f"hosted-{uuid4().hex[:8]}"
+    java.create_scope(scope)
+    java.create(scope, "source")
+    java.write(scope, "source", events=EVENTS, keys=10)
+    lend(scene, standalone_auth, on=True)
+    return scope, java
+
+
+def lend(scene: Scene, store: Standalone, *, on: bool) -> None:
+    """Share the StreamStore with both tenants, or with none."""
+    tenants = (scene.tenant, *scene.others) if on else ()
+    grants = [scene.grant_to(one, driverNamespace="Store") for one in tenants]
+    scene.share("main", store.controller_uri, *grants, secret=LOGIN)
+
+
+def copy(scene: Scene, name: str, scope: str, **spec: Any) -> Object:
+    """Return a StreamCopy within the platform's store."""
+    body = scene.tenant.copy_resource(name, f"{scope}/source", f"{scope}/{name}", **spec)
+    for side in ("source", "target"):
+        body["spec"][side]["storeRef"] = scene.ref("main")
+    return body
+
+
+def work(tenant: Tenant) -> set[str]:
+    """Return the Jobs, pods and ConfigMaps of copies in a namespace, as kind/name."""
+    found = tenant.get_all("jobs,pods,configmaps", labelSelector=OURS)
+    return {f"{one['kind']}/{one['metadata']['name']}" for one in found}
+
+
+def pod_in(tenant: Tenant) -> Object:
+    """Wait for the pod of a driver in a namespace, and return it."""
+    pods: Any = tenant.until("its pod is there", lambda: waiting(tenant))
+    found: Object = pods[0]
+    return found
+
+
+def test_a_tenants_copy_runs_beside_the_platforms_login(
+    scene: Scene, shop: tuple[str, ForeignClient], tmp_path: Path
+) -> None:
+    """The tenant sees plan and result. Nothing else of the copy was ever in its namespace."""
+    (scope, java), platform, tenant = shop, scene.platform, scene.tenant
+    tenant.apply(copy(scene, "target", scope))
+    pod = pod_in(platform)
+    (mounted,) = [one["secret"] for one in pod["spec"]["volumes"] if "secret" in one]
+    assert mounted["secretName"] == LOGIN
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert tenant.status("target")["driverNamespace"] == platform.namespace
+    assert {one.partition("/")[0] for one in work(tenant)} == {"ConfigMap"}
+    assert tenant.get_all("secrets") == []
+    assert scene.is_held("main")
+    driver = DriverPod(platform, pod, tmp_path)
+    try:
+        assert driver.finish(120) == 0
+    finally:
+        driver.close()
+    tenant.until_ready("target")
+    assert java.read(scope, "target").events == EVENTS
+    tenant.until_tidied("target")
+    platform.until("nothing of it is left", lambda: not work(platform))
+    platform.until("the store is let go", lambda: not scene.is_held("main"))
+    tenant.run("delete", "scopy", "target")
+
+
+def test_a_withdrawn_grant_stops_the_driver_and_a_deleted_copy_leaves_nothing(
+    scene: Scene, standalone_auth: Standalone, shop: tuple[str, ForeignClient]
+) -> None:
+    """In either namespace. The copy goes on when the grant comes back."""
+    (scope, _), platform, tenant = shop, scene.platform, scene.tenant
+    tenant.apply(copy(scene, "second", scope))
+    pod_in(platform)
+    lend(scene, standalone_auth, on=False)
+    tenant.until_reason("second", "StoreNotShared")
+    platform.until("its driver is stopped", lambda: not waiting(platform))
+    lend(scene, standalone_auth, on=True)
+    pod_in(platform)
+    tenant.run("delete", "scopy", "second")
+    platform.until("nothing of it is left", lambda: not work(platform))
+    platform.until("the store is let go", lambda: not scene.is_held("main"))
+
+
+def test_copies_of_one_name_do_not_meet(scene: Scene, shop: tuple[str, ForeignClient]) -> None:
+    """Each has its own objects in the platform's namespace, and takes only these with it."""
+    (scope, _), platform, (second,) = shop, scene.platform, scene.others
+    scene.tenant.apply(copy(scene, "same", scope))
+    first = pod_in(platform)
+    body = copy(scene, "same", scope)
+    body["spec"]["target"]["stream"] = "another"
+    second.apply(body)
+    platform.until("both are there", lambda: len(waiting(platform)) == 2)
+    before = work(platform)
+    scene.tenant.run("delete", "scopy", "same")
+    platform.until("one is left", lambda: len(waiting(platform)) == 1)
+    (left,) = waiting(platform)
+    assert left["metadata"]["uid"] != first["metadata"]["uid"]
+    assert work(platform) < before
+    second.run("delete", "scopy", "same")
+    platform.until("nothing of them is left", lambda: not work(platform))
+
+
+def test_what_a_lost_finalizer_leaves_is_swept(
+    scene: Scene, shop: tuple[str, ForeignClient]
+) -> None:
+    """A user removes it by hand, and the copy is gone before its driver."""
+    (scope, _), platform, tenant = shop, scene.platform, scene.tenant
+    tenant.apply(copy(scene, "torn", scope))
+    pod_in(platform)
+    scene.operator.kill()
+    tenant.run("delete", "scopy", "torn", "--wait=false")
+    tenant.patch("scopy", "torn", {"metadata": {"finalizers": None}})
+    tenant.until_gone("scopy", "torn")
+    assert work(platform)
+    scene.operator.start()
+    platform.until("nothing of it is left", lambda: not work(platform))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "field"),
+    [
+        ({"executors": 1}, "spec.runtime.executors"),
+        ({"driver": {"resources": {"memory": "4Gi"}}}, "spec.runtime.driver.resources"),
+    ],
+    ids=["executors", "sizes"],
+)
+def test_a_tenant_chooses_no_pods_in_the_platforms_namespace(
+    scene: Scene, shop: tuple[str, ForeignClient], runtime: Object, field: str
+) -> None:
+    """Refused by the name of the field, and nothing is made."""
+    (scope, _), tenant = shop, scene.tenant
+    tenant.apply(copy(scene, "greedy", scope, runtime=runtime))
+    tenant.until_reason("greedy", "InvalidSpec")
+    assert tenant.condition("greedy")["message"].startswith(field)
+    assert not work(scene.platform)
+    tenant.run("delete", "scopy", "greedy")
+
+
+def test_no_driver_of_the_platforms_opens_an_address_of_a_tenants(
+    scene: Scene, shop: tuple[str, ForeignClient]
+) -> None:
+    """Even less with a Secret of the name that the platform's login has."""
+    (scope, _), tenant = shop, scene.tenant
+    tenant.apply(tenant.login_resource(ADMIN))
+    tenant.apply(tenant.store_resource("evil", uri="tcp://127.0.0.1:9", secret=LOGIN))
+    for side in ("source", "target"):
+        body = copy(scene, f"evil-{side}", scope)
+        body["spec"][side]["storeRef"] = {"name": "evil"}
+        tenant.apply(body)
+        tenant.until_reason(f"evil-{side}", "LoginNotShared")
+    assert not work(scene.platform)
+    assert not [one for one in work(tenant) if one.startswith(("Job", "Pod"))]
+    tenant.run("delete", "scopy", "evil-source", "evil-target")
+    tenant.run("delete", "sst/evil", "secret/login")
+
+
+def test_a_forged_status_of_drivers_is_nothing_that_a_tenant_can_write(
+    scene: Scene, shop: tuple[str, ForeignClient]
+) -> None:
+    """A Job of the tenant's that names a copy is its own affair; so is a forged plan."""
+    (scope, _), platform, tenant = shop, scene.platform, scene.tenant
+    tenant.apply(copy(scene, "forged", scope))
+    pod = pod_in(platform)
+    uid = tenant.get("scopy", "forged")["metadata"]["uid"]  # type: ignore[index]
+    forged = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "forged",
+            "labels": {
+                "app.kubernetes.io/managed-by": "sluice-operator",
+                UID_LABEL: uid,
+            },
+            "annotations": {COPY_ANNOTATION: f"StreamCopy/{tenant.namespace}/forged"},
+        },
+        "spec": {"suspend": True, "template": pod_template()},
+    }
+    tenant.apply(forged)
+    plan = tenant.status("forged")["planRef"]["name"]
+    tenant.run("delete", "configmap", plan)
+    platform.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
+    again = platform.until(
+        "another attempt begins", lambda: other_than(pod, waiting(platform)), seconds=100
+    )
+    assert again["metadata"]["namespace"] == platform.namespace
+    assert tenant.get("job", "forged") is not None, "it is not the operator's to delete"
+    tenant.run("delete", "scopy", "forged")
+    tenant.run("delete", "job", "forged")
+    platform.until("nothing of it is left", lambda: not work(platform))
+
+
+def other_than(pod: Object, pods: list[Object]) -> Object | None:
+    """Return another pod than this one, if there is one."""
+    uid = pod["metadata"]["uid"]
+    return next((one for one in pods if one["metadata"]["uid"] != uid), None)
+
+
+def pod_template() -> Object:
+    """Return the template of a pod that is never made."""
+    security = {
+        "runAsNonRoot": True,
+        "runAsUser": 1,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container = {"name": "x", "image": "x", "securityContext": security}
+    return {"spec": {"restartPolicy": "Never", "containers": [container]}}

@@ -1,0 +1,276 @@
+"""Objects that work for a copy in the namespace of a StreamStore."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from sluice.core.reconcile.copies.statuses.base import job_name
+from sluice.core.reconcile.shared.store_seen import StoreSeen
+from sluice.core.values.trouble import Trouble
+from sluice.errors import CopyAborted, PodRefused, QuotaExceeded, SluiceError, SourceNotFound
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_COPY
+from sluice.kube.api.names import COPY_ANNOTATION, Child, away_of, controls_name, run_name
+from sluice.kube.api.responses import Refused
+from sluice.kube.jobs import away, manifests
+from sluice.kube.jobs.mounts import store_volumes
+from sluice.kube.loop.served import Served
+from support.kube.api_server import ApiServer
+from support.kube.pod_security import violations
+from support.reconcile.copies import PLAN, UID
+from support.reconcile.requests import GIB, RICH, driver, executor, pod_of, request
+
+if TYPE_CHECKING:
+    from sluice.core.values.model import StoreAddress
+    from sluice.kube.api.kinds import Kind
+    from sluice.kube.jobs.pods import JobRequest
+
+PLATFORM: Final = "platform"
+OTHER: Final = "0" * 36
+CHILD: Final = Child(kind=STREAM_COPY, namespace="team", name="orders", uid=UID)
+
+
+def hosted(**how: Any) -> JobRequest:
+    """Return the request for an attempt whose driver runs in the platform's namespace."""
+    made = request(**how)
+    return type(made)(
+        child=made.child.at(PLATFORM),
+        attempt=made.attempt,
+        spec=made.spec,
+        plan=made.plan,
+        profile=made.profile,
+        settings=made.settings,
+    )
+
+
+def put(server: ApiServer, kind: Kind, name: str, child: Child = CHILD, **meta: Any) -> None:
+    """Put an object that works for a copy into the platform's namespace."""
+    own = child.at(PLATFORM).metadata(name, "driver")
+    server.put(kind, {"metadata": own | meta})
+
+
+def attempt(server: ApiServer, child: Child = CHILD, number: int = 1) -> None:
+    """Put all that an attempt has."""
+    job = job_name(child.uid, number)
+    put(server, JOB, job, child)
+    put(server, CONFIG_MAP, run_name(job), child)
+    put(server, CONFIG_MAP, controls_name(child.name, child.uid), child)
+
+
+def left(server: ApiServer) -> set[str]:
+    """Return the names of the objects that are there."""
+    return {name for _, _, name in server.objects}
+
+
+# -- what is made
+
+
+def test_what_works_elsewhere_has_no_owner_and_names_its_copy() -> None:
+    """Kubernetes' garbage collector deletes what has an owner in another namespace."""
+    made = hosted(login="login")
+    for body in (
+        manifests.job(made),
+        manifests.run_config_map(made),
+        manifests.controls_config_map(made.child, made.spec, 1),
+    ):
+        meta = body["metadata"]
+        assert meta["namespace"] == PLATFORM
+        assert "ownerReferences" not in meta
+        assert away_of(body) == ("StreamCopy", "team", "orders", UID)
+        assert CHILD.has(body)
+    pods = manifests.job(made)["spec"]["template"]["metadata"]
+    assert pods["annotations"][COPY_ANNOTATION] == "StreamCopy/team/orders"
+    home = manifests.job(request())
+    assert away_of(home) is None
+    assert CHILD.has(home)
+
+
+@pytest.mark.parametrize("profile", [{}, RICH])
+def test_a_driver_elsewhere_is_a_driver_without_executors(profile: dict[str, Any]) -> None:
+    """It has no token, whatever the size of the plan and the namespace's rights are."""
+    operator = {"executorNamespaces": ["team", PLATFORM]}
+    for fields in ({}, {"runtime": {"executors": 2}}):
+        made = hosted(size=100 * GIB, profile=profile, operator=operator, login="login", **fields)
+        pod = pod_of(made)
+        assert pod["automountServiceAccountToken"] is False
+        assert "serviceAccountName" not in pod
+        assert not [word for word in driver(made)["args"] if word.startswith("--executor")]
+        assert violations(pod) == []
+
+
+def test_a_driver_elsewhere_mounts_what_its_stores_name() -> None:
+    """The login by its Secret, and the ConfigMaps of this copy."""
+    made = hosted(login="login")
+    names = [
+        one.get("configMap", {}).get("name") or one.get("secret", {}).get("secretName")
+        for one in pod_of(made)["volumes"]
+    ]
+    run, controls = run_name(job_name(UID, 1)), controls_name("orders", UID)
+    assert [name for name in names if name] == [run, controls, "login"]
+    assert store_volumes(made.plan, scratch="1Gi")[0][-1]["secret"]["secretName"] == "login"
+    assert executor(made)["spec"]["automountServiceAccountToken"] is False
+
+
+def test_copies_of_one_name_in_two_namespaces_share_nothing() -> None:
+    """Their objects in the third namespace differ in every name."""
+    one, two = hosted(), hosted(uid=OTHER)
+    names = [
+        {
+            manifests.job(made)["metadata"]["name"],
+            manifests.run_config_map(made)["metadata"]["name"],
+            manifests.controls_config_map(made.child, made.spec, 1)["metadata"]["name"],
+        }
+        for made in (one, two)
+    ]
+    assert names[0].isdisjoint(names[1])
+
+
+# -- whose an object is
+
+
+@pytest.mark.parametrize(
+    ("changes", "own"),
+    [
+        ({}, True),
+        ({"namespace": "team"}, False),
+        ({"annotations": {COPY_ANNOTATION: "StreamCopy/other/orders"}}, False),
+        ({"annotations": {COPY_ANNOTATION: "ScopeCopy/team/orders"}}, False),
+        ({"annotations": None}, False),
+        ({"labels": {}}, False),
+        ({"ownerReferences": [{"kind": "Job", "name": "x", "uid": "x"}]}, False),
+    ],
+)
+def test_an_object_elsewhere_is_the_copys_own_by_annotation_and_label(
+    changes: dict[str, Any], *, own: bool
+) -> None:
+    """In the copy's namespace only an owner counts: users can write the rest there."""
+    meta = CHILD.at(PLATFORM).metadata("x", "driver") | changes
+    assert CHILD.has({"metadata": meta}) == own
+
+
+@pytest.mark.parametrize("said", ["", "StreamCopy/team", "a/b/c/d", 7, None])
+def test_an_annotation_that_names_no_copy_counts_for_none(said: object) -> None:
+    """Whatever it is."""
+    meta = {"namespace": PLATFORM, "annotations": {COPY_ANNOTATION: said}}
+    assert away_of({"metadata": meta}) is None
+
+
+# -- what is deleted
+
+
+def test_all_of_a_copy_is_cleared_and_nothing_of_others() -> None:
+    """Also the ConfigMaps of an attempt whose Job has gone by its age."""
+    server = ApiServer()
+    attempt(server)
+    put(server, CONFIG_MAP, run_name(job_name(UID, 2)))
+    other = Child(kind=STREAM_COPY, namespace="other", name="orders", uid=OTHER)
+    attempt(server, other)
+    kept = {name for name in left(server) if CHILD.uid not in name}
+    put(server, CONFIG_MAP, run_name(job_name(UID, 3)), annotations={})
+    asyncio.run(away.clear(server.api, CHILD.at(PLATFORM), [1, 2, 3]))
+    assert left(server) == {
+        job_name(OTHER, 1),
+        run_name(job_name(OTHER, 1)),
+        controls_name("orders", OTHER),
+        run_name(job_name(UID, 3)),
+    }
+    assert left(server) <= kept | {run_name(job_name(UID, 3))}
+    asyncio.run(away.clear(server.api, CHILD.at(PLATFORM), [1, 2, 3]))
+
+
+def sweep(server: ApiServer, served: Served | None = None, copies: tuple[str, ...] = ()) -> int:
+    """Sweep once."""
+    jobs = server.all(JOB)
+    return asyncio.run(away.sweep(server.api, jobs, copies, *([served] if served else [])))
+
+
+def put_copy(server: ApiServer, uid: str = UID) -> None:
+    """Put the copy."""
+    server.put(STREAM_COPY, {"metadata": {"name": "orders", "namespace": "team", "uid": uid}})
+
+
+def test_a_sweep_deletes_what_works_for_a_copy_that_is_gone() -> None:
+    """Or whose name another copy has now; not for one that exists."""
+    server = ApiServer()
+    attempt(server)
+    put_copy(server)
+    assert sweep(server) == 0
+    assert sweep(server, copies=(UID,)) == 0
+    put_copy(server, "another")
+    assert sweep(server) == 1
+    assert left(server) == {"orders"}
+
+
+@pytest.mark.parametrize("names", [["team"], [PLATFORM], ["other"]])
+def test_a_sweep_leaves_what_another_operator_may_know(names: list[str]) -> None:
+    """It does not know whether the copy exists."""
+    server = ApiServer()
+    attempt(server)
+    assert sweep(server, Served(names)) == 0
+    assert sweep(server, Served(["team", PLATFORM])) == 1
+
+
+@pytest.mark.parametrize(
+    "said", ["StreamCopy/../orders", "StreamCopy/team/..", "Secret/team/orders", "x"]
+)
+def test_a_forged_name_stops_no_sweep(said: str) -> None:
+    """The Jobs behind it are swept."""
+    server = ApiServer()
+    put(server, JOB, "forged", annotations={COPY_ANNOTATION: said})
+    attempt(server)
+    sweep(server)
+    assert left(server) <= {"forged"}
+
+
+# -- what is told, and what a plan may name
+
+
+def test_nothing_is_told_of_the_namespace_in_which_a_driver_does_not_start() -> None:
+    """Its quota, its nodes and its Secrets are its own affair; the reason is told."""
+    quota = Trouble.of(QuotaExceeded("exceeded quota: gold, used: pods=7"))
+    told = away.hushed(quota, "job-1", PLATFORM)
+    assert told is not None
+    assert told.reason == "QuotaExceeded"
+    assert "gold" not in str(told)
+    assert "job-1" in str(told)
+    own = Trouble.of(SourceNotFound("stream in/orders does not exist"))
+    assert away.hushed(own, "job-1", PLATFORM) == own
+    assert away.hushed(None, "job-1", PLATFORM) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Refused("exceeded quota: gold", status=403, why="Forbidden"), "QuotaExceeded"),
+        (Refused("gold says no", status=422, why="Invalid"), "PodRefused"),
+        (QuotaExceeded("exceeded quota: gold"), "QuotaExceeded"),
+        (PodRefused("gold says no"), "PodRefused"),
+        (Refused("gold is away", status=503, why="Unavailable"), None),
+    ],
+    ids=["a quota", "an admission", "a Job's quota", "a Job's admission", "no refusal"],
+)
+def test_no_refusal_tells_of_the_namespace_either(error: SluiceError, reason: str | None) -> None:
+    """In the copy's own namespace, the words help its users."""
+    with pytest.raises(type(error), match="gold"), away.quietly(CHILD, "job-1"):
+        raise error
+    with pytest.raises(SluiceError) as caught, away.quietly(CHILD.at(PLATFORM), "job-1"):
+        raise error
+    assert ("gold" in str(caught.value)) == (reason is None)
+    assert caught.value.reason == reason or caught.value is error
+
+
+def _seen(address: StoreAddress) -> StoreSeen:
+    return StoreSeen(namespace=PLATFORM, name="main", address=address, hosts=True)
+
+
+def test_a_plan_of_other_addresses_is_not_run_beside_the_login() -> None:
+    """Its pod would mount the Secret that such an address names, and send it there."""
+    seen = [_seen(one) for one in (*PLAN.sources, PLAN.target)]
+    away.check_addresses(PLAN, seen)
+    evil = PLAN.target.model_copy(update={"uri": "tcp://evil:9090"})
+    secret = PLAN.target.model_copy(update={"secret": "admin"})
+    for target in (evil, secret):
+        with pytest.raises(CopyAborted):
+            away.check_addresses(PLAN.model_copy(update={"target": target}), seen)
