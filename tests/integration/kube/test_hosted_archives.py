@@ -11,19 +11,18 @@ from uuid import uuid4
 import pytest
 
 from localstore.accounts import ADMIN
-from s3gateway import Gateway, versitygw
 from sluice.kube.api.names import UID_LABEL
 from sluice.kube.api.objects import REQUESTED_AT
 from support.cluster.desk import Desk
 from support.cluster.scene import Scene, staged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
     from pathlib import Path
 
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
+    from s3gateway import Gateway
     from support.cluster.tenant import Object
 
 # The first one to need the gateway compiles it.
@@ -31,17 +30,6 @@ pytestmark = pytest.mark.timeout(1200)
 
 EVENTS: Final = 500
 YEARLY: Final = {"cron": "0 0 1 1 *"}
-
-
-@pytest.fixture(scope="module")
-def gateway(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Gateway]:
-    """Yield an S3 gateway."""
-    with announce("an S3 gateway"):
-        versitygw(lambda _: None)
-        server = Gateway()
-        server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture(scope="module")
