@@ -17,7 +17,7 @@ from support.cluster.desk import Desk
 from support.cluster.scene import Scene, staged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from localcluster import Cluster
