@@ -182,8 +182,8 @@ class StreamPlan(Frozen):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The streams, and the paths of archives, that are copied."""
-        return reads([(one.stream, one.archive) for one in self.sources])
+        """The streams, and the paths of archives, that are copied, each with its store."""
+        return reads([(one.store, one.stream, one.archive) for one in self.sources])
 
     @property
     def name(self) -> str:
@@ -276,15 +276,16 @@ class Archived(Protocol):
         ...
 
 
-def reads(sources: Iterable[tuple[StreamName, Archived | None]]) -> tuple[str, ...]:
-    """Return what a copy reads: the names of live streams, and the paths of archives.
+def reads(sources: Iterable[tuple[int, StreamName, Archived | None]]) -> tuple[str, ...]:
+    """Return what a copy reads: in which store, and the name of a stream or the path of an archive.
 
     Args:
-        sources: each source's stream, and its archive; None for a live stream.
+        sources: of each source the index of its store, its stream, and its archive; None for a
+            live stream.
     """
     return tuple(
-        f"stream {stream}" if archive is None else f"archive {archive.path}"
-        for stream, archive in sources
+        f"{store}: stream {stream}" if archive is None else f"{store}: archive {archive.path}"
+        for store, stream, archive in sources
     )
 
 

@@ -133,8 +133,8 @@ class CopyRequest(Frozen):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The streams, and the paths of archives, that are copied."""
-        return reads([(one.stream, one.archive) for one in self.sources])
+        """The streams, and the paths of archives, that are copied, each with its store."""
+        return reads([(one.store, one.stream, one.archive) for one in self.sources])
 
 
 class SeenSegment(NamedTuple):

@@ -45,8 +45,9 @@ def _stays(item: StreamPlan | ArchivePlan, plan: ScopeCopyPlan) -> bool:
     """Tell whether the plan of a stream reads and writes where the plan of its scope does."""
     scope = plan.scope
     if not isinstance(item, StreamPlan):
-        return item.source.scope == scope.source and _is_in(item.path, scope.target)
-    read = all(
+        read = item.store == 0 and item.source.scope == scope.source
+        return read and _is_in(item.path, scope.target)
+    read = all(one.store == 0 for one in item.sources) and all(  # a scope has one store
         _is_in(one.archive.path, scope.source)
         if one.archive is not None
         else one.stream.scope == scope.source

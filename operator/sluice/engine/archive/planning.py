@@ -92,14 +92,16 @@ def noted_plan(
             write to the archive could have written the notes.
 
     Raises:
-        JournalDamaged: the plan is of another run, or of another stream or archive.
+        JournalDamaged: the plan is of another run, or of another stream, store or archive.
     """
     found = None
     for note in notes:
         found = note.plan or found
     if found is None or work is None:
         return found
-    if (found.copy_id, found.source, found.path) != (work.copy_id, work.source, work.path):
+    store = work.store if isinstance(work, ArchivePlan) else 0  # a request is of one store
+    own = work.copy_id, work.source, work.path, store
+    if (found.copy_id, found.source, found.path, found.store) != own:
         raise JournalDamaged(
             f"the notes {WORK}{work.copy_id} of the archive {work.path} have the plan of another "
             "run",

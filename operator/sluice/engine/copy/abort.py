@@ -87,6 +87,35 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     )
 
 
+def abort_unread(copy_id: str, target: StreamName, store: Store) -> bool:
+    """Abort a copy whose journal cannot be read: another client may have put it there.
+
+    The copy does not append, and none of its drivers runs meanwhile. This is safe to repeat. The
+    journal is deleted last, and not believed. What was staged for an earlier target of this name is
+    not found without it.
+
+    Returns:
+        Whether the copy was aborted. False if the target is complete and stays; then only the
+        journal and what late drivers have made are deleted.
+
+    Raises:
+        AbortRefused: publishing has begun. The journal stays.
+    """
+    copy_journal = CopyJournal(store, copy_id, target)
+    stream = store.describe(target)
+    ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
+    whole = stream is not None and identity.completed(stream.config.tags, copy_id) is not None
+    if stream is not None and ours:
+        segments = [segment.id for made in store.generations(target) for segment in made]
+        if not whole:
+            _shut(store, copy_id, target, segments)
+        clear(copy_id, target, segments, store)
+        if not whole:
+            _delete_target(store, copy_id, target, _first(stream))
+    copy_journal.discard()
+    return not whole
+
+
 def _end(copy_journal: CopyJournal, journal: Journal | None, store: Store) -> bool:
     """Delete the journal of an aborted run, unless drivers have written to it meanwhile.
 

@@ -21,7 +21,7 @@ from sluice.core.workloads.answers import UNVERIFIED, Planned
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.access.source_runs import named
 from sluice.engine.append import appends
-from sluice.engine.copy.abort import abort, finish_abort, sweep
+from sluice.engine.copy.abort import abort, abort_unread, finish_abort, sweep
 from sluice.engine.copy.completion import whole
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.read_leases import release
@@ -33,6 +33,7 @@ from sluice.errors import (
     AbortRefused,
     InfrastructureError,
     InvalidSpec,
+    JournalDamaged,
     SluiceError,
     StreamNotFound,
 )
@@ -142,6 +143,7 @@ class How(StrEnum):
     FINISHED = "publishing had begun and was finished"
     BEGINNING = "a beginning is appended and stays; a copy of this name would append the rest"
     SWEPT = "left-over segments were dropped"
+    UNREAD = "what was found was dropped, though the journal could not be read; the source stays"
 
 
 class CopyEnded(NamedTuple):
@@ -166,7 +168,8 @@ def abandon(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
 def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
     """End a copy: abort it, or finish it where publishing has begun.
 
-    This is safe to repeat. No driver of the copy must run meanwhile.
+    This is safe to repeat. No driver of the copy must run meanwhile. A journal that cannot be read,
+    or is not the copy's, does not keep an unpublished copy from its end: see `abort_unread`.
 
     Args:
         request: the copy.
@@ -176,7 +179,23 @@ def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store)
 
     Raises:
         InfrastructureError: publishing could not be finished.
+        JournalDamaged: publishing has begun, or the copy appends: a person has to decide.
     """
+    try:
+        return _end(request, sources=sources, target=target)
+    except JournalDamaged as damaged:
+        if request.append:
+            raise
+        _log.warning("the copy's journal is not believed", target=str(request.target))
+        try:
+            dropped = abort_unread(request.copy_id, request.target, target)
+        except AbortRefused:
+            raise damaged from None
+        return CopyEnded(How.UNREAD if dropped else How.NOTHING)
+
+
+def _end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
+    """End a copy as `end` does, by its journal. Raise JournalDamaged if that cannot be read."""
     finish_abort(request.copy_id, request.target, target)
     remembered = request.move or any(source.archive for source in request.sources)
     journal = _journal(request, target).load() if remembered else None

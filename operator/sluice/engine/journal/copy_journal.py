@@ -111,18 +111,23 @@ class CopyJournal(Log):
             self._folding.add(record)
             self._held.add(_weight(record))
         if self.loaded is not None:
-            self._check(self.loaded.plan)
+            self._check(self.loaded)
 
-    def _check(self, plan: StreamPlan) -> None:
+    def _check(self, found: Journal) -> None:
         """Refuse the plan of another copy.
 
         Raises:
-            JournalDamaged: it has another target or identity, or reads or deletes other streams.
+            JournalDamaged: it has another target or identity, or reads or deletes other streams, or
+                those of another store. Or a segment is of no source that it has.
         """
+        plan = found.plan
         reads, move = self._work or (plan.reads, plan.move)
         more = plan.move and not move
         if (plan.copy_id, plan.target, plan.reads) != (*self._of, reads) or more:
             raise JournalDamaged(f"the journal beside {self._of[1]} has the plan of another copy")
+        sources = range(len(plan.sources))
+        if not all(one.source in sources for one in found.current.segments):
+            raise JournalDamaged(f"the journal beside {self._of[1]} has a segment without a source")
 
     def _forget(self) -> None:
         self._folding, self._held = journal.Folding(), Held()

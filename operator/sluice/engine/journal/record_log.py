@@ -148,8 +148,11 @@ class Log(Trail):
         return known or any(self._store.infos(self._names))
 
     def discard(self) -> None:
-        """Delete the log, whatever is in it."""
-        self._store.delete(self.name)
+        """Delete the log, whatever is in it, under each name that it can have."""
+        for name, info in zip(self._names, self._store.infos(self._names), strict=True):
+            if info is not None:
+                self._store.delete(name)
+        self._reset()
 
     def _delete(self) -> bool:
         deleted = self._store.delete(self.name, length=self._length)

@@ -11,7 +11,7 @@ from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.core.workloads.unplanned import Unplanned, UnplannedCopy
 from sluice.engine.access.source_runs import live
 from sluice.engine.archive.erase import Erased
-from sluice.engine.copy.abort import abort
+from sluice.engine.copy.abort import abort, abort_unread
 from sluice.engine.copy.planning import begun, resolve
 from sluice.engine.copy.progress import Watch
 from sluice.engine.copy.query import abandon, ask
@@ -25,6 +25,7 @@ from sluice.engine.workloads.workload import (
     is_volume,
     located_live,
 )
+from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,9 +109,16 @@ class StreamWorkload:
 
         Raises:
             AbortRefused: publishing has begun.
+            JournalDamaged: the copy appends, and its journal cannot be read.
         """
         request, store = self.request, live(target)
-        journal = CopyJournal(store, request.copy_id, request.target, request).load()
+        try:
+            journal = CopyJournal(store, request.copy_id, request.target, request).load()
+        except JournalDamaged:
+            if request.append:
+                raise
+            dropped = abort_unread(request.copy_id, request.target, store)
+            return "aborted; the journal could not be read" if dropped else "nothing to abort"
         if not abort(request.copy_id, request.target, store):
             return "nothing to abort"
         if journal is not None and any(one.archive for one in journal.plan.sources):

@@ -35,7 +35,7 @@ from sluice.kube.api.names import Child
 from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_copy
 from sluice.kube.copies.drills import Drills
 from sluice.kube.copies.memory import CopyMemory
-from sluice.kube.copies.store_access import ERASES, KEEPS, MOVES, READS, WRITES, look_at_store
+from sluice.kube.copies.store_access import MOVES, READS, look_at_store, writes_of
 from sluice.kube.jobs import hooks, results
 from sluice.kube.jobs.attempts import Attempts
 from sluice.kube.jobs.manifests import believed_plan, controls_data, positions_of, runtime_hash
@@ -173,9 +173,9 @@ class CopyObserver:
         plan, damaged = await self._plan(namespace, seen, memory)
         origins, eager = origins_of(resource), seen.changed or seen.asked
         reads = MOVES if workload.moves else READS
-        writes = WRITES
-        if seen.keeps:
-            writes = KEEPS if seen.deleted is None else ERASES
+        field, goal = goal_of(resource)
+        deleted = seen.deleted is not None
+        writes = writes_of(resource, goal, keeps=seen.keeps, deleted=deleted)
         world = World(
             now=datetime.now(UTC),
             sources=tuple(
@@ -184,7 +184,7 @@ class CopyObserver:
                     for field, what in origins
                 ]
             ),
-            target=await look_at_store(self._stores, body, *goal_of(resource), writes, eager=eager),
+            target=await look_at_store(self._stores, body, field, goal, writes, eager=eager),
             job_seconds=None if profile is None else profile.ttl_seconds_after_finished,
             job_history=1 if profile is None else profile.history_limit,
             plan=plan,

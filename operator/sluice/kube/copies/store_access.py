@@ -9,6 +9,7 @@ from sluice.api.fields.scopeplaces import ScopeTarget
 from sluice.api.kinds.streamarchive import Destination
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import access
+from sluice.core.workloads.request import retention_of
 from sluice.errors import InvalidSpec, SpecError, StoreNotReady
 from sluice.kube.api.objects import is_deleting
 from sluice.kube.stores.dependents import was_admitted
@@ -16,6 +17,7 @@ from sluice.kube.stores.dependents import was_admitted
 if TYPE_CHECKING:
     from sluice.api.fields.drills import DrillTarget
     from sluice.api.kinds.streamstore import Operation
+    from sluice.api.registry import Copy
     from sluice.core.reconcile.shared.store_seen import StoreSeen
     from sluice.kube.api.kinds import Object
     from sluice.kube.api.objects import Goal, Origin
@@ -28,6 +30,25 @@ KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
 ERASES: Final[tuple[Operation, ...]] = ("Delete",)
 DRILLS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
 """Operations of copies on their stores, as a StreamStore's `access` names them."""
+
+
+def writes_of(resource: Copy, goal: Goal, *, keeps: bool, deleted: bool) -> tuple[Operation, ...]:
+    """Return the operations that a copy does on its target's store.
+
+    A retention removes the runs of an archive, whoever has made them. In a store of another
+    namespace these may be runs of that namespace's users, so the store's grant has to allow that.
+
+    Args:
+        resource: the copy.
+        goal: its target.
+        keeps: whether the archive is deleted with the resource.
+        deleted: whether the resource is being deleted.
+    """
+    if keeps:
+        return ERASES if deleted else KEEPS
+    drops = retention_of(resource.spec).has_rule
+    foreign = goal.ref.other(resource.metadata.namespace) is not None
+    return KEEPS if drops and foreign else WRITES
 
 
 async def look_at_store(

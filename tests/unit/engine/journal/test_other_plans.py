@@ -6,6 +6,7 @@ target's scope or folder by a login of their own.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,26 +15,37 @@ from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.notes import Notes
 from sluice.core.archive.notes import Note
 from sluice.core.copy.plan import SourceStream
+from sluice.core.copy.planner import ArchiveChoice, SourceRequest
+from sluice.core.copy.steps import Publish
 from sluice.core.scope.scope import ScopePlan
 from sluice.core.values.model import ArchivedRun, StreamName
 from sluice.core.workloads.scope_work import ScopeWork
 from sluice.engine.archive.planning import begun as begun_run
-from sluice.engine.archive.planning import make_archive_plan
+from sluice.engine.archive.planning import make_archive_plan, noted_plan
 from sluice.engine.copy.planning import begun
-from sluice.engine.copy.query import end
+from sluice.engine.copy.query import How, end
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.scope.object_log import log_of
-from sluice.errors import JournalDamaged
+from sluice.engine.workloads.stream import StreamWorkload
+from sluice.errors import AbortRefused, JournalDamaged, StoreUnavailable
 from support.engine import archive_runs
 from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_scope
 from support.engine.scope_drivers import SCOPE_ID
-from support.engine.sources import REQUEST, planned, put_source
-from support.model import ModelStore, World
+from support.engine.sources import (
+    BEFORE_PUBLISHING,
+    REQUEST,
+    copy_all,
+    drive,
+    planned,
+    put_source,
+)
+from support.model import Fate, ModelStore, World
 from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.planner import CopyRequest
     from sluice.core.workloads.plan import ScopeCopyPlan
 
 SECRET = StreamName(scope="payroll", stream="salaries")
@@ -51,6 +63,9 @@ OTHERS: dict[str, dict[str, Any]] = {
             ),
         )
     },
+    "another store": {"sources": (SourceStream(stream=SOURCE, store=1),)},
+    "a store that is not there": {"sources": (SourceStream(stream=SOURCE, store=99),)},
+    "a store from behind": {"sources": (SourceStream(stream=SOURCE, store=-1),)},
     "a move": {"move": True},
     "another target": {"target": SECRET},
     "another copy": {"copy_id": "cd" * 16},
@@ -58,11 +73,17 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def store() -> ModelStore:
-    """Gives a store with the copy's source, and with the stream that is not to be read."""
-    world = World()
-    put_source(world, [40, 40])
-    put_source(world, [40], name=SECRET)
+def world() -> World:
+    """Gives a world with the copy's source, and with the stream that is not to be read."""
+    made = World()
+    put_source(made, [40, 40], [9])
+    put_source(made, [40], name=SECRET)
+    return made
+
+
+@pytest.fixture
+def store(world: World) -> ModelStore:
+    """Gives a client of its store."""
     return ModelStore(world)
 
 
@@ -88,18 +109,123 @@ def test_a_driver_carries_out_no_plan_of_another_copy(
 
 
 @pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
-def test_the_operator_publishes_and_ends_no_plan_of_another_copy(
+def test_the_operator_tells_no_plan_of_another_copy(
     store: ModelStore, changes: dict[str, Any]
 ) -> None:
-    """Neither is it told as the plan, nor finished."""
+    """It does not ask the stores that such a plan names."""
     forge(store, changes)
     with pytest.raises(JournalDamaged):
         begun(REQUEST, store)
-    if "move" in changes or "archive" in str(changes):
-        return  # without a request for a move or an archive, an abort needs no journal
-    if {"target", "copy_id"} & changes.keys():
-        with pytest.raises(JournalDamaged):
-            end(REQUEST, sources=[store], target=store)
+
+
+@pytest.mark.parametrize("source", [1, 99, -1])
+def test_each_segment_is_of_a_source_that_the_plan_has(store: ModelStore, source: int) -> None:
+    """Another one would end driver and operator by a defect."""
+    own = planned(store)
+    alien = own.segments[1].model_copy(update={"source": source})
+    with pytest.raises(JournalDamaged, match="a segment without a source"):
+        CopyJournal(store, COPY, TARGET).begin(own.of([own.segments[0], alien]))
+    with pytest.raises(JournalDamaged):
+        begun(REQUEST, store)
+
+
+MOVE = REQUEST.model_copy(update={"move": True})
+RESTORE = REQUEST.model_copy(
+    update={"sources": (SourceRequest(stream=SOURCE, archive=ArchiveChoice(path="in/orders")),)}
+)
+
+
+@pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("wanted", [REQUEST, MOVE, RESTORE], ids=["copy", "move", "restore"])
+def test_a_plan_of_another_copy_keeps_none_from_its_end(
+    world: World, store: ModelStore, wanted: CopyRequest, changes: dict[str, Any]
+) -> None:
+    """It is deleted, be it by the operator or by a user, and no stream is."""
+    before = set(world.streams)
+    forge(store, changes)
+    assert end(wanted, sources=[store], target=store).how in {How.DROPPED, How.UNREAD}
+    assert end(wanted, sources=[store], target=store).how is How.NOTHING
+    forge(store, changes)
+    assert StreamWorkload(wanted).abort(lambda: [store], store).startswith("aborted")
+    assert world.staging() == []
+    assert set(world.streams) == before
+
+
+def damage(driver: StreamCopyWork, store: ModelStore) -> None:
+    """Write behind a driver's journal, as any client may that has a login to the scope."""
+    (info,) = store.infos([driver.journal.name])
+    assert info is not None
+    assert store.append_at(driver.journal.name, info.length, b"garbage!" * 4)
+
+
+@pytest.mark.parametrize("wanted", [REQUEST, MOVE], ids=["copy", "move"])
+@pytest.mark.parametrize("steps", range(BEFORE_PUBLISHING + 1))
+def test_a_copy_with_a_damaged_journal_ends_without_a_trace(
+    world: World, store: ModelStore, steps: int, wanted: CopyRequest
+) -> None:
+    """After any step, with its target and all that was staged. The source stays."""
+    damage(drive(world, steps, wanted), store)
+    assert end(wanted, sources=[store], target=store).how is How.UNREAD
+    assert end(wanted, sources=[store], target=store).how is How.NOTHING
+    assert world.staging() == []
+    assert set(world.streams) == {SOURCE, SECRET}
+
+
+@pytest.mark.parametrize("call", range(1, 25))
+def test_such_an_end_can_be_cut_off_anywhere(world: World, store: ModelStore, call: int) -> None:
+    """The next one goes on with it: the journal is the last to go."""
+    damage(drive(world, BEFORE_PUBLISHING), store)
+    calls: list[str] = []
+
+    def gate(what: str) -> Fate:
+        calls.append(what)
+        return Fate.REPLY_LOST if len(calls) == call else Fate.DONE
+
+    broken = ModelStore(world, gate)
+    with suppress(StoreUnavailable):
+        end(REQUEST, sources=[broken], target=broken)
+    end(REQUEST, sources=[store], target=store)
+    assert world.staging() == []
+    assert TARGET not in world.streams
+
+
+def test_half_a_target_with_a_damaged_journal_is_left_to_people(
+    world: World, store: ModelStore
+) -> None:
+    """Readers may have its bytes, and the rest cannot be told. Nothing is deleted."""
+    driver = drive(world, BEFORE_PUBLISHING)
+    driver.perform(Publish((0,)))
+    damage(driver, store)
+    before = (set(world.streams), world.staging())
+    with pytest.raises(JournalDamaged):
+        end(REQUEST, sources=[store], target=store)
+    with pytest.raises(AbortRefused):
+        StreamWorkload(REQUEST).abort(lambda: [store], store)
+    assert (set(world.streams), world.staging()) == before
+
+
+def test_an_append_with_a_damaged_journal_is_left_to_people(store: ModelStore) -> None:
+    """Without its journal nobody knows which key ranges the target had."""
+    wanted = REQUEST.model_copy(update={"append": True})
+    forge(store, {"copy_id": "cd" * 16})
+    with pytest.raises(JournalDamaged):
+        end(wanted, sources=[store], target=store)
+    with pytest.raises(JournalDamaged):
+        StreamWorkload(wanted).abort(lambda: [store], store)
+
+
+def test_a_whole_target_stays_though_its_journal_is_damaged(
+    world: World, store: ModelStore
+) -> None:
+    """Only the journal goes."""
+    copy_all(store, planned(store))
+    before = set(world.streams)
+    journal = CopyJournal(store, COPY, TARGET)._names[1]  # the store blocks the first for a while
+    assert store.create(journal)
+    store.append_at(journal, 0, b"garbage!" * 4)
+    assert end(REQUEST, sources=[store], target=store).how is How.NOTHING
+    assert world.staging() == []
+    assert set(world.streams) == before
 
 
 def test_other_bounds_are_those_of_the_same_copy(store: ModelStore) -> None:
@@ -134,6 +260,7 @@ BESIDE = ArchivedRun(path="in-2/s", run=1, sha256="0" * 64)
         ({}, {"sources": (SourceStream(stream=SOURCE, archive=IN_FOLDER),)}, True),
         ({}, {"sources": (SourceStream(stream=SOURCE, archive=BESIDE),)}, False),
         ({}, {"sources": (SourceStream(stream=SECRET),)}, False),
+        ({}, {"sources": (SourceStream(stream=SOURCE, store=1),)}, False),
         ({}, {"target": SECRET}, False),
         ({}, {"move": True}, False),
         ({"move": True}, {"move": True}, False),
@@ -148,6 +275,25 @@ def test_the_plan_of_a_scope_stays_in_its_scopes(
     """As a whole, and in each of its streams."""
     plan = of_scope(**changes)
     plan = plan.model_copy(update={"streams": (plan.streams[0].model_copy(update=items),)})
+    assert ScopeWork(SCOPE_ID, "out", "in", move=False).has(plan) == own
+
+
+@pytest.mark.parametrize(
+    ("changes", "own"),
+    [
+        ({}, True),
+        ({"store": 1}, False),
+        ({"source": SECRET}, False),
+        ({"path": "payroll/s"}, False),
+    ],
+)
+def test_the_runs_of_a_scope_stay_in_its_folder(
+    store: ModelStore, changes: dict[str, Any], *, own: bool
+) -> None:
+    """And in the scope, of the store that the copy names."""
+    run = make_archive_plan(archive_runs.REQUEST, store, Archive(MemoryObjects()))
+    run = run.model_copy(update={"path": "out/s"} | changes)
+    plan = of_scope().model_copy(update={"runs": (run,)})
     assert ScopeWork(SCOPE_ID, "out", "in", move=False).has(plan) == own
 
 
@@ -167,12 +313,15 @@ def test_the_notes_of_a_run_have_the_plan_of_that_run(store: ModelStore) -> None
     """And of no stream or archive besides."""
     objects, request = MemoryObjects(), archive_runs.REQUEST
     plan = make_archive_plan(request, store, Archive(objects))
-    for changes in ({"source": SECRET}, {"path": "payroll"}, {"copy_id": "cd" * 16}, {}):
+    forged = [{"source": SECRET}, {"path": "payroll"}, {"copy_id": "cd" * 16}, {"store": 1}]
+    for changes in (*forged, {}):
         objects.held.clear()
         noted = plan.model_copy(update=changes)
         Notes(objects, request.copy_id).begin(Note(of=noted.hash, plan=noted))
         if changes:
             with pytest.raises(JournalDamaged, match="the plan of another run"):
                 begun_run(request, Archive(objects))
+            with pytest.raises(JournalDamaged):
+                noted_plan([Note(of=noted.hash, plan=noted)], plan)
         else:
             assert begun_run(request, Archive(objects)).plan == plan

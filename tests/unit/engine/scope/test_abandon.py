@@ -134,6 +134,7 @@ def test_one_that_cannot_be_ended_keeps_the_log_and_no_other(
     two.perform(Publish((0,)))
     begin(world, plan, "c", Verify)
     damaged = begin(world, plan, "b", Publish)
+    damaged.perform(Publish((0,)))
     world.segments[damaged.journal.name].data[9:12] = b"xxx"
     with pytest.raises(JournalDamaged):
         abandoned(world)

@@ -23,11 +23,12 @@ from sluice.kube.api.objects import (
     IN_USE_FINALIZER,
     STAGING_FINALIZER,
     STREAMS_FINALIZER,
+    goal_of,
     has_finalizer,
     origins_of,
     parse_copy,
 )
-from sluice.kube.copies.store_access import READS, look_at_store
+from sluice.kube.copies.store_access import READS, look_at_store, writes_of
 from sluice.kube.loop.queue import Key
 from sluice.kube.loop.served import Served
 from support.cases.resources import ARCHIVE, COPY, EPHEMERAL, changed
@@ -217,6 +218,39 @@ def test_a_copy_does_what_its_grant_allows() -> None:
     found = copied(Sharing(to(TENANT, operations=["Create"]), login=False))
     assert isinstance(found, Trouble)
     assert found.reason == "AccessDenied"
+
+
+@pytest.mark.parametrize(
+    ("own", "operations", "refused"),
+    [
+        (False, ["Create", "Append"], True),
+        (False, ["Create", "Append", "Delete"], False),
+        (False, None, False),
+        (True, ["Create", "Append"], False),
+    ],
+)
+def test_only_a_grant_to_delete_lets_retention_remove_runs_of_another_namespace(
+    operations: list[str] | None, *, own: bool, refused: bool
+) -> None:
+    """Whoever has made them: an archive at a path of the platform's would drop the platform's."""
+    sharing = Sharing()
+    limits = {} if operations is None else {"operations": operations}
+    body = changed(sharing.store(), "spec", {"s3": {"bucket": "archives"}})
+    body["spec"]["access"] = limits if own else {"sharedWith": [to(TENANT, **limits)]}
+    sharing.server.put(STREAM_STORE, body)
+    archive = changed(ARCHIVE, "spec.destination.storeRef", REF)
+    meta = {"name": "orders", "namespace": PLATFORM if own else TENANT, "uid": "u"}
+    for spec, denied in (({}, False), ({"retention": {"keepLast": 1}}, refused)):
+        wanted = archive | {"metadata": meta, "spec": archive["spec"] | spec}
+        resource = parse_copy(wanted)
+        field, goal = goal_of(resource)
+        writes = writes_of(resource, goal, keeps=False, deleted=False)
+        how = look_at_store(sharing.view(), wanted, field, goal, writes, eager=False)
+        found = asyncio.run(how)
+        assert isinstance(found, Trouble) == denied
+        if isinstance(found, Trouble):
+            assert (found.reason, found.field) == ("AccessDenied", "spec.destination.storeRef.name")
+            assert "Delete" in found.message
 
 
 def test_a_copy_is_told_the_same_of_a_store_that_is_not_there() -> None:
