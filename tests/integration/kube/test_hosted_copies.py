@@ -226,9 +226,7 @@ def test_a_forged_status_of_drivers_is_nothing_that_a_tenant_can_write(
     plan = tenant.status("forged")["planRef"]["name"]
     tenant.run("delete", "configmap", plan)
     platform.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
-    again = platform.until(
-        "another attempt begins", lambda: other_than(pod, waiting(platform)), seconds=100
-    )
+    again = platform.until("another attempt begins", lambda: other_than(pod, waiting(platform)))
     assert again["metadata"]["namespace"] == platform.namespace
     assert tenant.get("job", "forged") is not None, "it is not the operator's to delete"
     tenant.run("delete", "scopy", "forged")

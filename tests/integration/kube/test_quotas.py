@@ -76,6 +76,6 @@ def test_a_quota_on_processors_is_met_by_users_of_the_namespace(
         tenant.patch("scopy", "orders", {"spec": {"runtime": {"driver": sizes}}})
     else:
         tenant.apply(DEFAULTS)
-    tenant.until("the driver has a pod", lambda: limits(tenant), seconds=120)
+    tenant.until("the driver has a pod", lambda: limits(tenant))
     assert limits(tenant) == ["1500m" if way == "the resource" else "2"]
     tenant.until("it is said no more", lambda: tenant.reason("orders") != "PodRefused")

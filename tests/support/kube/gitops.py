@@ -67,7 +67,6 @@ class GitOps:
         self._tenant.until(
             f"Git was compared {times} times",
             lambda: self.rounds() >= first + times,
-            seconds=10 * times,
         )
 
     def _said(self) -> list[Object]:
