@@ -24,6 +24,7 @@ from sluice.kube.api.events import Recorder
 from sluice.kube.api.identity import cluster_id
 from sluice.kube.api.kinds import OWN
 from sluice.kube.api.status import StatusWriter
+from sluice.kube.copies.sweep import Sweep
 from sluice.kube.ephemeral.owners import Owners
 from sluice.kube.loop.controller import Controller
 from sluice.kube.loop.memory import BoundedThreads
@@ -86,7 +87,6 @@ async def operate(settings: OperatorSettings) -> None:
             metrics=metrics,
             namespaces=settings.namespaces,
             seconds=settings.resync_seconds,
-            served=settings.served,
         )
         by_name = ByName(mirror, metrics, settings)
         runner = await Health(queue, resync, metrics, by_name, settings).serve()
@@ -107,7 +107,8 @@ async def operate(settings: OperatorSettings) -> None:
         sink = Sink(settings.notices, cluster=cluster, metrics=metrics)
         await stack.enter_async_context(sink.delivering())
         probes = Probes(connections, threads)
-        watching = watches.Watches(queue, mirror)
+        sweep = Sweep(api, mirror, settings.served, seconds=settings.resync_seconds)
+        watching = watches.Watches(queue, mirror, sweep.gone)
         owners = Owners(api, watching.owner)
         stack.push_async_callback(owners.close)
         parts = Parts(
@@ -130,6 +131,8 @@ async def operate(settings: OperatorSettings) -> None:
         controller = Controller(reconcilers, queue=queue, metrics=metrics)
         jobs = [
             resync.run(),
+            sweep.run(),
+            sweep.follow(),
             *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),
             _watch(watching, settings.namespaces, stop),
         ]

@@ -26,16 +26,13 @@ from sluice.kube.api.kinds import (
 from sluice.kube.api.names import MANAGED
 from sluice.kube.api.objects import is_deleting
 from sluice.kube.api.slim import counted
-from sluice.kube.jobs import away
 from sluice.kube.loop.queue import Key, Lane
-from sluice.kube.loop.served import ALL
 
 if TYPE_CHECKING:
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.loop.queue import WorkQueue
-    from sluice.kube.loop.served import Served
     from sluice.metrics import Metrics
 
 _log = structlog.get_logger()
@@ -54,7 +51,6 @@ class Resync:
         metrics: gets the numbers of resources.
         namespaces: the namespaces to list; empty for all.
         seconds: seconds between two rounds.
-        served: the namespaces whose resources are reconciled.
 
     Attributes:
         behind: the kinds whose watches miss changes.
@@ -72,7 +68,6 @@ class Resync:
         metrics: Metrics,
         namespaces: list[str],
         seconds: float,
-        served: Served = ALL,
     ) -> None:
         self._api = api
         self._queue = queue
@@ -80,7 +75,6 @@ class Resync:
         self._metrics = metrics
         self._namespaces: list[str | None] = [*namespaces] or [None]
         self._seconds = seconds
-        self._served = served
         self.behind: set[str] = set()
         self.last = math.inf
         self.synced = False
@@ -110,8 +104,6 @@ class Resync:
                 )
         self._count(listed)
         self.synced = True
-        copies = {one["metadata"]["uid"] for kind in COPIES.values() for one in listed[kind]}
-        await away.sweep(self._api, listed[JOB], copies, self._served)
         await asyncio.sleep(WATCH_GRACE)
         for kind, bodies in listed.items():
             late = await self._caught_up(kind, bodies, began)

@@ -46,9 +46,16 @@ class Watches:
     Args:
         queue: the queue for keys.
         mirror: the mirror for objects.
+        told: callback for objects of our own kinds that are gone, with their last state.
     """
 
-    def __init__(self, queue: WorkQueue, mirror: Mirror) -> None:
+    def __init__(
+        self,
+        queue: WorkQueue,
+        mirror: Mirror,
+        told: Callable[[Kind, Object], None] = lambda _kind, _body: None,
+    ) -> None:
+        self._told = told
         self._queue = queue
         self._mirror = mirror
 
@@ -59,6 +66,8 @@ class Watches:
         """
         meta = body["metadata"]
         before = self._mirror.see(kind, body, gone=gone)
+        if gone:
+            self._told(kind, body)
         if before is not None and not gone and _essence(before) == _essence(body):
             return
         key = Key(kind.name, meta["namespace"], meta["name"])

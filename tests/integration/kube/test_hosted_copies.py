@@ -6,13 +6,14 @@ does not want to.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pytest
 
 from localstore.accounts import ADMIN
-from sluice.kube.api.names import COPY_ANNOTATION, UID_LABEL
+from sluice.kube.api.names import ATTEMPT_LABEL, COPY_ANNOTATION, UID_LABEL
 from support.cluster.kubelet import DriverPod
 from support.cluster.scene import Scene, staged, waiting
 
@@ -147,6 +148,22 @@ def test_copies_of_one_name_do_not_meet(scene: Scene, shop: tuple[str, ForeignCl
     platform.until("nothing of them is left", lambda: not work(platform))
 
 
+def test_all_that_a_driver_mounts_has_its_job_as_owner(
+    scene: Scene, shop: tuple[str, ForeignClient]
+) -> None:
+    """In the platform's namespace. A copy whose finalizer a user removes takes all with it."""
+    (scope, _), platform, tenant = shop, scene.platform, scene.tenant
+    tenant.apply(copy(scene, "owned", scope))
+    pod_in(platform)
+    (job,) = platform.get_all("jobs", labelSelector=OURS)
+    for one in platform.get_all("configmaps", labelSelector=OURS):
+        (owner,) = one["metadata"]["ownerReferences"]
+        assert owner["uid"] == job["metadata"]["uid"]
+    tenant.run("delete", "scopy", "owned", "--wait=false")
+    tenant.patch("scopy", "owned", {"metadata": {"finalizers": None}})
+    platform.until("nothing of it is left", lambda: not work(platform))
+
+
 def test_what_a_lost_finalizer_leaves_is_swept(
     scene: Scene, shop: tuple[str, ForeignClient]
 ) -> None:
@@ -223,6 +240,13 @@ def test_a_forged_status_of_drivers_is_nothing_that_a_tenant_can_write(
         "spec": {"suspend": True, "template": pod_template()},
     }
     tenant.apply(forged)
+    blinding = copy_of(forged, "blinding")
+    blinding["metadata"]["labels"][ATTEMPT_LABEL] = "9999999999"
+    owner = {"apiVersion": "sluice.dev/v1alpha1", "kind": "StreamCopy", "name": "forged"}
+    blinding["metadata"]["ownerReferences"] = [owner | {"uid": uid, "controller": True}]
+    tenant.apply(blinding)
+    tenant.until_gone("job", "blinding")
+    assert pod["metadata"]["uid"] in {one["metadata"]["uid"] for one in waiting(platform)}
     plan = tenant.status("forged")["planRef"]["name"]
     tenant.run("delete", "configmap", plan)
     platform.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
@@ -232,6 +256,13 @@ def test_a_forged_status_of_drivers_is_nothing_that_a_tenant_can_write(
     tenant.run("delete", "scopy", "forged")
     tenant.run("delete", "job", "forged")
     platform.until("nothing of it is left", lambda: not work(platform))
+
+
+def copy_of(body: Object, name: str) -> Object:
+    """Return an object like another, under this name."""
+    made: Object = deepcopy(body)
+    made["metadata"]["name"] = name
+    return made
 
 
 def other_than(pod: Object, pods: list[Object]) -> Object | None:

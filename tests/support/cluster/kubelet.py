@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,14 +82,19 @@ class DriverPod:
         self._report("Failed" if code else "Succeeded", {"terminated": ended})
         return code
 
+    def _config_map(self, name: str) -> Object | None:
+        """Return a ConfigMap of the pod's namespace, if it is there."""
+        return self._tenant.get("configmap", name)
+
     def _mount(self, pod: Object, folder: Path, volumes: Path | None) -> None:
         """Write the pod's ConfigMaps and Secrets into files, and link its claims."""
         places = {one["name"]: one["mountPath"] for one in self._container["volumeMounts"]}
         for volume in pod["spec"]["volumes"]:
             path = Path(self._here(places[volume["name"]], folder))
             if "configMap" in volume:
-                found = self._tenant.get("configmap", volume["configMap"]["name"])
-                assert found is not None
+                name = volume["configMap"]["name"]
+                # A kubelet waits, too: beside a login, the Job is made first.
+                found = self._tenant.until(f"{name} is there", partial(self._config_map, name))
                 files = {name: text.encode() for name, text in found["data"].items()}
                 packed = found.get("binaryData", {}).items()
                 self._write(path, files | {name: base64.b64decode(data) for name, data in packed})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
@@ -109,3 +109,19 @@ def executor(made: JobRequest) -> Object:
     """Return the executors' pod, as Spark reads it."""
     template: Object = yaml.safe_load(manifests.run_config_map(made)["data"]["executor.yaml"])
     return template
+
+
+PLATFORM: Final = "platform"
+
+
+def hosted(**how: Any) -> JobRequest:
+    """Return the request for an attempt whose driver runs in the platform's namespace."""
+    made = request(**how)
+    return type(made)(
+        child=made.child.at(PLATFORM),
+        attempt=made.attempt,
+        spec=made.spec,
+        plan=made.plan,
+        profile=made.profile,
+        settings=made.settings,
+    )

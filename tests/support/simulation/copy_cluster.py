@@ -151,7 +151,7 @@ class Cluster(CopyObjects):
         """Make a pod for a new Job, or end a Job whose pod has ended. Return False if none is."""
         for job in self.server.all(JOB):
             meta = job["metadata"]
-            if is_hook(job):  # the test decides how it ends
+            if is_hook(job) or job["spec"].get("suspend"):  # the test decides how it ends
                 continue
             if has_ended(job) or "deletionTimestamp" in meta or not self.child.has(job):
                 continue

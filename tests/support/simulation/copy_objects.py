@@ -108,8 +108,9 @@ class CopyObjects:
 
     @property
     def jobs(self) -> list[Object]:
-        """The attempts' Jobs that have not ended."""
-        return [job for job in self.server.all(JOB) if not has_ended(job) and not is_hook(job)]
+        """The attempts' Jobs that have not ended, and none that users have forged without a pod."""
+        found = (job for job in self.server.all(JOB) if not job["spec"].get("suspend"))
+        return [job for job in found if not has_ended(job) and not is_hook(job)]
 
     @property
     def positions(self) -> PositionMap | None:

@@ -9,6 +9,7 @@ from hypothesis.stateful import rule
 
 from sluice.core.workloads.answers import Planned
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, NAMESPACE, POD, SECRET, STREAM_STORE
+from sluice.kube.api.names import ATTEMPT_LABEL
 from support.cases import resources
 from support.simulation.copy_cluster import Cluster
 from support.simulation.copy_machine import CopyMachine
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 PLATFORM: Final = "platform"
 LOGIN: Final = "login"
+FORGED: Final = "forged"
+NUMBERS: Final = ("1", "2", "999999999", "9999999999", "")
 LABEL: Final = "kubernetes.io/metadata.name"
 GRANT: Final[Object] = {"selector": {"matchLabels": {LABEL: "default"}}, "driverNamespace": "Store"}
 
@@ -65,6 +68,13 @@ class HostedCluster(Cluster):
             name = body["metadata"]["name"]
             self.server.edit(STREAM_STORE, name, PLATFORM, spec=spec, metadata=meta)
 
+    def forge(self, number: str) -> None:
+        """Make a Job that looks like an attempt, in the copy's namespace."""
+        meta = self.child.metadata(FORGED, "driver", **{ATTEMPT_LABEL: number})
+        body = {"metadata": meta, "spec": {"suspend": True}, "status": {}}
+        body["metadata"]["creationTimestamp"] = self.now.isoformat()
+        self.server.put(JOB, body)
+
     def ask(self, known: Any, *, again: bool) -> Answer:
         """See `engine.copy.query.ask`: the plan gets the addresses of the StreamStores."""
         answer = super().ask(known, again=again)
@@ -91,7 +101,8 @@ class HostedMachine(CopyMachine):
     def drivers_are_with_the_login(self) -> None:
         """Check that no driver, and nothing that it mounts, is where the copy's users may look."""
         server = self.cluster.server
-        assert {body["metadata"]["namespace"] for body in server.all(JOB)} <= {PLATFORM}
+        jobs = [one["metadata"] for one in server.all(JOB) if one["metadata"]["name"] != FORGED]
+        assert {meta["namespace"] for meta in jobs} <= {PLATFORM}
         assert {body["metadata"]["namespace"] for body in server.all(POD)} <= {PLATFORM}
         assert not any("default" in key and key[0] == SECRET.name for key in server.objects)
 
@@ -101,6 +112,17 @@ class HostedMachine(CopyMachine):
         if self.alone and not self.cluster.finalizer:
             left = [*server.all(JOB), *server.all(CONFIG_MAP)]
             assert not [one for one in left if one["metadata"]["namespace"] == PLATFORM]
+        jobs = {body["metadata"]["uid"] for body in server.all(JOB)}
+        for body in server.all(CONFIG_MAP):
+            if body["metadata"]["namespace"] == PLATFORM:
+                (owner,) = body["metadata"]["ownerReferences"]
+                assert owner["uid"] in jobs, "a quota of Jobs bounds all that is there"
+
+    @rule(number=st.sampled_from(NUMBERS))
+    def forge(self, number: str) -> None:
+        """Make a Job that looks like an attempt beside the copy, as the copy's users can."""
+        if self.cluster.copy is not None:
+            self.cluster.forge(number)
 
     @rule(on=st.booleans())
     def share(self, *, on: bool) -> None:
@@ -109,9 +131,13 @@ class HostedMachine(CopyMachine):
 
     def others(self, random: Random) -> dict[str, tuple[int, Callable[[], None]]]:
         """See CopyMachine."""
-        return {"share": (1, lambda: self.share(on=random.random() < 0.7))}
+        return {
+            "share": (1, lambda: self.share(on=random.random() < 0.7)),
+            "forge": (1, lambda: self.forge(random.choice(NUMBERS))),
+        }
 
     def mend(self) -> None:
         """Repair all damage, and give the grants."""
         super().mend()
         self.cluster.share(on=True)
+        self.cluster.server.remove(JOB, FORGED)

@@ -13,13 +13,11 @@ from sluice.handlers.resync import Resync
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
-    JOB,
     SCOPE_COPY,
     STREAM_ARCHIVE,
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.api.names import Child
 from sluice.kube.loop.queue import WorkQueue
 from sluice.metrics import Metrics
 from support.kube.finalizing import FinalizingServer
@@ -82,24 +80,6 @@ def test_a_watch_that_shows_no_more_is_not_waited_for(monkeypatch: pytest.Monkey
     """What it has not shown by then is missed."""
     assert Bench(7).late(4, monkeypatch) == (3, 3)
     assert Bench(7).late(0, monkeypatch) == (7, 1)
-
-
-def test_what_works_for_a_copy_that_is_gone_is_swept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the namespace of a StreamStore, where nothing owns it."""
-
-    async def sleep(_seconds: float) -> None:
-        """Let no time pass."""
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-    bench = Bench(0)
-    for name in ("gone", "there"):
-        child = Child(kind=STREAM_COPY, namespace="team", name=name, uid=name, host="platform")
-        bench.server.put(JOB, {"metadata": child.metadata(f"job-{name}", "driver")})
-    bench.server.put(
-        STREAM_COPY, {"metadata": {"name": "there", "namespace": "team", "uid": "there"}}
-    )
-    asyncio.run(bench.resync._round())
-    assert [job["metadata"]["name"] for job in bench.server.all(JOB)] == ["job-there"]
 
 
 @pytest.mark.parametrize("left", [1, 2])

@@ -94,13 +94,15 @@ class Child:
         """Tell whether an object is the copy's own. Labels prove nothing.
 
         In another namespace its annotation counts. Users of that namespace could write it, but only
-        they: the copy's users have no rights there. So a forged object harms nobody else.
+        they: the copy's users have no rights there. So a forged object harms nobody else. What a
+        Job mounts has the Job as its owner there.
         """
         meta = body["metadata"]
         if meta["namespace"] == self.namespace:
             return is_child(body, self.uid)
         said = (meta.get("annotations") or {}).get(COPY_ANNOTATION)
-        return said == str(self) and copy_of(body)[1] == self.uid and not _owners(body)
+        mine = said == str(self) and copy_of(body)[1] == self.uid
+        return mine and all(_is_job_of(one, self.uid) for one in _owners(body))
 
 
 class Away(NamedTuple):
@@ -160,6 +162,18 @@ def is_pod_of(pod: Object, uid: str) -> bool:
         for one in _owners(pod)
         if one.get("controller")
     )
+
+
+def owned(body: Object, job: Object) -> Object:
+    """Return an object with a Job of its namespace as its owner, so that it goes with the Job."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "blockOwnerDeletion": False}
+    owner |= {part: job["metadata"][part] for part in ("name", "uid")}
+    return body | {"metadata": body["metadata"] | {"ownerReferences": [owner]}}
+
+
+def _is_job_of(owner: Object, uid: str) -> bool:
+    """Tell whether an owner is a Job of a copy, by its name."""
+    return bool(owner["kind"] == "Job") and str(owner["name"]).startswith(job_prefix(uid))
 
 
 def _owners(body: Object) -> list[Object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.kube.api.kinds import JOB, POD, STREAM_STORE
-from sluice.kube.api.names import COPY_ANNOTATION
 
 if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
@@ -52,14 +51,9 @@ def slim(kind: Kind, body: Object) -> Object:
 
 
 def counted(body: Object) -> Object:
-    """Return an object as the resync keeps it for a round: its identity and its conditions.
-
-    An object that works for a copy of another namespace keeps what tells the copy.
-    """
+    """Return an object as the resync keeps it for a round: its identity and its conditions."""
     meta = body["metadata"]
-    names: tuple[str, ...] = ("namespace", "name", "uid", "resourceVersion", "deletionTimestamp")
-    if COPY_ANNOTATION in (meta.get("annotations") or {}):
-        names += ("annotations", "labels")
+    names = ("namespace", "name", "uid", "resourceVersion", "deletionTimestamp")
     status = body.get("status") or {}
     release = {"release": status["release"]} if "release" in status else {}
     return {

@@ -14,7 +14,7 @@ from sluice.core.reconcile.copies.hooks.standing import under_way
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
 from sluice.core.reconcile.copies.seen import asks_again, recorded, running_job
 from sluice.core.reconcile.copies.statuses.base import plan_name, positions_name
-from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World
+from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World, host_of
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.scope.progress import Meter
 from sluice.core.values.trouble import Trouble
@@ -42,6 +42,7 @@ from sluice.kube.jobs.manifests import believed_plan, controls_data, positions_o
 from sluice.kube.jobs.pods import tasks_for
 from sluice.kube.jobs.profiles import profile_trouble
 from sluice.kube.loop.memory import Blocking, Memories
+from sluice.kube.stores.dependents import was_admitted
 from sluice.stores.allowance import Kept
 
 if TYPE_CHECKING:
@@ -164,27 +165,31 @@ class CopyObserver:
         namespace = resource.metadata.namespace
         memory = self._memories.of(namespace, seen.name, seen.uid)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
-        places = self._places(namespace, *_hosts(resource, seen))
-        jobs = await self._attempts.jobs(_child(resource, seen), places, seen, runtime=runtime)
-        at_work = any(job.active for job in jobs)
-        hooked = await hooks.look(self._api, namespace, seen, at_work=at_work)
-        if under_way(seen.status):
-            memory.survey = None  # what was read before a hook is old after it
-        plan, damaged = await self._plan(namespace, seen, memory)
         origins, eager = origins_of(resource), seen.changed or seen.asked
         reads = MOVES if workload.moves else READS
         field, goal = goal_of(resource)
         deleted = seen.deleted is not None
         writes = writes_of(resource, goal, keeps=seen.keeps, deleted=deleted)
+        sources = [
+            await look_at_store(self._stores, body, path, what, reads, eager=eager)
+            for path, what in origins
+        ]
+        target = await look_at_store(self._stores, body, field, goal, writes, eager=eager)
+        host = host_of((*sources, target))
+        places = self._places(namespace, host, *_hosts(body, resource, seen))
+        if not all(isinstance(one, StoreSeen) for one in (*sources, target)):
+            host = host or seen.status.driver_namespace  # the grants are withdrawn, or unknown
+        child = _child(resource, seen)
+        jobs = await self._attempts.jobs(child, places, seen, runtime=runtime, host=host)
+        at_work = any(job.active for job in jobs)
+        hooked = await hooks.look(self._api, namespace, seen, at_work=at_work)
+        if under_way(seen.status):
+            memory.survey = None  # what was read before a hook is old after it
+        plan, damaged = await self._plan(namespace, seen, memory)
         world = World(
             now=datetime.now(UTC),
-            sources=tuple(
-                [
-                    await look_at_store(self._stores, body, field, what, reads, eager=eager)
-                    for field, what in origins
-                ]
-            ),
-            target=await look_at_store(self._stores, body, field, goal, writes, eager=eager),
+            sources=tuple(sources),
+            target=target,
             job_seconds=None if profile is None else profile.ttl_seconds_after_finished,
             job_history=1 if profile is None else profile.history_limit,
             plan=plan,
@@ -204,7 +209,7 @@ class CopyObserver:
             world=replace(world, profile=trouble),
             workload=workload,
             memory=memory,
-            places=self._places(*places, world.host),
+            places=places,
         )
         asked = questions(seen, situation.world)
         return await self._ask(situation, asked) if asked else situation
@@ -358,13 +363,16 @@ def _child(resource: Copy, seen: CopySeen) -> Child:
     return Child(kind=kind, namespace=namespace, name=seen.name, uid=seen.uid)
 
 
-def _hosts(resource: Copy, seen: CopySeen) -> tuple[str | None, ...]:
+def _hosts(body: Object, resource: Copy, seen: CopySeen) -> tuple[str | None, ...]:
     """Return the namespaces of StreamStores in which a copy may have Jobs.
 
-    The status names one. It may be lost, and the finalizer tells that there may be Jobs.
+    The status names one. It may be lost, and the finalizer tells that there may be Jobs. But users
+    write finalizers and references: these alone must not make work in other namespaces at each
+    look. So they count if stores were used, and while the copy is deleted.
     """
-    refs = [one.ref for _, one in (*origins_of(resource), goal_of(resource))]
-    named = [ref.other(resource.metadata.namespace) for ref in refs if seen.finalizer]
+    used = seen.finalizer and (was_admitted(body) or seen.deleted is not None)
+    refs = [one.ref for _, one in (*origins_of(resource), goal_of(resource))] if used else []
+    named = [ref.other(resource.metadata.namespace) for ref in refs]
     return seen.status.driver_namespace, *named
 
 

@@ -6,7 +6,6 @@ the copy, and objects that exist already are adopted.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, assert_never
 
 import structlog
@@ -44,11 +43,18 @@ from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.workloads.request import retention_of
 from sluice.engine.workloads.scope import record_run
-from sluice.errors import CopyAborted, HookRefused, PodRefused, QuotaExceeded
+from sluice.errors import CopyAborted, HookRefused
 from sluice.kube.api import finalizers, names
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
-from sluice.kube.api.objects import STAGING_FINALIZER, goal_of, origins_of
+from sluice.kube.api.objects import (
+    STAGING_FINALIZER,
+    driver_namespace,
+    goal_of,
+    origins_of,
+    wants_orphan,
+)
 from sluice.kube.api.responses import Refused
+from sluice.kube.copies import starting
 from sluice.kube.copies.drills import held, scratch_of
 from sluice.kube.jobs import away, hooks, manifests, results
 from sluice.kube.jobs.jobs import attempt_of
@@ -57,15 +63,13 @@ from sluice.kube.loop.settings import Profile
 from sluice.kube.stores.protection import hold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.hooks.standing import Point
     from sluice.core.workloads.answers import ScopeEnded
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.client import Api
     from sluice.kube.api.events import Recorder
-    from sluice.kube.api.kinds import Object
+    from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.copies.observer import CopyObserver, Situation
     from sluice.kube.loop.settings import OperatorSettings
     from sluice.metrics import Metrics
@@ -203,8 +207,14 @@ class Performer:
         running = running_job(situation.seen, situation.world)
         attempt = situation.seen.status.attempts + 1 if running is None else running.attempt
         request = manifests.controls_config_map(child, spec, attempt)
-        with away.quietly(child, job_name(child.uid, attempt)):
-            await self._api.apply(CONFIG_MAP, namespace, request)
+        name = job_name(child.uid, attempt)
+        with away.quietly(child, name):
+            if child.host is not None:
+                job = await starting.job_of(self._api, child, namespace, name)
+                if job is None:  # without it nothing of the copy is there
+                    return
+                request = names.owned(request, job)
+            await starting.write_controls(self._api, child, request)
         situation.memory.controls = manifests.controls_data(spec)
         label = f"{names.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
         pods = await self._api.list(POD, namespace, labels=label)
@@ -237,21 +247,11 @@ class Performer:
             PodRefused: the API server refuses the Job, or its name is taken.
         """
         request = self._request(situation, plan, attempt)
-        namespace = request.child.place
         if request.child.host is not None:
             away.check_addresses(plan, situation.world.stores)
-        job = manifests.job(request)
-        name, run = job["metadata"]["name"], manifests.run_config_map(request)
-        with away.quietly(request.child, name):
-            if await self._api.create(CONFIG_MAP, namespace, run) is None:
-                await self._take_run(namespace, run)
-            with _refusals(PodRefused):
-                made = await self._api.create(JOB, namespace, job)
-        if made is None and await self._job(situation, namespace, name) is None:
-            raise PodRefused(
-                f"there is a Job {name!r} already that is not this copy's",
-                remedy="Delete it: the driver's Job has to have this name.",
-            )
+        made = await starting.start(self._api, request)
+        if request.child.host is not None:
+            situation.memory.controls = manifests.controls_data(request.spec)
         _log.info("driver started" if made else "driver adopted", attempt=attempt)
 
     async def _start_hook(self, situation: Situation, point: Point, name: str) -> None:
@@ -264,39 +264,17 @@ class Performer:
         profile = self._settings.profiles.get(situation.resource.spec.runtime.profile, Profile())
         # The operator deletes the Jobs of a copy that has succeeded earlier; see `finished`.
         keep = profile.failed_ttl_seconds_after_finished
-        with _refusals(HookRefused):
+        with starting.refusals(HookRefused):
             made = await hooks.start(
                 self._api, situation.child, situation.seen, point, name, keep=keep
             )
         _log.info("hook started" if made else "hook adopted", hook=point, job=name)
 
-    async def _take_run(self, namespace: str, run: Object) -> None:
-        """Adopt an existing ConfigMap with the wanted content; replace any other.
-
-        It may come from another operator, or from another client. The name is this copy's.
-        """
-        name = run["metadata"]["name"]
-        found = await self._api.get(CONFIG_MAP, namespace, name) or {}
-        wanted = ("immutable", "data", "binaryData")
-        if all(found.get(part) == run.get(part) for part in wanted):
-            return
-        await self._api.delete(CONFIG_MAP, namespace, name)
-        if await self._api.create(CONFIG_MAP, namespace, run) is None:
-            raise PodRefused(
-                f"another client keeps making a ConfigMap {name!r} that is not this copy's",
-                remedy="Find out who makes it: the driver's ConfigMap has to have this name.",
-            )
-
-    async def _job(self, situation: Situation, namespace: str, name: str) -> Object | None:
-        """Return the Job of the copy with this name, if there is one."""
-        found = await self._api.list(JOB, namespace, fields=f"metadata.name={name}")
-        return next((job for job in found if situation.child.has(job)), None)
-
     async def _delete_job(self, situation: Situation, name: str) -> None:
         """Delete a Job of the copy and its driver's ConfigMap, but no foreign ones of that name."""
         run = names.run_name(name)
         for namespace in situation.places:
-            job = await self._job(situation, namespace, name)
+            job = await starting.job_of(self._api, situation.child, namespace, name)
             if job is not None:
                 await self._api.delete(JOB, namespace, name, uid=job["metadata"]["uid"])
             found = await self._api.get(CONFIG_MAP, namespace, run)
@@ -320,6 +298,25 @@ class Performer:
         await finalizers.remove(
             self._api, kind, namespace, seen.name, STAGING_FINALIZER, uid=seen.uid
         )
+
+    async def stop_unreadable(self, kind: Kind, body: Object) -> None:
+        """Clear another namespace of what works for a copy whose spec cannot be read any more.
+
+        Its users write the spec. They must not keep a driver there that nobody looks after.
+        """
+        meta, host = body["metadata"], driver_namespace(body)
+        served = self._settings.served
+        if host is None or not served.include(host):
+            return
+        child = names.Child(
+            kind=kind, namespace=meta["namespace"], name=meta["name"], uid=meta["uid"]
+        )
+        try:
+            await away.clear(self._api, child.at(host), ())
+        except Refused as error:
+            if not wants_orphan(body):
+                raise
+            _log.error("orphaned", left=f"objects in namespace {host}: {error}")
 
     async def _record(self, situation: Situation, ended: ScopeEnded) -> None:
         """Record the run of a scope in the folder of its archives."""
@@ -363,19 +360,6 @@ class Performer:
         _log.error("orphaned", left=message)
         self._metrics.count("sluice_orphaned_total", kind=situation.kind.name)
         await self._recorder.say(situation.body, Saying("Orphaned", message), action="Delete")
-
-
-@contextmanager
-def _refusals(refused: type[PodRefused | HookRefused]) -> Iterator[None]:
-    """Raise errors that tell why the API server refuses a Job: a quota, or `refused`."""
-    try:
-        yield
-    except Refused as error:
-        if "exceeded quota" in error.message:
-            raise QuotaExceeded(error.message) from error
-        if error.status in away.REFUSALS:
-            raise refused(error.message) from error
-        raise
 
 
 def _left(situation: Situation) -> str:

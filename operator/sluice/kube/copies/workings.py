@@ -83,6 +83,10 @@ class CopyWorkings:
         if isinstance(action, RemoveFinalizer):
             self.forget(situation.namespace, situation.seen.name)
 
+    async def refuse(self, body: Object) -> None:
+        """Stop what works for a copy in other namespaces: its spec cannot be read any more."""
+        await self._performer.stop_unreadable(self.kind, body)
+
     def forget(self, namespace: str, name: str) -> None:
         """Forget a copy that is gone, or needs nothing any more."""
         self._observer.forget(namespace, name)

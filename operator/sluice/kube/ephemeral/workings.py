@@ -58,6 +58,9 @@ class EphemeralWorkings:
         if isinstance(action, Unprotect):
             self.forget(situation.seen.namespace, situation.seen.name)
 
+    async def refuse(self, body: Object) -> None:
+        """Do nothing: an EphemeralStream has no objects in other namespaces."""
+
     def forget(self, namespace: str, name: str) -> None:
         """Forget a resource that is gone, or has nothing in a store any more."""
         self._observer.forget(namespace, name)

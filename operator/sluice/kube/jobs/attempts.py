@@ -35,7 +35,13 @@ class Attempts:
         self._mirror = mirror
 
     async def jobs(
-        self, child: Child, places: Sequence[str], seen: CopySeen, *, runtime: str | None
+        self,
+        child: Child,
+        places: Sequence[str],
+        seen: CopySeen,
+        *,
+        runtime: str | None,
+        host: str | None = None,
     ) -> tuple[JobSeen, ...]:
         """Return a copy's Jobs, the latest last.
 
@@ -47,6 +53,8 @@ class Attempts:
             places: the namespaces in which it may have Jobs.
             seen: the copy.
             runtime: hash of the runtime that the spec asks for now; None when it is unknown.
+            host: the namespace in which drivers have to run, if that is not the copy's. Users of
+                the copy's namespace can make Jobs there that are like its attempts.
         """
         # A complete copy is tidied once its last driver has ended; afterwards no Job matters. If
         # the finalizer stays, a driver may still run until its Job is deleted.
@@ -56,7 +64,8 @@ class Attempts:
         labelled = self._seen(JOB, places, seen.uid)
         found = [job for job in labelled if _is_attempt(job, child)]
         pods = self._seen(POD, places, seen.uid)
-        latest = max(found, key=attempt_of, default=None)
+        placed = [job for job in found if not _is_stray(job, child, host)]
+        latest = max(placed, key=attempt_of, default=None)
         running = any(map(_is_running, pods))
         if latest is None or not running or attempt_of(latest) < seen.status.attempts:
             found = await self._listed(JOB, places, seen.uid)
@@ -71,7 +80,7 @@ class Attempts:
             if place != child.namespace:
                 trouble = hushed(state.trouble, state.name, place)
                 state = replace(state, away=place, trouble=trouble, words="")
-            jobs.append(state)
+            jobs.append(replace(state, stray=_is_stray(job, child, host)))
         return tuple(jobs)
 
     async def pods(self, places: Sequence[str], seen: CopySeen) -> int:
@@ -129,6 +138,11 @@ async def events_about(api: Api, namespace: str, about: list[Object]) -> list[Ob
 def _is_attempt(job: Object, child: Child) -> bool:
     """Tell whether a Job is an attempt of the copy, and none of its hooks."""
     return child.has(job) and not is_hook(job)
+
+
+def _is_stray(job: Object, child: Child, host: str | None) -> bool:
+    """Tell whether a Job is in the copy's namespace though its drivers have to run elsewhere."""
+    return host is not None and bool(job["metadata"]["namespace"] == child.namespace)
 
 
 def _is_running(pod: Object) -> bool:

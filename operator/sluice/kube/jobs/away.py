@@ -6,44 +6,32 @@ copy of another namespace, so the operator deletes them: with the copy's finaliz
 
 from __future__ import annotations
 
-from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from sluice.core.reconcile.copies.statuses.base import job_name
 from sluice.core.reconcile.shared.store_seen import StoreSeen
-from sluice.core.values.sharing import dealt
 from sluice.errors import (
     CopyAborted,
     DriverEvicted,
     DriverLost,
+    DriverOutOfMemory,
     ImagePullFailed,
     PodRefused,
     QuotaExceeded,
     SecretNotFound,
-    SluiceError,
     Unschedulable,
 )
-from sluice.kube.api.kinds import CONFIG_MAP, COPIES, JOB
-from sluice.kube.api.names import UID_LABEL, Away, Child, away_of, controls_name, run_name
+from sluice.kube.api.kinds import CONFIG_MAP, JOB
+from sluice.kube.api.names import UID_LABEL, Child, controls_name, run_name
 from sluice.kube.api.responses import Refused
-from sluice.kube.loop.served import ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from sluice.core.values.trouble import Trouble
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.client import Api
-    from sluice.kube.api.kinds import Object
-    from sluice.kube.loop.served import Served
-
-_log = structlog.get_logger()
-
-_MOST: Final = 100
-"""Most Jobs that one sweep looks at, shared by the namespaces; the next one goes on."""
 
 REFUSALS: Final = frozenset({400, 403, 422})
 """Status codes by which the API server refuses an object."""
@@ -57,6 +45,7 @@ _OF_CLUSTER: Final = frozenset(
     for error in (
         DriverEvicted,
         DriverLost,
+        DriverOutOfMemory,
         ImagePullFailed,
         PodRefused,
         QuotaExceeded,
@@ -64,7 +53,7 @@ _OF_CLUSTER: Final = frozenset(
         Unschedulable,
     )
 )
-"""Reasons whose messages quote Kubernetes: quotas, nodes, names of Secrets."""
+"""Reasons whose messages quote Kubernetes: quotas, nodes, names of pods and Secrets."""
 
 
 def hushed(trouble: Trouble | None, job: str, namespace: str) -> Trouble | None:
@@ -91,11 +80,14 @@ def quietly(child: Child, job: str) -> Iterator[None]:
     try:
         yield
     except (Refused, QuotaExceeded, PodRefused) as error:
-        if child.host is None or (isinstance(error, Refused) and error.status not in REFUSALS):
+        if child.host is None:
             raise
+        words = _words(job, child.host)
+        if isinstance(error, Refused) and error.status not in REFUSALS:
+            raise Refused(words, status=error.status, why=error.why) from error
         full = isinstance(error, QuotaExceeded) or "exceeded quota" in error.message
         kind = QuotaExceeded if full else PodRefused
-        raise kind(_words(job, child.host), remedy=_REMEDY) from error
+        raise kind(words, remedy=_REMEDY) from error
 
 
 def _words(job: str, namespace: str) -> str:
@@ -124,7 +116,7 @@ def check_addresses(plan: Plan, stores: Iterable[StoreSeen | Trouble | None]) ->
             raise CopyAborted("the plan is of other stores than the StreamStores name now")
 
 
-async def clear(api: Api, child: Child, attempts: Iterable[int]) -> None:
+async def clear(api: Api, child: Child, attempts: Iterable[int]) -> int:
     """Delete all that works for a copy in the namespace of a StreamStore. It may be gone already.
 
     The Jobs go last: a sweep finds the rest by them.
@@ -134,6 +126,9 @@ async def clear(api: Api, child: Child, attempts: Iterable[int]) -> None:
         child: the copy, with that namespace as its host.
         attempts: numbers of attempts that the copy has made. ConfigMaps of attempts whose Jobs have
             gone by their age are found by these.
+
+    Returns:
+        How many Jobs were deleted.
 
     Raises:
         ApiUnavailable: the API server refuses, or could not be asked.
@@ -146,47 +141,4 @@ async def clear(api: Api, child: Child, attempts: Iterable[int]) -> None:
         body = await api.get(CONFIG_MAP, place, name)
         if body is not None and child.has(body):
             await api.delete(CONFIG_MAP, place, name, uid=body["metadata"]["uid"])
-    for name, uid in jobs.items():
-        await api.delete(JOB, place, name, uid=uid)
-
-
-async def sweep(
-    api: Api, jobs: Iterable[Object], copies: Container[str], served: Served = ALL
-) -> int:
-    """Delete what works for copies that are gone, though their finalizers should have kept them.
-
-    A user removed the finalizer by hand, or the operator was uninstalled in between.
-
-    Args:
-        api: the API server.
-        jobs: the Jobs of all namespaces, as they were listed.
-        copies: the UIDs of the copies that were listed.
-        served: the namespaces that this operator serves. Of others it does not know the copies.
-
-    Returns:
-        For how many Jobs that was done.
-    """
-    groups: defaultdict[str, list[tuple[Away, str]]] = defaultdict(list)
-    for job in jobs:
-        found, place = away_of(job), job["metadata"]["namespace"]
-        if found is None or found.uid in copies or found.kind not in COPIES:
-            continue
-        if served.include(found.namespace) and served.include(place):
-            groups[place].append((found, place))
-    swept = 0
-    for found, place in dealt([*groups.values()], _MOST):
-        kind = COPIES[found.kind]
-        try:
-            body = await api.get(kind, found.namespace, found.name)
-            if body is not None and body["metadata"]["uid"] == found.uid:
-                continue  # it was made since the copies were listed
-            child = Child(
-                kind=kind, namespace=found.namespace, name=found.name, uid=found.uid, host=place
-            )
-            await clear(api, child, ())
-        except SluiceError as error:  # a forged name, or a namespace without rights
-            _log.warning("not swept", namespace=place, error=str(error))
-            continue
-        swept += 1
-        _log.info("swept", namespace=place, copy=str(child))
-    return swept
+    return sum([await api.delete(JOB, place, name, uid=uid) for name, uid in jobs.items()])

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from sluice.kube.api.kinds import Object
 
+_NUMBER: Final = re.compile("[0-9]{1,9}")
+
 _NO_IMAGE: Final = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 )
@@ -49,9 +51,12 @@ _NO_CONTAINER: Final = frozenset(
 
 
 def attempt_of(labelled: Object) -> int:
-    """Return the number of the attempt that a Job or pod belongs to; 0 if its label is damaged."""
-    text = labelled["metadata"].get("labels", {}).get(ATTEMPT_LABEL, "")
-    return int(text) if text.isdigit() else 0
+    """Return the number of the attempt that a Job or pod belongs to; 0 if its label is damaged.
+
+    Users may have written the label. A status takes no number with more than nine digits.
+    """
+    text = (labelled["metadata"].get("labels") or {}).get(ATTEMPT_LABEL, "")
+    return int(text) if _NUMBER.fullmatch(text) else 0
 
 
 def drivers_of(job: Object, pods: Iterable[Object]) -> list[Object]:

@@ -110,6 +110,10 @@ class Workings(Protocol[S, D]):
         """Count in the metrics what a newly written status means."""
         ...
 
+    async def refuse(self, body: Object) -> None:
+        """Stop what works for a resource in other namespaces: its spec cannot be read any more."""
+        ...
+
     def forget(self, namespace: str, name: str) -> None:
         """Forget a resource that is gone."""
         ...
@@ -160,6 +164,7 @@ class Reconciler(Generic[S, D]):
         before = self._workings.status.read(body.get("status"))
         after = of_invalid(before, body, error, bounded=self._workings.bounded)
         await self._statuses.write(self._workings.kind, body, before, after)
+        await self._workings.refuse(body)
         if is_deleting(body) and wants_orphan(body):
             _log.error("orphaned", left=f"whatever the resource had in a store: {error}")
             meta = body["metadata"]

@@ -92,6 +92,9 @@ class HeartbeatWorkings:
     def written(self, before: HeartbeatStatus, after: HeartbeatStatus) -> None:
         """Count nothing."""
 
+    async def refuse(self, body: Object) -> None:
+        """Do nothing: a Heartbeat has no objects in other namespaces."""
+
     def forget(self, namespace: str, name: str) -> None:
         """Remember nothing."""
 

@@ -22,7 +22,7 @@ from sluice.errors import StoreNotFound, StoreNotReady, StoreUnavailable
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import ATTEMPT_LABEL, Child, child_labels
-from sluice.kube.api.objects import parse
+from sluice.kube.api.objects import STAGING_FINALIZER, parse
 from sluice.kube.copies.observer import CopyObserver
 from sluice.kube.jobs.manifests import plan_config_map, positions_config_map
 from sluice.kube.loop.settings import OperatorSettings
@@ -36,7 +36,7 @@ from support.model import ModelStore, World
 from support.reconcile.copies import PLAN, message, plan_seen, reason
 
 if TYPE_CHECKING:
-    from sluice.kube.api.kinds import Object
+    from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.copies.observer import Situation
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.probes import Probes
@@ -341,3 +341,33 @@ def test_a_job_that_was_made_again_is_not_taken_for_the_former() -> None:
     assert [job.phase for job in look(server).world.jobs] == [JobPhase.PENDING]
     put_driver(server, "second", "Running")
     assert [job.phase for job in look(server).world.jobs] == [JobPhase.RUNNING]
+
+
+@pytest.mark.parametrize(
+    ("meta", "status", "asked"),
+    [
+        ({"finalizers": [STAGING_FINALIZER]}, {}, False),
+        ({"finalizers": [STAGING_FINALIZER]}, {"planHash": "h"}, True),
+        ({}, {"planHash": "h"}, False),
+    ],
+    ids=["never admitted", "admitted", "nothing left"],
+)
+def test_a_finalizer_of_a_users_makes_no_work_in_other_namespaces(
+    meta: dict[str, Any], status: dict[str, Any], *, asked: bool
+) -> None:
+    """Users write finalizers and references, but no status."""
+    ref = {"name": "main", "namespace": "victim"}
+    body = changed(COPY, "spec.target.storeRef", ref)
+    server = cluster(spec=body["spec"], meta=meta)
+    server.edit(STREAM_COPY, "orders", status=status)
+    places: list[str | None] = []
+    plain = server.list
+
+    async def listed(kind: Kind, namespace: str | None, **how: Any) -> list[Object]:
+        """As Api.list."""
+        places.append(namespace)
+        return await plain(kind, namespace, **how)
+
+    server.list = listed  # type: ignore[method-assign,assignment]
+    look(server)
+    assert ("victim" in places) == asked

@@ -14,6 +14,7 @@ from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_COPY
 from sluice.kube.api.names import ATTEMPT_LABEL, Child, child_labels, controls_name, run_name
 from sluice.kube.copies.performer import Performer
 from sluice.kube.jobs import manifests
+from sluice.kube.loop.settings import OperatorSettings
 from support.kube.api_server import ApiServer
 from support.reconcile.copies import MAPPED, UID, copy
 
@@ -116,3 +117,23 @@ def test_limits_go_unless_a_later_attempt_needs_them(
     performer = Performer(server.api, UNUSED, UNUSED, UNUSED, UNUSED)
     asyncio.run(performer.perform(cast("Situation", situation), DropControls()))
     assert (server.body(CONFIG_MAP, name) is not None) == stays
+
+
+@pytest.mark.parametrize(
+    ("names", "stays"), [([], False), (["default"], True)], ids=["all", "not the other one"]
+)
+def test_a_copy_that_cannot_be_read_keeps_no_driver_elsewhere(
+    names: list[str], *, stays: bool
+) -> None:
+    """Its users could write a bad schedule, say, so that nobody looks after the driver."""
+    server = ApiServer()
+    child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID, host="platform")
+    server.put(JOB, {"metadata": child.metadata("sluice-1", "driver")})
+    settings = OperatorSettings(image="i", namespaces=names)
+    performer = Performer(server.api, UNUSED, UNUSED, UNUSED, settings)
+    body: dict[str, Any] = {"metadata": {"name": "orders", "namespace": "default", "uid": UID}}
+    asyncio.run(performer.stop_unreadable(STREAM_COPY, body))
+    assert len(server.all(JOB)) == 1
+    status = {"driverNamespace": "platform"}
+    asyncio.run(performer.stop_unreadable(STREAM_COPY, body | {"status": status}))
+    assert (len(server.all(JOB)) == 1) == stays

@@ -200,3 +200,12 @@ def test_a_damaged_termination_message_is_none(message: str | None) -> None:
 def test_no_termination_message_is_too_much(message: str) -> None:
     """Nothing that a container can write makes reading it fail."""
     assert termination(message) is None
+
+
+@pytest.mark.parametrize(
+    ("label", "number"),
+    [("7", 7), ("999999999", 999999999), ("9999999999", 0), ("²", 0), ("-1", 0), ("", 0)],
+)
+def test_no_label_makes_a_number_that_no_status_takes(label: str, number: int) -> None:
+    """Users may write it, and the operator must not fail over it at every look."""
+    assert attempt_of({"metadata": {"labels": {ATTEMPT_LABEL: label}}}) == number

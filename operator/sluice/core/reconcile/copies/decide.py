@@ -32,6 +32,7 @@ from sluice.core.reconcile.copies.hooks.steps import hooked, stopped_by
 from sluice.core.reconcile.copies.plan import plan_to_write, too_large
 from sluice.core.reconcile.copies.seen import (
     host_trouble,
+    is_misplaced,
     late_jobs,
     recorded,
     running_job,
@@ -156,9 +157,13 @@ def _after(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:
 def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:
     """Decide about a copy that cannot go on; None if nothing is in the way."""
     running = running_job(copy, world)
-    if world.job is not None and world.job.deleting:
+    stop: tuple[Action, ...] = ()
+    if running is not None and is_misplaced(running, world):
+        status.end(running, outcome="Stopped", reason="LoginNotShared")
+        stop = (DeleteJob(running.name),)
+    if stop or (world.job is not None and world.job.deleting):
         said = status.given_up() if copy.gave_up else status.stopping()
-        return Decision(status=said, again=POLL_SECONDS)
+        return Decision(status=said, actions=stop, again=POLL_SECONDS)
     if copy.gave_up and running is None:
         return Decision(status=status.given_up(), actions=dropped(copy, status))
     if too_late(copy, world):
@@ -214,6 +219,10 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
             return Decision(
                 status=decision.status, actions=(DeleteJob(job.name),), again=decision.again
             )
+        placed = job.away is not None and job.away == world.host and world.profile is None
+        if placed and world.plan is not None and not world.controls:
+            # Its ConfigMaps follow it there. An operator may have been killed in between.
+            guard = (*guard, StartJob(job.attempt, world.plan.plan))
         return Decision(status=status.starting(job), actions=guard, again=POLL_SECONDS)
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
     made: tuple[Action, ...] = ()
@@ -291,7 +300,8 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
             AddFinalizer(),
             HoldStores(),
             *actions,
-            WriteControls(),
+            # In another namespace they follow the Job, which owns them.
+            *((WriteControls(),) if world.host is None else ()),
             *(DeleteJob(name) for name in sorted(old, key=old.__getitem__)),
             StartJob(number, plan.plan),
         ),

@@ -129,6 +129,15 @@ def late_jobs(copy: CopySeen, world: World) -> list[str]:
     ]
 
 
+def is_misplaced(job: JobSeen, world: World) -> bool:
+    """Tell whether a Job is in the namespace of a StreamStore where no driver has to be any more.
+
+    It is unknown while a StreamStore is: then the grants are withdrawn, or nothing is known.
+    """
+    known = all(isinstance(store, StoreSeen) for store in world.stores)
+    return known and job.away not in {None, world.host}
+
+
 def waits(copy: CopySeen, world: World) -> bool:
     """Tell whether the backoff after a failure still lasts."""
     at = copy.status.retry_time

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from sluice.core.archive.recorded import Recorded
@@ -51,6 +51,8 @@ class JobSeen:
         recorded: the driver's report of an archive in a volume, after it recorded a run there.
             Only pods can look into volumes.
         away: the namespace that it is in, if that is not the copy's.
+        stray: whether it is in the copy's namespace, where no driver of the copy has to be now. So
+            users of that namespace may have made it, or it is left over: it is only stopped.
     """
 
     name: str
@@ -64,6 +66,7 @@ class JobSeen:
     outdated: bool = False
     recorded: Recorded | None = None
     away: str | None = None
+    stray: bool = False
 
     @property
     def active(self) -> bool:
@@ -185,10 +188,15 @@ class World:
     @property
     def host(self) -> str | None:
         """The namespace in which drivers have to run; None for the copy's own."""
-        stores = (one for one in self.stores if isinstance(one, StoreSeen))
-        return next((one.namespace for one in stores if one.hosts), None)
+        return host_of(self.stores)
 
     @property
     def job(self) -> JobSeen | None:
         """The latest attempt's Job."""
-        return self.jobs[-1] if self.jobs else None
+        return next((one for one in reversed(self.jobs) if not one.stray), None)
+
+
+def host_of(stores: Iterable[StoreSeen | Trouble | None]) -> str | None:
+    """Return the namespace in which drivers have to run; None for the copy's own."""
+    found = (one for one in stores if isinstance(one, StoreSeen))
+    return next((one.namespace for one in found if one.hosts), None)

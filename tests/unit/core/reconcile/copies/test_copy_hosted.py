@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from sluice.core.reconcile.copies.actions import DeleteJob, StartJob
+from sluice.core.reconcile.copies.actions import DeleteJob, StartJob, WriteControls
 from sluice.core.reconcile.copies.decide import questions, reconcile
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.errors import LoginNotShared, StoreNotShared
@@ -108,3 +108,50 @@ def test_a_copy_moves_to_no_other_namespace() -> None:
     assert reason(decision) == "LoginNotShared"
     assert "'platform'" in message(decision)
     assert reason(reconcile(replace(seen, finalizer=False), moved)) != "LoginNotShared"
+
+
+def test_a_job_beside_the_login_is_there_before_all_that_it_mounts() -> None:
+    """Its limits follow it, as it owns them."""
+    decision = reconcile(copy(), world(source=HOSTED, target=HOSTED, answer=PLANNED))
+    assert WriteControls() not in decision.actions
+    home = reconcile(copy(), world(source=OPEN, target=OPEN, answer=PLANNED))
+    assert WriteControls() in home.actions
+
+
+@pytest.mark.parametrize(
+    ("away", "controls", "again"),
+    [("platform", False, True), ("platform", True, False), (None, False, False)],
+    ids=["not written", "written", "at home"],
+)
+def test_what_a_job_beside_the_login_mounts_is_made_later_if_need_be(
+    away: str | None, *, controls: bool, again: bool
+) -> None:
+    """An operator may have been killed after it made the Job."""
+    stores = {"source": HOSTED, "target": HOSTED} if away else {}
+    starting = job(phase=JobPhase.PENDING, away=away)
+    around = world(**stores, jobs=(starting,), plan=plan_seen(), controls=controls)
+    decision = reconcile(begun(), around)
+    assert (StartJob(1, PLANNED.plan) in decision.actions) == again
+
+
+def test_a_job_beside_the_copy_is_no_attempt_if_drivers_have_to_run_elsewhere() -> None:
+    """The copy's users can make it. It is deleted, and the driver goes on."""
+    running = job(away="platform")
+    forged = replace(job(attempt=7, phase=JobPhase.PENDING, outdated=True), stray=True)
+    around = world(source=HOSTED, target=HOSTED, jobs=(running, forged), plan=plan_seen())
+    assert around.job == running
+    decision = reconcile(begun(), around)
+    assert DeleteJob(forged.name) in decision.actions
+    assert DeleteJob(running.name) not in decision.actions
+    assert decision.status.attempts == 1
+
+
+def test_a_driver_is_stopped_where_no_login_is_any_more() -> None:
+    """The StreamStore has lost its login, and its grant says nothing of drivers."""
+    running = job(away="platform")
+    around = world(source=OPEN, target=OPEN, jobs=(running,), plan=plan_seen())
+    decision = reconcile(begun(), around)
+    assert DeleteJob(running.name) in decision.actions
+    assert decision.status.history[-1].reason == "LoginNotShared"
+    there = world(source=HOSTED, target=OPEN, jobs=(running,), plan=plan_seen())
+    assert DeleteJob(running.name) not in reconcile(begun(), there).actions
