@@ -95,6 +95,7 @@ class DriverPod:
                 name = volume["configMap"]["name"]
                 # A kubelet waits, too: beside a login, the Job is made first.
                 found = self._tenant.until(f"{name} is there", partial(self._config_map, name))
+                assert found is not None
                 files = {name: text.encode() for name, text in found["data"].items()}
                 packed = found.get("binaryData", {}).items()
                 self._write(path, files | {name: base64.b64decode(data) for name, data in packed})
