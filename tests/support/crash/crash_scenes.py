@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -226,6 +227,8 @@ class OperatorScene(Scene):
 
 def _kill(pids: list[int]) -> None:
     """Kill processes at once, and return when they are dead."""
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+    os.kill(pids[0], signal.SIGKILL)
+    for pid in pids[1:]:
+        with suppress(ProcessLookupError):  # it has ended by the end of the process that began it
+            os.kill(pid, signal.SIGKILL)
     until("they are dead", lambda: not any(map(is_alive, pids)), poll=TIGHT)
