@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from uuid import uuid4
@@ -216,6 +218,7 @@ class _Watched:
 
     def __init__(self, site: Site, namespace: str) -> None:
         path = f"/apis/sluice.dev/v1alpha1/namespaces/{namespace}/ephemeralstreams"
+        self._look = partial(site.cluster.kubectl, "get", f"--raw={path}")
         self._following = follow(site.cluster, path, self._take)
         self._news = threading.Condition()
         self.known: dict[str, dict[str, float]] = {}
@@ -236,7 +239,11 @@ class _Watched:
             if not self._news.wait_for(lambda: self._count(moment) >= count, _PATIENCE):
                 seen = self._count(moment)
                 late = time.monotonic() - begun
-                raise BenchError(f"{seen} of {count} are {moment} after {late:.0f} s")
+                there = _reasons(json.loads(self._look())["items"])
+                raise BenchError(
+                    f"the watch showed {seen} of {count} that are {moment} after {late:.0f} s; "
+                    f"the API server has {there}"
+                )
 
     def _count(self, moment: str) -> int:
         return sum(moment in one for one in self.known.values())
@@ -247,6 +254,15 @@ class _Watched:
             lives.note(self.known, at, word, body)
             if self.known[body["metadata"]["name"]] != before:
                 self._news.notify_all()
+
+
+def _reasons(bodies: list[dict[str, Any]]) -> dict[str, int]:
+    """Count resources by the reason of their Ready condition."""
+    found = [
+        {one["type"]: one["reason"] for one in body.get("status", {}).get("conditions", [])}
+        for body in bodies
+    ]
+    return dict(Counter(reasons.get("Ready", "no status") for reasons in found))
 
 
 def _metrics(site: Site) -> Samples:
