@@ -55,10 +55,6 @@ class Tails(Protocol):
         """
         ...
 
-    def drop(self, name: str) -> None:
-        """Stop to read a segment. Nothing of it is handed out any more."""
-        ...
-
     def take(self, seconds: float) -> list[Arrived | Ended | Broken]:
         """Return all that came. Wait at most `seconds` if nothing is here.
 

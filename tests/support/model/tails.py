@@ -41,10 +41,6 @@ class ModelTails:
             raise ValueError(f"{name} cannot be watched from {offset} on")
         self._offsets[name] = offset
 
-    def drop(self, name: str) -> None:
-        """See Tails."""
-        self._offsets.pop(name, None)
-
     def take(self, seconds: float) -> list[_Event]:  # noqa: ARG002 - time stands still here
         """See Tails. One call reads all segments."""
         if not self._offsets:

@@ -39,7 +39,7 @@ class Watch:
         reading: whether it asks for bytes, and not for the segment's state.
         barren: the time of the last answer without bytes.
         renewed: whether a token was refused, and another one is tried.
-        dropped: whether its bytes are wanted no more. The answer may still come.
+        late: whether its state was not told in time. The answer may still come.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Watch:
     reading: bool = False
     barren: float = -inf
     renewed: bool = False
-    dropped: bool = False
+    late: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -61,8 +61,8 @@ class Link:
         peer: the segment store.
         made: when it was made; all times are monotonic and in seconds.
         pinged: when the last KeepAlive was sent.
-        watches: the segments that are read over it, and dropped ones whose answer may still come.
-        waiting: these segments by the number of the request that is on its way.
+        watches: the segments that are read over it.
+        waiting: the segments, and late ones, by the number of the request that is on its way.
         asked: when the state of a segment was asked for, by the request's number, oldest first.
         unasked: segments whose state has to be asked for.
     """

@@ -76,7 +76,6 @@ class SegmentTails:
         self._portions = Portions(most)
         self._links = Links(transport)
         self._watches: dict[str, Watch] = {}
-        self._given_up: dict[str, Watch] = {}
         self._queued: list[Watch] = []
         self._came: list[Arrived | Ended | Broken] = []
 
@@ -87,23 +86,8 @@ class SegmentTails:
         if offset < 0:
             raise ValueError(f"a segment has no byte {offset}")
         owner_of(name)  # ValueError: it is no name of a segment
-        waiting = self._given_up.pop(name, None)
-        if waiting is not None and waiting.offset == offset:
-            waiting.dropped = False
-            self._watches[name] = waiting
-            return
         self._watches[name] = watch = Watch(name, offset)
         self._queued.append(watch)
-
-    def drop(self, name: str) -> None:
-        """Stop to read a segment. A read that waits is left to the store, which cannot end it."""
-        watch = self._watches.pop(name, None)
-        if watch is None:
-            return
-        self._came = [event for event in self._came if event.segment != name]
-        watch.dropped = True
-        if watch.link is not None and watch.reading:
-            self._given_up[name] = watch
 
     def take(self, seconds: float) -> list[Arrived | Ended | Broken]:
         """Return all that came. Wait at most `seconds` if nothing is here; see `Tails.take`."""
@@ -125,15 +109,13 @@ class SegmentTails:
         """Hang up. Closing twice is fine."""
         self._links.close()
         self._watches.clear()
-        self._given_up.clear()
         self._queued.clear()
 
     # Asking
 
     def _settle(self) -> None:
         """Find the segment stores of new segments, connect, and ask for the segments' state."""
-        queued = [watch for watch in self._queued if not watch.dropped]
-        self._queued.clear()
+        queued, self._queued = self._queued, []
         if not queued:
             return
         with deadline.within(self._transport.timeouts.call):
@@ -168,11 +150,7 @@ class SegmentTails:
 
     def _ask_states(self, link: Link) -> None:
         while link.unasked and len(link.asked) < _STATES:
-            watch = link.unasked.popleft()
-            if watch.dropped:
-                self._forget(watch)
-            else:
-                self._ask_state(watch)
+            self._ask_state(link.unasked.popleft())
 
     def _ask_state(self, watch: Watch) -> None:
         watch.reading = False
@@ -235,9 +213,9 @@ class SegmentTails:
         watch = link.waiting.pop(request, None)
         if watch is None:
             raise ProtocolError(f"{link.peer} sent an answer without a request")
-        if watch.dropped:
-            self._forget(watch)
-        elif isinstance(message, Refusal):
+        if watch.late:
+            return
+        if isinstance(message, Refusal):
             self._refused(watch, message)
         elif was_state and isinstance(message, StreamSegmentInfo):
             self._begin(watch, message)
@@ -327,7 +305,8 @@ class SegmentTails:
                 del link.asked[request]
                 watch = link.waiting[request]
                 self._break(watch, StoreTimeout(f"{link.peer} took longer than {patience:.3g} s"))
-                watch.dropped = True  # the answer may still come
+                watch.late = True
+            self._ask_states(link)
 
     def _lose(self, link: Link, error: BackendError) -> None:
         """Give a connection up. Connect anew if it served for a while, else break its segments."""
@@ -339,9 +318,7 @@ class SegmentTails:
             why = error
             if not (again and isinstance(error, StoreUnavailable)):
                 why = self._explained(watch, error)  # a lost connection says nothing of owners
-            if watch.dropped:
-                self._forget(watch)
-            elif again and why.retryable:
+            if again and why.retryable:
                 self._portions.give_back(watch.portion)
                 self._queued.append(watch)
             else:
@@ -357,8 +334,7 @@ class SegmentTails:
         self._forget(watch)
 
     def _break(self, watch: Watch, error: BackendError) -> None:
-        if not watch.dropped:
-            self._came.append(Broken(watch.name, error))
+        self._came.append(Broken(watch.name, error))
         self._forget(watch)
 
     def _forget(self, watch: Watch) -> None:
@@ -367,6 +343,4 @@ class SegmentTails:
         if watch.link is not None:
             watch.link.watches.discard(watch)
             watch.link = None
-        for watches in (self._watches, self._given_up):
-            if watches.get(watch.name) is watch:
-                del watches[watch.name]
+        del self._watches[watch.name]
