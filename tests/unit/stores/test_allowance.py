@@ -24,7 +24,8 @@ from sluice.archive.runs.archive import Archive
 from sluice.core.archive.documents import MOST_SHORT, encode
 from sluice.core.archive.head import Head, RunEntry
 from sluice.core.archive.names import RunName, head_name
-from sluice.core.copy.journal import digest_record, frame
+from sluice.core.copy.journal import digest_record
+from sluice.core.copy.record_frames import frame
 from sluice.core.values.weight import weight_of_json
 from sluice.engine.access import parallel
 from sluice.engine.claims import ownership

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.copy.next_step import seams
+from sluice.core.copy.next_staging_step import seams
 from sluice.core.copy.observed import Observed, SeenStaging
 from sluice.core.copy.steps import (
     Bind,

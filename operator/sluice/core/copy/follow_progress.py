@@ -7,14 +7,16 @@ source, bytes that it lost, the end; and how far the target was read back and co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.core.copy.plan import SegmentPlan
 from sluice.core.events.chain import Link
+from sluice.core.events.digest import CHUNK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sluice.core.copy.plan import StreamPlan
 
@@ -102,7 +104,7 @@ def stop_record(why: str) -> dict[str, Any]:
 
 
 def trail_body(trail: Trail) -> dict[str, Any]:
-    """Return a trail as a part of a record; see `trail_of`."""
+    """Return a trail as a part of a record; see `TrailFolding.restore`."""
     return {
         "grown": [segment.model_dump(mode="json") for segment in trail.grown],
         "lost": [[place, *loss] for place, losses in trail.lost.items() for loss in losses],
@@ -115,98 +117,114 @@ def trail_body(trail: Trail) -> dict[str, Any]:
     }
 
 
-def trail_of(body: Mapping[str, Any]) -> Trail:
-    """Return the trail that `trail_body` wrote. Raises ValueError, TypeError, KeyError."""
-    lost: dict[int, tuple[Loss, ...]] = {}
-    for place, start, end in body["lost"]:
-        lost[_number(place)] = (*lost.get(place, ()), Loss(_number(start), _number(end)))
-    return Trail(
-        grown=tuple(map(SegmentPlan.model_validate, body["grown"])),
-        lost=lost,
-        proved={
-            _number(place): Link(
-                _number(to), bytes.fromhex(chain), bytes.fromhex(rest), _number(held)
-            )
-            for place, to, chain, rest, held in body["proved"]
-        },
-        blind={_number(place): _number(count) for place, count in body["blind"]},
-        stopped=body["stopped"],
-    )
-
-
 RECORDS = ("grow", "skip", "proved", "stop")
 
 
-def after(
-    trail: Trail, plan: StreamPlan, bound: tuple[int, ...], record: Mapping[str, Any]
-) -> tuple[Trail, tuple[int, ...]]:
-    """Apply a record.
+class TrailFolding:
+    """Builds a trail from its records, one at a time.
 
-    Args:
-        trail: the progress before the record.
-        plan: the plan with all of its segments so far.
-        bound: ids of the target's segments before the record.
-        record: the record.
-
-    Returns:
-        Both after the record.
-
-    Raises:
-        ValueError, TypeError, KeyError: the record is damaged.
+    A record takes no longer if there are many before it: any client that may write to the target's
+    scope could have written them.
     """
-    match record:
-        case {"record": "proved", "segment": place, "to": to, "chain": chain, "rest": rest}:
-            link = Link(
-                _number(to), bytes.fromhex(chain), bytes.fromhex(rest), _number(record["held"])
-            )
-            return _proved(trail, _place(place, plan), link, record.get("blind", 0)), bound
-        case {"record": "grow" | "skip" | "stop"} if trail.stopped is not None:
-            return trail, bound  # of a driver that has not seen the end
-        case {"record": "stop", "why": str(why)}:
-            return replace(trail, stopped=why), bound
-        case {"record": "grow", "segments": made, "target": ids}:
-            return _grown(trail, plan, bound, list(map(SegmentPlan.model_validate, made)), ids)
-        case {"record": "skip", "segment": place, "number": number, "start": start, "end": end}:
-            loss = Loss(_number(start), _number(end))
-            return _lost(trail, _place(place, plan), number, loss), bound
-        case _:
-            raise ValueError(f"{record['record']} is no whole record")
+
+    def __init__(self) -> None:
+        self._grown: list[SegmentPlan] = []
+        self._lost: defaultdict[int, list[Loss]] = defaultdict(list)
+        self._proved: dict[int, Link] = {}
+        self._blind: dict[int, int] = {}
+        self._stopped: str | None = None
+
+    @property
+    def trail(self) -> Trail:
+        """The trail so far."""
+        return Trail(
+            tuple(self._grown),
+            {place: tuple(losses) for place, losses in self._lost.items()},
+            dict(self._proved),
+            dict(self._blind),
+            self._stopped,
+        )
+
+    def restore(self, body: Mapping[str, Any]) -> None:
+        """Take over the trail that `trail_body` wrote. Raises ValueError, TypeError, KeyError."""
+        self._grown = list(map(SegmentPlan.model_validate, body["grown"]))
+        for place, start, end in body["lost"]:
+            self._lost[_number(place)].append(Loss(_number(start), _number(end)))
+        self._proved = {_number(place): _link(*link) for place, *link in body["proved"]}
+        self._blind = {_number(place): _number(count) for place, count in body["blind"]}
+        match body["stopped"]:
+            case None | str() as why:
+                self._stopped = why
+            case why:
+                raise ValueError(f"{why!r} is no reason of an end")
+
+    def add(self, plan: StreamPlan, record: Mapping[str, Any]) -> tuple[int, ...]:
+        """Apply the next record.
+
+        Args:
+            plan: the plan as it was recorded.
+            record: the record.
+
+        Returns:
+            Ids of the target's segments that the record adds.
+
+        Raises:
+            ValueError, TypeError, KeyError: the record is damaged.
+        """
+        match record:
+            case {"record": "proved", "segment": place, "to": to, "chain": chain, "rest": rest}:
+                link = _link(to, chain, rest, record["held"])
+                self._prove(self._place(place, plan), link, _number(record.get("blind", 0)))
+            case {"record": "grow" | "skip" | "stop"} if self._stopped is not None:
+                pass  # of a driver that has not seen the end
+            case {"record": "stop", "why": str(why)}:
+                self._stopped = why
+            case {"record": "grow", "segments": made, "target": ids}:
+                return self._grow(plan, list(map(SegmentPlan.model_validate, made)), ids)
+            case {"record": "skip", "segment": place, "number": number, "start": start, "end": end}:
+                loss = Loss(_number(start), _number(end))
+                self._lose(self._place(place, plan), number, loss)
+            case _:
+                raise ValueError(f"{record['record']} is no whole record")
+        return ()
+
+    def _prove(self, place: int, link: Link, blind: int) -> None:
+        before = self._proved.get(place)
+        if before is None or link.offset > before.offset:
+            self._proved[place] = link
+            self._blind[place] = self._blind.get(place, 0) + blind
+
+    def _grow(
+        self, plan: StreamPlan, made: Sequence[SegmentPlan], ids: Sequence[object]
+    ) -> tuple[int, ...]:
+        if not made or len(made) != len(ids):
+            raise ValueError(f"{len(made)} segments, and {len(ids)} of the target")
+        last = self._grown[-1].generation if self._grown else len(plan.generations) - 1
+        if any(segment.generation != last + 1 for segment in made):
+            return ()  # another driver has recorded this scale event
+        self._grown += made
+        return tuple(map(_number, ids))
+
+    def _lose(self, place: int, number: object, loss: Loss) -> None:
+        before = self._lost.get(place, [])
+        behind = before[-1].end if before else 0
+        if number == len(before) and behind <= loss.start < loss.end:
+            self._lost[place].append(loss)  # else another driver has recorded this loss
+
+    def _place(self, value: object, plan: StreamPlan) -> int:
+        """Return the index of a segment, or raise ValueError if there is none."""
+        place = _number(value)
+        if place >= len(plan.segments) + len(self._grown):
+            raise ValueError(f"the plan has no segment {value}")
+        return place
 
 
-def _proved(trail: Trail, place: int, link: Link, blind: int) -> Trail:
-    before = trail.proved.get(place)
-    if before is not None and link.offset <= before.offset:
-        return trail
-    return replace(
-        trail,
-        proved={**trail.proved, place: link},
-        blind={**trail.blind, place: trail.blind.get(place, 0) + _number(blind)},
-    )
-
-
-def _grown(
-    trail: Trail, plan: StreamPlan, bound: tuple[int, ...], made: list[SegmentPlan], ids: list[int]
-) -> tuple[Trail, tuple[int, ...]]:
-    if not made or len(made) != len(ids):
-        raise ValueError(f"{len(made)} segments, and {len(ids)} of the target")
-    if any(segment.generation != len(plan.generations) for segment in made):
-        return trail, bound  # another driver has recorded this scale event
-    return replace(trail, grown=(*trail.grown, *made)), (*bound, *map(_number, ids))
-
-
-def _lost(trail: Trail, place: int, number: int, loss: Loss) -> Trail:
-    before = trail.lost.get(place, ())
-    behind = before[-1].end if before else 0
-    if number != len(before) or not behind <= loss.start < loss.end:
-        return trail  # another driver has recorded this loss
-    return replace(trail, lost={**trail.lost, place: (*before, loss)})
-
-
-def _place(value: object, plan: StreamPlan) -> int:
-    """Return the index of a segment in the plan, or raise ValueError if there is none."""
-    if _number(value) >= len(plan.segments):
-        raise ValueError(f"the plan has no segment {value}")
-    return _number(value)
+def _link(to: object, chain: str, rest: str, held: object) -> Link:
+    """Return a recorded link, or raise ValueError if its last bytes are no part of a chunk."""
+    link = Link(_number(to), bytes.fromhex(chain), bytes.fromhex(rest), _number(held))
+    if link.held > min(link.offset, CHUNK):  # they are read again
+        raise ValueError(f"{held} bytes before {to} are no part of a chunk")
+    return link
 
 
 def _number(value: object) -> int:

@@ -2,20 +2,19 @@
 
 The journal is a segment of its own, named from the copy id. Drivers append records one at a time,
 by compare-and-set on its length. The first record is the plan: the driver that writes it decides
-the bounds for all drivers. A record is JSON, framed like an event: int32 0, int32 length.
+the bounds for all drivers. `core.copy.record_frames` has the bytes of a record.
 """
 
 from __future__ import annotations
 
-import json
-import struct
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from sluice.core.copy import append_progress, follow_progress
 from sluice.core.copy.append_progress import Roll
-from sluice.core.copy.follow_progress import Trail
-from sluice.core.copy.plan import SegmentPlan, StreamPlan
+from sluice.core.copy.follow_progress import Trail, TrailFolding
+from sluice.core.copy.plan import SegmentPlan, StreamPlan, in_order
+from sluice.core.copy.record_frames import SHOWN
 from sluice.core.events.digest import chunk_of
 from sluice.errors import JournalDamaged
 
@@ -24,12 +23,7 @@ if TYPE_CHECKING:
 
     from sluice.core.events.chain import Link
 
-    Buffer = bytes | bytearray | memoryview
-
-_HEADER = struct.Struct(">ii")
 _DIGEST = 32
-SHOWN: Final = 200
-"""Most characters of a record to quote in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,74 +73,6 @@ class Journal:
             for first, raw in self.digests.get(segment, ())
             for i in range(len(raw) // _DIGEST)
         }
-
-
-MOST_RECORD: Final = 8 << 20
-"""Bytes of the longest record: stores take appends of up to 8 MiB. The limit also bounds reading: a
-record is read as a whole, which blocks other reads, and a hostile server may claim any length."""
-
-
-def frame(record: Mapping[str, Any]) -> bytes:
-    """Return a record's bytes as they are in the segment."""
-    body = json.dumps(record, separators=(",", ":")).encode()
-    return _HEADER.pack(0, len(body)) + body
-
-
-def unframe(data: bytes) -> list[dict[str, Any]]:
-    """Return the records in `data`, which must be whole frames.
-
-    Raises:
-        JournalDamaged: the bytes are not records.
-    """
-    return [parsed(body, at) for at, body in bodies([data])]
-
-
-def bodies(pieces: Iterable[Buffer]) -> Iterator[tuple[int, bytes]]:
-    """Cut a journal, which comes in pieces, into records: yield the offset and JSON of each.
-
-    Raises:
-        JournalDamaged: the bytes are not whole frames.
-    """
-    left, at = bytearray(), 0
-    for piece in pieces:
-        left += piece
-        begin = 0
-        while len(left) - begin >= _HEADER.size:
-            kind, length = _HEADER.unpack_from(left, begin)
-            if kind != 0 or not 0 <= length <= MOST_RECORD:
-                raise _damaged(at)
-            end = begin + _HEADER.size + length
-            if end > len(left):
-                break
-            yield at, bytes(left[begin + _HEADER.size : end])
-            at += end - begin
-            begin = end
-        del left[:begin]
-    if left:
-        raise _damaged(at)
-
-
-def parsed(body: bytes, at: int) -> dict[str, Any]:
-    """Parse a record.
-
-    Args:
-        body: its JSON.
-        at: its offset, for messages.
-
-    Raises:
-        JournalDamaged: the bytes are not a record.
-    """
-    try:
-        record = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(at) from error
-    if not isinstance(record, dict):
-        raise _damaged(at)
-    return record
-
-
-def _damaged(at: int) -> JournalDamaged:
-    return JournalDamaged(f"the copy's journal is damaged at offset {at}")
 
 
 def plan_record(plan: StreamPlan) -> dict[str, Any]:
@@ -273,7 +199,7 @@ class Folding:
         self._amended: dict[int, SegmentPlan] = {}
         self._drained: tuple[SegmentPlan, ...] | None = None
         self._roll = Roll()
-        self._trail = Trail()
+        self._trail = TrailFolding()
         self._journal: Journal | None = None
 
     @property
@@ -288,7 +214,7 @@ class Folding:
                 dict(self._amended),
                 self._drained,
                 self._roll,
-                self._trail,
+                self._trail.trail,
             )
         return self._journal
 
@@ -309,7 +235,7 @@ class Folding:
             case {"record": "plan", "plan": body} if self._plan is None:
                 self._plan = StreamPlan.model_validate(body)
                 return
-            case {"record": "checkpoint"}:
+            case {"record": "checkpoint"} if self._plan is None or self._plan.follow:
                 if self._plan is None:  # else it says what is known
                     self._restore(record)
                 return
@@ -318,13 +244,14 @@ class Folding:
         plan = self._plan
         match record:
             case {"record": "target", "segments": ids}:
-                self._target = self._target or tuple(map(_number, ids))
+                self._target = self._target or _ids(ids, len(plan.segments))
             case {"record": "drain", "ends": ends, "segments": later, "target": ids} if (
                 self._target is not None
             ):
                 if self._drained is None:
                     self._drained = tuple(map(SegmentPlan.model_validate, later))
-                    self._target = (*self._target, *map(_number, ids))
+                    self._target = (*self._target, *_ids(ids, len(self._drained)))
+                    in_order([*plan.segments, *self._drained])
                     self._drain(plan, ends)
             case {"record": "amend", "segment": segment, "edition": edition, "to": to}:
                 self._amend(plan, _number(segment), edition, _number(to))
@@ -345,21 +272,23 @@ class Folding:
                 raise _unknown(record)
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self._plan = StreamPlan.model_validate(record["plan"])
-        self._target = tuple(map(_number, record["target"]))
+        plan = StreamPlan.model_validate(record["plan"])
+        if not plan.follow:
+            raise ValueError("the copy does not follow its source, and has a checkpoint")
+        self._trail.restore(record["trail"])
+        count = len(in_order([*plan.segments, *self._trail.trail.grown]))
+        self._target = _ids(record["target"], count)
         self._events = {_number(place): _number(count) for place, count in record["events"]}
         self._amended = {
             _number(place): SegmentPlan.model_validate(body) for place, body in record["amended"]
         }
-        self._trail = follow_progress.trail_of(record["trail"])
+        self._plan = plan
 
     def _follow(self, plan: StreamPlan, record: Mapping[str, Any]) -> None:
         if self._target is None:
             raise ValueError("the target's segments are not recorded")
-        extended = plan.of([*plan.segments, *self._trail.grown])
-        self._trail, self._target = follow_progress.after(
-            self._trail, extended, self._target, record
-        )
+        if made := self._trail.add(plan, record):
+            self._target = (*self._target, *made)
 
     def _drain(self, plan: StreamPlan, ends: Sequence[tuple[object, int | None]]) -> None:
         for place, (end, count) in enumerate(ends):
@@ -402,6 +331,13 @@ def _is_late(record: Mapping[str, Any], amended: Mapping[int, SegmentPlan]) -> b
     """Tell whether a record is about an edition of a segment that no longer holds."""
     segment = amended.get(_number(record["segment"]))
     return bool(record.get("edition", 0) != (segment.edition if segment else 0))
+
+
+def _ids(values: Sequence[object], count: int) -> tuple[int, ...]:
+    """Return the ids of so many segments, or raise ValueError if a record has others."""
+    if len(values) != count:
+        raise ValueError(f"{len(values)} ids of {count} segments")
+    return tuple(map(_number, values))
 
 
 def _number(value: object) -> int:

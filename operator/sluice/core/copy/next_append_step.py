@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core.copy.append_progress import Roll
-from sluice.core.copy.missing import without_journal
-from sluice.core.copy.next_step import stage
+from sluice.core.copy.missing_journal import without_journal
+from sluice.core.copy.next_staging_step import stage
 from sluice.core.copy.steps import (
     AcquireScaling,
     Commit,

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import operator
+from collections import defaultdict
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from sluice.core.values.archive_layout import stream_at
 from sluice.core.values.model import (
@@ -140,6 +141,20 @@ class SegmentPlan(Frozen):
         return tuple(Part(i, a, b) for i, (a, b) in enumerate(pairwise(edges)))
 
 
+def in_order(segments: Sequence[SegmentPlan]) -> Sequence[SegmentPlan]:
+    """Return segments, or raise ValueError if their generations are not counted up from 0.
+
+    A plan keeps a place for each generation. Any client may have recorded it, and a number without
+    a bound would fill the memory.
+    """
+    last = 0
+    for segment in segments:
+        if segment.generation not in {last, last + 1}:
+            raise ValueError(f"generation {segment.generation} comes after {last}")
+        last = segment.generation
+    return segments
+
+
 class StreamPlan(Frozen):
     """The copy of one stream.
 
@@ -164,7 +179,7 @@ class StreamPlan(Frozen):
     copy_id: str
     sources: tuple[SourceStream, ...]
     target: StreamName
-    segments: tuple[SegmentPlan, ...]
+    segments: Annotated[tuple[SegmentPlan, ...], AfterValidator(in_order)]
     config: StreamConfig
     verify: bool = True
     on_truncation: OnTruncation = "Fail"
@@ -219,11 +234,11 @@ class StreamPlan(Frozen):
     @cached_property
     def generations(self) -> tuple[tuple[int, ...], ...]:
         """For each generation, the indexes in `segments` of its segments."""
+        made = defaultdict(list)
+        for i, segment in enumerate(self.segments):
+            made[segment.generation].append(i)
         last = self.segments[-1].generation if self.segments else 0
-        return tuple(
-            tuple(i for i, segment in enumerate(self.segments) if segment.generation == number)
-            for number in range(last + 1)
-        )
+        return tuple(tuple(made[number]) for number in range(last + 1))
 
     @cached_property
     def active(self) -> tuple[tuple[int, ...], ...]:

@@ -11,7 +11,7 @@ import base64
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.copy.journal import SHOWN
+from sluice.core.copy.record_frames import SHOWN
 from sluice.core.scope.scope import Counts, StreamResult, StreamState, counts_of
 from sluice.core.workloads.plan import compressed, expanded
 from sluice.errors import JournalDamaged

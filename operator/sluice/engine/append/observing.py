@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.copy.next_step import staged
+from sluice.core.copy.next_staging_step import staged
 from sluice.core.copy.observed import Observed, SeenRoll, SeenStaging, SeenTarget
 from sluice.core.values.model import TransactionState
 from sluice.engine.append import receipts, scaling_lock

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.copy import journal
+from sluice.core.copy import record_frames
 from sluice.core.values import identity
 from sluice.core.values.text import size
 from sluice.engine.access.stream_age import made_at
@@ -116,7 +116,8 @@ def _write(
             continue  # the receipt of an earlier stream
         if info is None and not store.create(name) and store.infos([name]) == [None]:
             continue  # deleted, but the store has not freed the name yet
-        store.append_at(name, 0, journal.frame(record))  # no effect if another driver was faster
+        # It has no effect if another driver was faster.
+        store.append_at(name, 0, record_frames.frame(record))
         return
 
 
@@ -162,7 +163,7 @@ def _read(name: str, length: int, store: Store) -> Receipt | None:
         data = joined(store.read(name, 0, length))
     except NoSuchSegment:
         return None
-    for record in journal.unframe(data):
+    for record in record_frames.unframe(data):
         match record:
             case {
                 "record": "receipt",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.copy import journal
+from sluice.core.copy import record_frames
 from sluice.core.values import identity
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import JournalDamaged, NoSuchSegment
@@ -56,7 +56,7 @@ def _last(target: StreamName, store: Store) -> tuple[int, str]:
         data = b"".join(bytes(block.data) for block in store.read(name, start, info.length))
     except NoSuchSegment:
         return 0, _NOBODY
-    match journal.unframe(data):
+    match record_frames.unframe(data):
         case [{"record": "turn", "copy": str(copy_id)}]:
             return info.length, copy_id
         case _:
@@ -69,4 +69,4 @@ def _name(target: StreamName, store: Store) -> str:
 
 def _record(copy_id: str) -> bytes:
     """Return a record. All records have the same length, so the last one can be read alone."""
-    return journal.frame({"record": "turn", "copy": copy_id})
+    return record_frames.frame({"record": "turn", "copy": copy_id})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.copy.next_step import staged
+from sluice.core.copy.next_staging_step import staged
 from sluice.core.scope.progress import Progress
 from sluice.core.values import identity
 from sluice.engine.append import observing

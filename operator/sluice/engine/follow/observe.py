@@ -68,7 +68,7 @@ def look(
     made: tuple[Segment, ...] = ()
     if described is not None:
         made = _made(plan, source)
-    sources = observed_sources(plan, rows, source)
+    sources = _sources(plan, rows, source)
     lost = [
         row.segment.id for row, one in zip(rows, sources, strict=True) if one is None and described
     ]
@@ -98,9 +98,7 @@ def source_name(plan: StreamPlan, row: Row, source: Source) -> str:
     return source.segment_name(plan.sources[0].stream, row.segment.id)
 
 
-def observed_sources(
-    plan: StreamPlan, rows: Sequence[Row], source: Source
-) -> list[SeenSource | None]:
+def _sources(plan: StreamPlan, rows: Sequence[Row], source: Source) -> list[SeenSource | None]:
     """Look at the source's segments; None for one that does not exist."""
     names = [source_name(plan, row, source) for row in rows]
     infos = source.infos(names)
@@ -109,6 +107,13 @@ def observed_sources(
         None if info is None else SeenSource(info, when or 0)
         for info, when in zip(infos, created, strict=True)
     ]
+
+
+def is_renewed(plan: StreamPlan, rows: Sequence[Row], source: Source) -> bool:
+    """Tell whether one of these segments of the source is another one than was planned, or gone."""
+    names = [source_name(plan, row, source) for row in rows]
+    created = source.attributes([(name, source.creation_time) for name in names])
+    return any(when != row.segment.created for when, row in zip(created, rows, strict=True))
 
 
 def _places(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.copy import follow_progress
 from sluice.core.copy.follow_progress import Loss
-from sluice.core.copy.journal import checkpoint_record, frame
+from sluice.core.copy.journal import checkpoint_record
 from sluice.core.copy.plan import SegmentPlan
+from sluice.core.copy.record_frames import frame
 from sluice.core.events.framing import EventCounter
 from sluice.core.follow.position import Position
 from sluice.core.follow.rows import proved, row_of
@@ -159,13 +160,6 @@ def halt(journal: Journal, positions: Sequence[tuple[int, int]], target: Store) 
     for index, offset in positions:
         at = Position(offset)
         _move(journal.plan, row_of(journal, index), at, Position(offset, halted=True), target)
-
-
-def is_renewed(plan: StreamPlan, rows: Sequence[Row], source: Source) -> bool:
-    """Tell whether one of these segments of the source is another one than was planned, or gone."""
-    names = [source_name(plan, row, source) for row in rows]
-    created = source.attributes([(name, source.creation_time) for name in names])
-    return any(when != row.segment.created for when, row in zip(created, rows, strict=True))
 
 
 def _check_event(name: str, start: int, source: Source) -> None:

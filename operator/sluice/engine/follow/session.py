@@ -14,8 +14,8 @@ from sluice.core.follow.cutting import Cutter
 from sluice.core.follow.following import foreign_writes
 from sluice.core.follow.rows import proved, row_of
 from sluice.core.values import identity
-from sluice.engine.follow.observe import source_name, target_name
-from sluice.engine.follow.perform import LONG, is_renewed, shorten
+from sluice.engine.follow.observe import is_renewed, source_name, target_name
+from sluice.engine.follow.perform import LONG, shorten
 from sluice.errors import EventsDamaged, InvalidEventNumber, ProtocolError
 from sluice.stores.tails import Arrived, Ended
 

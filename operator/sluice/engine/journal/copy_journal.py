@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core.copy import journal
+from sluice.core.copy import journal, record_frames
 from sluice.core.values import identity
 from sluice.core.values.weight import weight_of_json
 from sluice.engine.journal.record_log import MAX_RECORD, Log
@@ -34,8 +34,8 @@ class CopyJournal(Log):
         copy_id: the copy's identity.
         target: the copy's target stream, next to which the journal lies.
         work: the plan or the request of the copy, if the caller has one. A journal that reads other
-            streams, or deletes them, counts as damaged: any client that may write to the target's
-            scope could have written it.
+            streams, deletes them, or follows them counts as damaged: any client that may write to
+            the target's scope could have written it.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class CopyJournal(Log):
     ) -> None:
         super().__init__(store, target, partial(identity.journal_key, copy_id))
         self._of = copy_id, target
-        self._work = None if work is None else (work.reads, work.move)
+        self._work = work
         self._folding = journal.Folding()
         self._held = Held()
 
@@ -83,7 +83,7 @@ class CopyJournal(Log):
         """
         if self.loaded is None:
             record = journal.plan_record(plan)
-            if len(journal.frame(record)) > MAX_RECORD:
+            if len(record_frames.frame(record)) > MAX_RECORD:
                 raise PlanTooLarge(
                     f"the plan for {plan.target} is too large to be written down",
                     field="spec.source.stream",
@@ -117,13 +117,13 @@ class CopyJournal(Log):
         """Refuse the plan of another copy.
 
         Raises:
-            JournalDamaged: it has another target or identity, or reads or deletes other streams, or
-                those of another store. Or a segment is of no source that it has.
+            JournalDamaged: it has another target or identity, or reads, deletes or follows other
+                streams, or those of another store. Or a segment is of no source that it has.
         """
         plan = found.plan
-        reads, move = self._work or (plan.reads, plan.move)
-        more = plan.move and not move
-        if (plan.copy_id, plan.target, plan.reads) != (*self._of, reads) or more:
+        own = self._work or plan
+        more = (plan.move and not own.move) or (plan.follow and not own.follow)
+        if (plan.copy_id, plan.target, plan.reads) != (*self._of, own.reads) or more:
             raise JournalDamaged(f"the journal beside {self._of[1]} has the plan of another copy")
         sources = range(len(plan.sources))
         if not all(one.source in sources for one in found.current.segments):
@@ -139,4 +139,4 @@ def _weight(record: Mapping[str, Any]) -> int:
         case {"record": "digests", "sha256": str(text)}:
             return len(text) // 2 + _RUN
         case _:
-            return weight_of_json(journal.frame(record))
+            return weight_of_json(record_frames.frame(record))

@@ -13,7 +13,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core.copy import journal
+from sluice.core.copy import record_frames
 from sluice.core.values.text import size
 from sluice.core.values.weight import weight_of_json
 from sluice.errors import (
@@ -53,7 +53,7 @@ _AHEAD: Final = 1 << 20
 """Bytes to read ahead."""
 
 
-class Trail(ABC):
+class RecordTrail(ABC):
     """A row of records that several drivers append to, and that all read in the same order.
 
     One subclass says where the records lie, another what they mean.
@@ -115,7 +115,7 @@ class Trail(ABC):
         """Forget all records."""
 
 
-class Log(Trail):
+class Log(RecordTrail):
     """One log in a segment, for reading and writing. It remembers how far it has read.
 
     A subclass says what the records mean.
@@ -252,9 +252,9 @@ class Log(Trail):
     def _read(self, name: str, start: int, end: int) -> Iterator[Mapping[str, Any]]:
         """Yield the records between two offsets, with one in memory at a time."""
         blocks = self._store.read(name, start, end, ahead=_AHEAD)
-        for at, body in journal.bodies(block.data for block in blocks):
+        for at, body in record_frames.bodies(block.data for block in blocks):
             with held(len(body) + weight_of_json(body)):
-                yield journal.parsed(body, start + at)
+                yield record_frames.parsed(body, start + at)
 
     def _drop_rivals(self) -> None:
         """Delete other logs that have only their first record, once ours has its own.
@@ -267,7 +267,7 @@ class Log(Trail):
                 self._store.delete(name, length=info.length)
 
     def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
-        data = b"".join(journal.frame(record) for record in records)
+        data = b"".join(record_frames.frame(record) for record in records)
         if self._length - self._start + len(data) > MOST_LOG:
             raise PlanTooLarge(
                 f"{self.name} would be longer than {size(MOST_LOG)}",
@@ -330,7 +330,7 @@ class Log(Trail):
         """Yield the records, and remember the digest of the log's first record."""
         for record in records:
             if self._first is None:
-                self._first = hashlib.sha256(journal.frame(record)).digest()
+                self._first = hashlib.sha256(record_frames.frame(record)).digest()
             self._count += 1
             yield record
 

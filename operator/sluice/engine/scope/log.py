@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core.claims.claim import MARKER
-from sluice.core.copy import journal
+from sluice.core.copy import record_frames
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.core.values.weight import weight_of_json
 from sluice.core.workloads import scope_log
 from sluice.core.workloads.plan import ScopeCopyPlan, unpacked
 from sluice.core.workloads.scope_work import ScopeWork
-from sluice.engine.journal.record_log import MAX_RECORD, Log, Trail
+from sluice.engine.journal.record_log import MAX_RECORD, Log, RecordTrail
 from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, PlanTooLarge
 from sluice.stores.allowance import Held
 
@@ -29,7 +29,7 @@ BESIDE: Final = f"{MARKER}copies"
 """The stream next to which logs lie. It does not exist: its name only gives the logs a place."""
 
 
-class ScopeRecords(Trail):
+class ScopeRecords(RecordTrail):
     """The log of one scope's copy, for reading and writing. Several threads may use it.
 
     Args:
@@ -66,7 +66,7 @@ class ScopeRecords(Trail):
             CopyAborted: the copy was aborted during this call.
         """
         record = scope_log.plan_record(plan)
-        if len(journal.frame(record)) > MAX_RECORD:
+        if len(record_frames.frame(record)) > MAX_RECORD:
             raise PlanTooLarge(
                 f"the plan of {len(plan.items)} streams is too large to be written down",
                 field="spec.streams",
@@ -143,7 +143,7 @@ class ScopeRecords(Trail):
         """Yield the records, and count the memory of those that are kept."""
         for record in records:
             if record.get("record") != "plan":
-                self._held.add(weight_of_json(journal.frame(record)))
+                self._held.add(weight_of_json(record_frames.frame(record)))
             yield record
 
     def _plan(self, data: bytes) -> ScopeCopyPlan:

@@ -21,7 +21,7 @@ from sluice.core.archive.scope_note import (
 from sluice.core.values.archive_layout import WORK
 from sluice.core.values.weight import weight_of_json
 from sluice.core.workloads.scope_work import ScopeWork
-from sluice.engine.journal.record_log import Trail
+from sluice.engine.journal.record_log import RecordTrail
 from sluice.engine.scope.log import ScopeLog, ScopeRecords
 from sluice.errors import (
     ArchiveDamaged,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sluice.engine.access.source_runs import Place
 
 
-class NoteTrail(Trail):
+class NoteTrail(RecordTrail):
     """A log in objects, which remembers how far it has read.
 
     Notes of a deleted log may be left over, or be made by a late driver. Their mark differs from

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice.archive.formats.piece import OBJECT
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.archive.runs.source import ArchivedStore
-from sluice.core.copy.missing import REMEDY
+from sluice.core.copy.missing_journal import REMEDY
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.events.digest import CHUNK
 from sluice.engine.access import parallel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core.copy import journal
-from sluice.core.copy.next_step import seams
+from sluice.core.copy.next_staging_step import seams
 from sluice.core.values import identity
 from sluice.errors import NoSuchSegment, StoreUnavailable
 from sluice.stores.writing import CompareAndSet

@@ -11,22 +11,21 @@ from hypothesis import strategies as st
 from sluice.core.copy.journal import (
     Journal,
     _without,
-    bodies,
     digest_record,
     digest_records,
+    drain_record,
     events_record,
     fold,
-    frame,
-    parsed,
     plan_record,
     target_record,
-    unframe,
 )
+from sluice.core.copy.record_frames import bodies, frame, parsed, unframe
 from sluice.errors import JournalDamaged
 from support.engine.plans import segment_plan, stream_plan
 
 PLAN = stream_plan(segment_plan(100, cuts=(64,)), segment_plan(0, number=1, events=None))
 OTHER = stream_plan(segment_plan(7))
+GAP = OTHER.of([segment_plan(7).model_copy(update={"generation": 1 << 60})])
 D1, D2, D3 = (bytes([n]) * 32 for n in (1, 2, 3))
 
 json_values = st.recursive(
@@ -190,7 +189,11 @@ def test_a_flipped_byte_is_refused_or_read(data: st.DataObject) -> None:
         [{"record": "plan", "plan": {"copyId": "x"}}],
         [{"record": "plan", "plan": 3}],
         [plan_record(PLAN), {"record": "target", "segments": 3}],
-        [plan_record(PLAN), {"record": "target", "segments": ["a"]}],
+        [plan_record(PLAN), {"record": "target", "segments": ["a", 1]}],
+        [plan_record(PLAN), target_record([1])],
+        [plan_record(GAP)],
+        [plan_record(PLAN), target_record([1, 2]), drain_record([], GAP.segments, [3])],
+        [plan_record(PLAN), target_record([1, 2]), drain_record([], OTHER.segments, [])],
         [plan_record(PLAN), digest_record(0, 0, [D1[:31]])],
         [plan_record(PLAN), digest_record(0, 0, [D1]) | {"sha256": "zz"}],
         [plan_record(PLAN), digest_record(0, 0, [D1]) | {"first": "0"}],

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from sluice.core.copy.journal import Journal
-from sluice.core.copy.next_step import next_step, staged
+from sluice.core.copy.next_staging_step import staged
+from sluice.core.copy.next_step import next_step
 from sluice.core.copy.observed import Observed, SeenSource, SeenStaging, SeenTarget
 from sluice.core.copy.steps import (
     Bind,

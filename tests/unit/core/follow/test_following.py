@@ -295,6 +295,9 @@ def test_a_plan_that_does_not_follow_keeps_its_text() -> None:
         {"record": "skip", "segment": 9, "number": 0, "start": 0, "end": 5},
         {"record": "skip", "segment": 0, "number": 0, "start": -1, "end": 5},
         {"record": "proved", "segment": 0, "to": 5, "chain": "no", "rest": "", "held": 0},
+        {"record": "proved", "segment": 2, "to": 5, "chain": "", "rest": "", "held": 0},
+        {"record": "proved", "segment": 0, "to": 5, "chain": "", "rest": "", "held": 6},
+        {"record": "proved", "segment": 0, "to": 1 << 40, "chain": "", "rest": "", "held": 1 << 39},
         {"record": "stop", "why": 5},
         {"record": "stop"},
     ],
@@ -310,3 +313,38 @@ def test_a_copy_that_does_not_follow_knows_no_such_records() -> None:
     plan = PLAN.model_copy(update={"follow": False})
     with pytest.raises(JournalDamaged, match="does not know"):
         journal(follow_progress.stop_record("x"), plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "trail"),
+    [
+        ({"target": [10]}, {}),
+        ({"target": [10, 11, 12]}, {}),
+        (
+            {"target": [10, 11, 12]},
+            {"grown": [GROWN[0].model_dump(mode="json") | {"generation": 1 << 60}]},
+        ),
+        ({}, {"stopped": 5}),
+        ({}, {"lost": [[0, 5, -1]]}),
+    ],
+)
+def test_a_damaged_checkpoint_is_named(
+    changes: dict[str, object], trail: dict[str, object]
+) -> None:
+    """Also if it is the first record, so that nothing else says what the copy has done."""
+    record = checkpoint_record(journal(), {})
+    record |= changes
+    record["trail"] |= trail
+    with pytest.raises(JournalDamaged):
+        fold([record])
+
+
+def test_a_copy_that_does_not_follow_has_no_checkpoint() -> None:
+    """Neither as the first record nor behind its plan."""
+    known = journal()
+    plan = PLAN.model_copy(update={"follow": False})
+    record = checkpoint_record(replace(known, plan=plan), {})
+    with pytest.raises(JournalDamaged, match="has a checkpoint"):
+        fold([record])
+    with pytest.raises(JournalDamaged, match="does not know"):
+        journal(record, plan=plan)

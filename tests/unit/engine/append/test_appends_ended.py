@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.copy import append_progress, journal
+from sluice.core.copy import append_progress, record_frames
 from sluice.core.copy.steps import (
     Commit,
     DeleteJournal,
@@ -125,7 +125,7 @@ class _HeldUp(ModelStore):
 
     def append_at(self, name: str, offset: int, data: bytes) -> bool:
         done = super().append_at(name, offset, data)
-        if journal.frame(append_progress.aborted_record()) in data:
+        if record_frames.frame(append_progress.aborted_record()) in data:
             self._meanwhile()
         return done
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.core.copy import journal
+from sluice.core.copy import record_frames
 from sluice.core.copy.steps import WriteReceipt
 from sluice.core.values import identity
 from sluice.engine.append import receipts
@@ -131,7 +131,7 @@ def test_a_receipt_without_a_segment_goes_by_age() -> None:
     name = store.staging_name(TARGET, 0, identity.receipt_key(APPEND.copy_id, 0))
     store.create(name)
     record = {"record": "receipt", "digest": "d", "bytes": 1, "events": 1, "at": world.time}
-    store.append_at(name, 0, journal.frame(record))
+    store.append_at(name, 0, record_frames.frame(record))
     assert receipts.find(APPEND.copy_id, TARGET, store) == receipts.Receipt("d", 1, 1, record["at"])
     store.seal_stream(TARGET)
     store.delete_stream(TARGET)

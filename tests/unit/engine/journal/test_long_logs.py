@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from sluice.core.copy import journal
+from sluice.core.copy import journal, record_frames
 from sluice.core.values import identity
 from sluice.core.values.model import SegmentInfo
 from sluice.core.values.trouble import Trouble
@@ -82,9 +82,9 @@ def test_a_journal_is_written_no_longer_than_it_is_read(monkeypatch: pytest.Monk
 
 def test_a_record_that_is_none_by_its_length_is_not_read() -> None:
     """It would be read as a whole, and take thirty times as much memory as it is long."""
-    said = journal.frame({"record": "events", "segment": "0" * (9 << 20)})
+    said = record_frames.frame({"record": "events", "segment": "0" * (9 << 20)})
     with pytest.raises(JournalDamaged, match="damaged at offset"):
-        journal.unframe(said)
+        record_frames.unframe(said)
 
 
 def test_a_record_that_nobody_knows_is_told_in_short() -> None:

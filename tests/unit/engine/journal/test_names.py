@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sluice.core.copy import journal
+from sluice.core.copy import journal, record_frames
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import CopyAborted, NoSuchSegment
 from support.engine.actors import Actor
@@ -96,7 +96,8 @@ def test_a_journal_that_was_made_late_under_the_known_name_hides_none() -> None:
     run = bound(ModelStore(world))
     world.kept.clear()
     assert ModelStore(world).create(known.name)
-    assert ModelStore(world).append_at(known.name, 0, journal.frame(journal.plan_record(PLAN)))
+    record = record_frames.frame(journal.plan_record(PLAN))
+    assert ModelStore(world).append_at(known.name, 0, record)
     assert known.load() == journal.Journal(PLAN, (3,))
     assert known.name == run.name
 
@@ -136,7 +137,7 @@ def gone_on_with(world: World) -> list[str]:
     return [
         name
         for name, segment in world.segments.items()
-        if len(journal.unframe(bytes(segment.data))) > 1
+        if len(record_frames.unframe(bytes(segment.data))) > 1
     ]
 
 

@@ -67,6 +67,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "a store that is not there": {"sources": (SourceStream(stream=SOURCE, store=99),)},
     "a store from behind": {"sources": (SourceStream(stream=SOURCE, store=-1),)},
     "a move": {"move": True},
+    "a copy that goes on": {"follow": True},
     "another target": {"target": SECRET},
     "another copy": {"copy_id": "cd" * 16},
 }
