@@ -19,6 +19,7 @@ from support.engine.plans import COPY
 from support.search import FAR
 from support.store.inline import SETTINGS
 from support.store.live import assert_nothing_failed
+from support.until import PATIENCE, until
 from support.witness.foreign_witness import assert_equal, assert_readable, left_of
 
 if TYPE_CHECKING:
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
 
+Pair = tuple[tuple[str, str], tuple[str, str]]
+"""Scope and name of a source, and of its target."""
+
 KEYS = 32
 SECONDS = 30.0 * min(FAR, 4)
 KILLS = 6 * min(FAR, 4)
-END_SECONDS = 60.0
 RATE = 2000 if FAR == 1 else 10_000
 SIZE = 108
 """Bytes of an event with its header."""
@@ -71,7 +74,7 @@ def journals(server: Standalone, target: tuple[str, str]) -> list[str]:
 
 
 @pytest.fixture
-def streams(foreign: ForeignClient, scope: str) -> tuple[tuple[str, str], tuple[str, str]]:
+def streams(foreign: ForeignClient, scope: str) -> Pair:
     """Gives a source of two segments with events, and a target that is still to be made."""
     source = (scope, "source")
     foreign.create(*source, segments=2)
@@ -79,24 +82,55 @@ def streams(foreign: ForeignClient, scope: str) -> tuple[tuple[str, str], tuple[
     return source, (scope, "target")
 
 
+class Followers:
+    """Followers of one source, each a process of its own.
+
+    Args:
+        uri: the controller.
+        streams: the source and the target.
+        output: the file that they write to.
+    """
+
+    def __init__(self, uri: str, streams: Pair, output: IO[str]) -> None:
+        self._uri = uri
+        self._streams = streams
+        self._output = output
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def start(self, *options: str) -> None:
+        """Start one, with options of `support.engine.follower`."""
+        self._processes.append(start(self._uri, *self._streams, self._output, *options))
+
+    def kill(self) -> None:
+        """Kill the last one, if it still runs."""
+        for process in self._processes[-1:]:
+            process.kill()
+            process.wait()
+
+    def result(self) -> int:
+        """Wait for the end of the last one, and return its exit code."""
+        return self._processes[-1].wait(timeout=PATIENCE)
+
+    def said(self) -> str:
+        """All that they have written."""
+        self._output.seek(0)
+        return self._output.read()
+
+
 @pytest.fixture
-def output(tmp_path: Path) -> Iterator[IO[str]]:
-    """Gives the file that followers write to."""
-    with (tmp_path / "followers.txt").open("w+") as file:
-        yield file
-
-
-def said(output: IO[str]) -> str:
-    """All that followers have written."""
-    output.seek(0)
-    return output.read()
+def followers(streams: Pair, standalone: Standalone, tmp_path: Path) -> Iterator[Followers]:
+    """Gives followers of the source, none of which outlives the test."""
+    with (tmp_path / "followers.txt").open("a+") as file:
+        made = Followers(standalone.controller_uri, streams, file)
+        yield made
+        made.kill()
 
 
 def test_a_source_is_followed_exactly_through_kills_and_scale_events(
-    streams: tuple[tuple[str, str], tuple[str, str]],
+    streams: Pair,
     standalone: Standalone,
     foreign: ForeignClient,
-    output: IO[str],
+    followers: Followers,
     say: Callable[[str], None],
 ) -> None:
     """Lost, twice and reordered are 0: the follower is killed again and again, and goes on.
@@ -104,7 +138,7 @@ def test_a_source_is_followed_exactly_through_kills_and_scale_events(
     The source is split and merged meanwhile, and sealed at the end. Then the copy ends by itself.
     """
     source, target = streams
-    process = start(standalone.controller_uri, source, target, output)
+    followers.start()
     stop = foreign.start_writer(*source, rate=RATE, keys=KEYS, first=2000)
     began, dice = time.monotonic(), random.Random(23)  # noqa: S311 - moments, not secrets
     moments = [(SECONDS * (i + 1) / 4, ranges) for i, ranges in enumerate(SCALES)]
@@ -114,16 +148,15 @@ def test_a_source_is_followed_exactly_through_kills_and_scale_events(
         if ranges:
             scale(foreign, source, ranges)
             continue
-        process.kill()
-        process.wait()
-        process = start(standalone.controller_uri, source, target, output)
+        followers.kill()
+        followers.start()
     live = stop()
     assert_nothing_failed(live, say)
     sealed = time.monotonic()
     assert foreign.seal(*source)
-    assert ended_well(process), said(output)
+    assert followers.result() == 0, followers.said()
     say(f"  ended {time.monotonic() - sealed:.1f} s after the source was sealed")
-    assert said(output).splitlines()[-1] == Outcome.COPIED.value
+    assert followers.said().splitlines()[-1] == Outcome.COPIED.value
     expected = foreign.read(*source)
     assert expected.events == 2000 + live.events
     reports = assert_equal(standalone.segment_store, foreign, source, target)
@@ -132,11 +165,6 @@ def test_a_source_is_followed_exactly_through_kills_and_scale_events(
     assert counts(standalone, target, [one["id"] for one in reports]) == [
         one["events"] for one in reports
     ]
-
-
-def ended_well(process: subprocess.Popen[str]) -> bool:
-    """Wait for a follower's end."""
-    return process.wait(timeout=END_SECONDS) == 0
 
 
 def counts(server: Standalone, stream: tuple[str, str], ids: list[int]) -> list[int | None]:
@@ -148,7 +176,7 @@ def counts(server: Standalone, stream: tuple[str, str], ids: list[int]) -> list[
 
 
 def test_a_sealed_source_is_copied_and_no_more(
-    streams: tuple[tuple[str, str], tuple[str, str]], standalone: Standalone, foreign: ForeignClient
+    streams: Pair, standalone: Standalone, foreign: ForeignClient
 ) -> None:
     """A source that is sealed before the copy begins ends it; another run finds it whole."""
     source, target = streams
@@ -162,35 +190,34 @@ def test_a_sealed_source_is_copied_and_no_more(
 
 
 def test_large_events_are_followed(
-    streams: tuple[tuple[str, str], tuple[str, str]],
+    streams: Pair,
     standalone: Standalone,
     foreign: ForeignClient,
-    output: IO[str],
+    followers: Followers,
 ) -> None:
     """Events of 3 MB come whole: a reader of the target never waits for the rest of one."""
     source, target = streams
-    process = start(standalone.controller_uri, source, target, output)
+    followers.start()
     foreign.write(*source, events=8, size=3_000_000, keys=KEYS, first=2000)
     assert foreign.seal(*source)
-    assert ended_well(process), said(output)
+    assert followers.result() == 0, followers.said()
     expected = foreign.read(*source)
     assert_equal(standalone.segment_store, foreign, source, target)
     assert_readable(foreign, target, events=expected.events, digest=expected.digest)
 
 
 def test_lost_bytes_are_left_out_and_all_else_is_followed(
-    streams: tuple[tuple[str, str], tuple[str, str]],
+    streams: Pair,
     standalone: Standalone,
     foreign: ForeignClient,
-    output: IO[str],
+    followers: Followers,
 ) -> None:
     """A source is truncated while no follower lives; the next one goes on behind the loss."""
     source, target = streams
     before = contents(standalone, source)
-    process = start(standalone.controller_uri, source, target, output, "--record")
-    wait_until(lambda: length(foreign, target) == sum(map(len, before.values())))
-    process.kill()
-    process.wait()
+    followers.start("--record")
+    wait_for(foreign, target, sum(map(len, before.values())))
+    followers.kill()
     foreign.write(*source, events=1000, keys=KEYS, first=2000)
     whole = contents(standalone, source)
     begins = {segment: len(data) + 5 * SIZE for segment, data in before.items()}
@@ -207,29 +234,21 @@ def test_lost_bytes_are_left_out_and_all_else_is_followed(
 
 
 def test_a_foreign_writer_in_the_target_is_named(
-    streams: tuple[tuple[str, str], tuple[str, str]],
+    streams: Pair,
     standalone: Standalone,
     foreign: ForeignClient,
-    output: IO[str],
+    followers: Followers,
 ) -> None:
     """The follower stops, and says in which segment and between which offsets the bytes lie."""
     source, target = streams
-    process = start(standalone.controller_uri, source, target, output)
+    followers.start()
     followed = sum(one.end for one in foreign.info(*source).segments)
-    wait_until(lambda: length(foreign, target) == followed)
+    wait_for(foreign, target, followed)
     foreign.write(*target, events=1, keys=1, first=0, seed=9)
     foreign.write(*source, events=2000, keys=KEYS, first=2000)
-    assert process.wait(timeout=END_SECONDS) == 1
-    last = said(output).splitlines()[-1]
+    assert followers.result() == 1
+    last = followers.said().splitlines()[-1]
     assert last.startswith("TargetReplaced: another client wrote 108 bytes into segment "), last
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    until = time.monotonic() + END_SECONDS
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.2)
 
 
 def contents(server: Standalone, stream: tuple[str, str]) -> dict[int, bytes]:
@@ -244,6 +263,11 @@ def contents(server: Standalone, stream: tuple[str, str]) -> dict[int, bytes]:
             for number, name, info in zip(ids, segments, infos, strict=True)
             if info is not None
         }
+
+
+def wait_for(foreign: ForeignClient, target: tuple[str, str], count: int) -> None:
+    """Wait until a target has so many bytes."""
+    until(f"{count} bytes in the target", lambda: length(foreign, target) == count)
 
 
 def length(foreign: ForeignClient, stream: tuple[str, str]) -> int:
