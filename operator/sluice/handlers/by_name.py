@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from sluice.api.fields.schedule import Schedule
+from sluice.core.pace.sharing import dealt
 from sluice.core.values.schedule import following
-from sluice.core.values.sharing import dealt
 from sluice.errors import InvalidSpec
 from sluice.handlers.states import says, state_of
 from sluice.kube.api.kinds import COPIES, OWN, STREAM_ARCHIVE

@@ -3,8 +3,8 @@
 import pytest
 
 from sluice.core.events import digest
-from sluice.core.values import slicing
-from sluice.engine.copy import slices
+from sluice.core.pace import slicing
+from sluice.engine.slices import slices
 from support.engine.sources import CHUNK
 
 

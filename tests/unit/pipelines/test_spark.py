@@ -3,7 +3,7 @@ from pathlib import Path
 from sluice.archive.runs.source import ArchivedStore
 from sluice.config import Settings
 from sluice.core.values.model import ArchivedRun, StoreAddress
-from sluice.engine.copy.slices import VerifySlice
+from sluice.engine.slices.slices import VerifySlice
 from sluice.pipelines.spark import tasks
 
 SETTINGS = Settings()

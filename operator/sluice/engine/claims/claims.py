@@ -16,25 +16,20 @@ stream. A store changes and deletes streams by name, which leaves some gaps:
 
 from __future__ import annotations
 
-import time
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.claims import claim as marks
 from sluice.core.claims.claim import Holding, Ownership
 from sluice.core.values.identity import without_ours
 from sluice.core.values.model import ScaleType, StreamConfig, StreamName
-from sluice.engine.access.stream_age import made_at
-from sluice.engine.claims import ownership, scope_lifecycle
+from sluice.engine.claims import deleting, ownership, scope_lifecycle
 from sluice.errors import (
     NoSuchSegment,
-    ScopeNotFound,
     SegmentSealed,
     StoreBusy,
     StoreRejected,
     StreamExists,
     StreamNotFound,
-    StreamNotSealed,
 )
 from sluice.stores.writing import CompareAndSet
 
@@ -44,12 +39,6 @@ if TYPE_CHECKING:
     from sluice.core.claims.claim import Claim
     from sluice.stores.base import Store
     from sluice.stores.reading import Stream
-
-RELEASE_SECONDS: Final = 60.0
-"""Seconds that one call deletes streams. Thousands take longer, and the next call goes on."""
-
-_ROUNDS: Final = 4
-"""How often streams under a prefix are listed and deleted, since new ones may come meanwhile."""
 
 _UNMARKED: Final = "the tags of Sluice are missing"
 _SEALED: Final = "it is sealed"
@@ -262,7 +251,7 @@ def release(
     *,
     delete: bool,
     watch: bool = False,
-    seconds: float = RELEASE_SECONDS,
+    seconds: float = deleting.SECONDS,
 ) -> int:
     """Release the streams, then a prefix's marker, then the scope if it is ours and empty.
 
@@ -296,13 +285,13 @@ def _release_one(claim: Claim, store: Store, *, delete: bool) -> int:
         return 0
     # Usually our tags are on the stream, and deleting it needs no further question to the store.
     if delete and claim.claimant.owns(config.tags):
-        _drop(store, ownership.name_of(claim))
+        deleting.drop(store, ownership.name_of(claim))
         return 1
     stream, owner, _ = ownership.one(claim, store)
     if stream is None or owner is not Ownership.OURS:
         return 0
     if delete:
-        _drop(store, ownership.name_of(claim))
+        deleting.drop(store, ownership.name_of(claim))
     elif not stream.sealed:
         _retag(claim, store, stream, without_ours(stream.config.tags))
     return 1
@@ -315,7 +304,7 @@ def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool, sec
         found = ownership.under(claim, store)
         count = len(found.claimed)
     else:
-        found, count = _drop_under(claim, store, seconds)
+        found, count = deleting.drop_under(claim, store, seconds)
     if watch or found.marker is None:
         return count
     if delete and found.claimed:
@@ -325,60 +314,8 @@ def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool, sec
             remedy="Stop what makes them; it is tried again.",
         )
     if ownership.marker(claim, store) is not None:
-        _drop(store, claim.marker)
+        deleting.drop(store, claim.marker)
     return count
-
-
-def _drop_under(claim: Claim, store: Store, seconds: float) -> tuple[ownership.Under, int]:
-    """Delete our streams under a prefix, a part at a time, until no new ones come.
-
-    Returns:
-        The streams of the last look, which are deleted by now; and how many were deleted in all.
-    """
-    end, count = time.monotonic() + seconds, 0
-    for _ in range(_ROUNDS):
-        there = ownership.Under(None)
-        for part in ownership.parts_of(claim, store, ages=True):
-            if part.claimed and count and time.monotonic() > end:
-                raise StoreBusy(
-                    f"{count} streams under {claim.prefix!r} are deleted, and more are left",
-                    remedy="Wait: it goes on.",
-                )
-            seen = [*zip(part.claimed, part.created, strict=True)]
-            count += sum(ownership.each(partial(_drop_seen, claim, store), seen))
-            there = ownership.Under(part.marker, there.claimed + part.claimed)
-        if not there.claimed:
-            break
-    return there, count
-
-
-def _drop_seen(claim: Claim, store: Store, seen: tuple[str, int | None]) -> bool:
-    """Delete a stream under a prefix if it is still the stream that was seen.
-
-    Time has passed since, while other streams were deleted. Tell whether it was deleted.
-
-    Args:
-        claim: the claim.
-        store: the store.
-        seen: the stream's name, and when it was made.
-    """
-    name = StreamName(scope=claim.scope, stream=seen[0])
-    stream = store.describe(name)
-    if stream is None or marks.is_owned(stream.config.tags):
-        return False
-    if made_at(name, stream, store) != seen[1]:
-        return False
-    _drop(store, name)
-    return True
-
-
-def _drop(store: Store, name: StreamName) -> None:
-    """Seal and delete a stream. A stream that is gone, or was made again meanwhile, is no error."""
-    try:
-        store.seal_stream(name)
-        store.delete_stream(name)
-    except (StreamNotFound, ScopeNotFound, StreamNotSealed):
-        return
 
 
 def _retag(claim: Claim, store: Store, stream: Stream, tags: Iterable[str]) -> None:

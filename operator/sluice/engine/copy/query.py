@@ -24,10 +24,10 @@ from sluice.engine.append import appends
 from sluice.engine.copy.abort import abort, abort_unread, finish_abort, sweep
 from sluice.engine.copy.completion import whole
 from sluice.engine.copy.planning import resolve
-from sluice.engine.copy.read_leases import release
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
+from sluice.engine.slices.read_leases import release
 from sluice.engine.tasks.runner import Runner
 from sluice.errors import (
     AbortRefused,

@@ -18,19 +18,19 @@ from sluice.core.copy.steps import (
     WriteReceipt,
 )
 from sluice.core.events.digest import chunks, combine
+from sluice.core.pace.slicing import slice_end
 from sluice.core.values import identity
-from sluice.core.values.slicing import slice_end
 from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.access.source_runs import run_stores
 from sluice.engine.append.existing_target import ExistingTarget
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.new_target import NewTarget
-from sluice.engine.copy.read_leases import Readings
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.copy.resume import resume
-from sluice.engine.copy.slices import CopySlice, VerifySlice
-from sluice.engine.copy.verify_progress import Checking
 from sluice.engine.journal.copy_journal import CopyJournal
+from sluice.engine.slices.read_leases import Readings
+from sluice.engine.slices.slices import CopySlice, VerifySlice
+from sluice.engine.slices.verify_progress import Checking
 from sluice.engine.staging.observe import observe_known
 from sluice.engine.staging.staged import Staged
 from sluice.errors import SluiceError, StoreUnavailable

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from sluice.core.pace.retry import Patience
 from sluice.core.scope.scope import StreamState
-from sluice.core.values.retry import Patience
 from sluice.core.values.trouble import Trouble
-from sluice.core.workloads.scope_log import ScopeState
 from sluice.engine.scope.listener import SilentScope
 from sluice.engine.scope.moving import delete_source_scope
 from sluice.engine.scope.object_log import log_of
 from sluice.engine.scope.queue import CalledOff, Halted, Halting, StreamQueue
-from sluice.engine.scope.report import ScopeReport, may_pass, result_of
+from sluice.engine.scope.report import ScopeReport, result_of
+from sluice.engine.scope.results import Results
 from sluice.engine.scope.streams import ScopeStreams
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.scheduler import TICK, Scheduler
 from sluice.engine.tasks.throttle import RateLimiter
 from sluice.engine.tasks.work import StreamRun
-from sluice.errors import CopyAborted, NoSuchSegment, SluiceError
+from sluice.errors import CopyAborted, SluiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,9 +44,6 @@ POLL: Final = 0.5
 
 ENDING_SECONDS: Final = 10.0
 """Seconds that workers may take to end their step when all work is to end."""
-
-_GONE = (NoSuchSegment, CopyAborted)
-"""Errors that say that the copy was ended or aborted. Each stream finds out by itself which."""
 
 R = TypeVar("R")
 
@@ -96,14 +92,7 @@ class ScopeRunner:
         self._threads: list[threading.Thread] = []
         self._large: dict[int, CopyRun] = {}  # whose slices the scheduler has
         self._step_results: dict[int, StepResults] = {}
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        # With the lock:
-        self._results: dict[int, StreamResult] = {}
-        self._unwritten: dict[int, StreamResult] = {}
-        self._given_up: dict[int, Trouble] = {}
-        self._failed = False
-        self._in_a_row = 0
+        self._results = Results(plan, self._log)
         self._hurried = False
 
     def run(self) -> ScopeReport:
@@ -138,12 +127,9 @@ class ScopeRunner:
         self._plan = recorded.placed(self._plan)
         self._scope = recorded.scope
         state = self._log.loaded
-        if state is not None:
-            self._results.update(state.results)
-        ended = (*self._results.values(), *self._scope.settled)
-        self._failed = any(result.state is StreamState.FAILED for result in ended)
-        left = self._left()
-        if (state is not None and state.stopped) or (self._failed and self._limits.stop_at_failure):
+        self._results = Results(self._plan, self._log)
+        left = self._results.left
+        if (state is not None and state.stopped) or self._is_stopped_by_failure():
             left = []
         self._streams = ScopeStreams(self._plan, self._sources, self._target, self._clock)
         self._patiently(lambda: self._streams.hold(left))
@@ -163,10 +149,6 @@ class ScopeRunner:
             if runs or not self._scheduler.is_idle:
                 self._limits = self._ask()
                 self._schedule(runs)
-
-    def _left(self) -> list[int]:
-        """Return the places of the streams without a result."""
-        return [place for place in range(len(self._plan.items)) if place not in self._results]
 
     def _hire(self) -> None:
         """Start as many workers as there may be streams in work."""
@@ -221,47 +203,31 @@ class ScopeRunner:
 
     def _finish(self, trouble: Trouble | None) -> ScopeReport:
         """Record the end, delete the source's scope after a move, and return the report."""
-        trouble = trouble or next(iter(self._given_up.values()), None)
+        trouble = trouble or self._results.trouble
         kept: str | None = None
         try:
-            self._patiently(self._write)
-            stopped = trouble is None and len(self._results) < len(self._plan.items)
+            self._patiently(self._results.write)
+            left = self._results.left
+            stopped = trouble is None and bool(left)
             if stopped:
-                self._patiently(self._write_stopped)
-                self._streams.release(self._left())
+                self._patiently(self._results.write_stopped)
+                self._streams.release(left)
                 trouble = self._why_stopped()
-            if trouble is None and self._scope.move and self._is_whole():
+            if trouble is None and self._scope.move and self._results.is_whole:
                 source = self._sources[0]
                 kept = self._patiently(lambda: delete_source_scope(self._plan, source))
         except SluiceError as error:
             stopped, trouble = False, trouble or Trouble.of(error)
         return ScopeReport(
-            plan=self._plan, results=self._all(stopped=stopped), trouble=trouble, kept=kept
-        )
-
-    def _all(self, *, stopped: bool) -> tuple[StreamResult, ...]:
-        """Return the results of all streams, with the trouble of those given up for now."""
-        written = self._log.loaded
-        if written is not None and written.run == self._scope.run:
-            self._results.update(written.results)
-        streams = ScopeState(self._plan, self._results, stopped).streams
-        return tuple(
-            result.model_copy(update={"trouble": self._given_up[place]})
-            if place in self._given_up and result.state is StreamState.PLANNED
-            else result
-            for place, result in enumerate(streams)
+            plan=self._plan, results=self._results.all(stopped=stopped), trouble=trouble, kept=kept
         )
 
     def _why_stopped(self) -> Trouble | None:
         """Return why streams were not begun; None if the failure of a stream was the reason."""
-        if any(one.state is StreamState.FAILED for one in self._all(stopped=True)):
+        if any(one.state is StreamState.FAILED for one in self._results.all(stopped=True)):
             return None
         error = CopyAborted(f"the copy of scope {self._scope.source} was aborted while it ran")
         return Trouble.of(error)
-
-    def _is_whole(self) -> bool:
-        """Tell whether every stream is copied."""
-        return all(one.state is StreamState.COPIED for one in self._all(stopped=False))
 
     def _patiently(self, action: Callable[[], R]) -> R:
         """Do a call for the whole copy, and repeat it for a while if a store is away."""
@@ -332,8 +298,7 @@ class ScopeRunner:
                 run.absorb(inline.run(slices))
                 slices = []
         if run.moves > before:
-            with self._lock:
-                self._in_a_row = 0
+            self._results.moved()
         if run.report is not None:
             self._ended(run.copy.number, result_of(run.copy.plan, run.report))
         if slices:
@@ -352,29 +317,23 @@ class ScopeRunner:
 
     def _ended(self, place: int, result: StreamResult) -> None:
         """Take in the result of a stream."""
-        with self._lock:
-            if result.trouble is not None and may_pass(result.trouble):
-                self._given_up[place] = result.trouble
-                self._in_a_row += 1
-            else:
-                self._results[place] = self._unwritten[place] = result
-                self._in_a_row = 0
-                self._failed = self._failed or result.state is StreamState.FAILED
-            many = self._in_a_row >= self._limits.parallelism
-            if many:
-                self._in_a_row = 0
-            if self._failed and self._limits.stop_at_failure:
-                self._queue.close()
-        if place in self._results:
+        final = self._results.add(place, result)
+        if self._is_stopped_by_failure():
+            self._queue.close()
+        if final:
             self._streams.release([place])
-        if many:
+        if self._results.gave_up(self._limits.parallelism):
             self._end_or_hurry()
         self._listener.ended(result)
         try:
-            self._write()
+            self._results.write()
         except SluiceError as error:
             if not error.retryable:
                 raise
+
+    def _is_stopped_by_failure(self) -> bool:
+        """Tell whether no other stream is to be begun, since one has failed."""
+        return self._limits.stop_at_failure and self._results.has_failed
 
     def _end_or_hurry(self) -> None:
         """Begin no other stream if a store is away. Otherwise begin the others with no patience.
@@ -388,20 +347,3 @@ class ScopeRunner:
         except SluiceError:
             self._queue.close()
         self._hurried = True
-
-    def _write(self) -> None:
-        """Record the results that are not recorded yet. Results that come meanwhile wait."""
-        with self._writing:
-            with self._lock:
-                results = dict(self._unwritten)
-            if not results:
-                return
-            with suppress(*_GONE):
-                self._log.ended(results)
-            with self._lock:
-                for place in results:
-                    del self._unwritten[place]
-
-    def _write_stopped(self) -> None:
-        with suppress(*_GONE):
-            self._log.stopped()

@@ -16,9 +16,9 @@ from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import live, root, run_stores
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.moving import ArchiveMove
-from sluice.engine.copy.read_leases import Readings
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.planners.base import is_for_all
+from sluice.engine.slices.read_leases import Readings
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import CopyAborted, SluiceError, TargetLost
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.core.values.slicing import SLICE_BYTES, SLICE_SECONDS
+from sluice.core.pace.slicing import SLICE_BYTES, SLICE_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sluice.core.events.digest import CHUNK
-from sluice.core.values.bucket import Account
-from sluice.core.values.slicing import take
+from sluice.core.pace.bucket import Account
+from sluice.core.pace.slicing import take
 from sluice.engine.tasks.executor import is_small
 from sluice.errors import SluiceError
 

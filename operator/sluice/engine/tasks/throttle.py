@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.values.bucket import TokenBucket, block
+from sluice.core.pace.bucket import TokenBucket, block
 
 if TYPE_CHECKING:
     from collections.abc import Callable

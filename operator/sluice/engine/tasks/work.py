@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from sluice.core.copy.steps import Done, Transfer, Verify
-from sluice.core.values.retry import Patience
+from sluice.core.pace.retry import Patience
 from sluice.errors import (
     UNDECIDED,
     Category,

@@ -15,9 +15,9 @@ from sluice.engine.copy.abort import abort, abort_unread
 from sluice.engine.copy.planning import begun, resolve
 from sluice.engine.copy.progress import Watch
 from sluice.engine.copy.query import abandon, ask
-from sluice.engine.copy.read_leases import release
 from sluice.engine.copy.report import Outcome, StreamReport
 from sluice.engine.journal.copy_journal import CopyJournal
+from sluice.engine.slices.read_leases import release
 from sluice.engine.workloads.workload import (
     Found,
     Unseen,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from sluice.api.kinds.streamstore import StreamStore
-from sluice.core.values.sharing import dealt
+from sluice.core.pace.sharing import dealt
 from sluice.core.workloads import access
 from sluice.core.workloads.request import store_address
 from sluice.errors import ApiUnavailable, SluiceError

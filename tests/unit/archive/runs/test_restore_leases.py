@@ -10,8 +10,8 @@ from sluice.core.copy.steps import Transfer
 from sluice.core.values.archive_layout import LEASES
 from sluice.core.values.model import ArchivedRun
 from sluice.engine.copy.query import How, end
-from sluice.engine.copy.read_leases import Readings
 from sluice.engine.copy.report import Outcome
+from sluice.engine.slices.read_leases import Readings
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import PermissionDenied
 from support.engine.restore_env import BLOCK, PATH, Env

@@ -9,7 +9,7 @@ import pytest
 from sluice.core.claims.claim import IN_DOUBT, Holding, Ownership, has_list
 from sluice.core.values.identity import owner_tags
 from sluice.core.values.model import StreamConfig, StreamName
-from sluice.engine.claims import claims, ownership
+from sluice.engine.claims import claims, deleting, ownership
 from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable, StreamExists
 from support.engine.claims import AHEAD, ALICE, BOB, NOW, OTHER_UID, PREFIX, names, put
 from support.model import Fate, ModelStore, World
@@ -251,7 +251,7 @@ def test_a_store_that_is_too_slow_for_all_of_them_gets_rid_of_some(
     for number in range(10):
         put(world, f"app-{number}")
     deleted = count(1)
-    drop = claims._drop
+    drop = deleting.drop
 
     def slow(at: ModelStore, name: StreamName) -> None:
         if next(deleted) > 4:
@@ -259,7 +259,7 @@ def test_a_store_that_is_too_slow_for_all_of_them_gets_rid_of_some(
         drop(at, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(claims, "_drop", slow)
+        patch.setattr(deleting, "drop", slow)
         with pytest.raises(StoreTimeout):
             claims.release(PREFIX, store, delete=True)
     assert len(claims.look(PREFIX, store).streams) == 6

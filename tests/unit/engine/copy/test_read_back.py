@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sluice.core.copy.steps import Verify
 from sluice.engine.append.appends import restart
-from sluice.engine.copy import slices
 from sluice.engine.copy.report import Outcome
-from sluice.engine.copy.slices import CopySlice, VerifySlice
+from sluice.engine.slices import slices
+from sluice.engine.slices.slices import CopySlice, VerifySlice
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import InfrastructureError

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from sluice.engine.copy.slices import CopySlice, VerifySlice
+from sluice.engine.slices.slices import CopySlice, VerifySlice
 from sluice.engine.tasks.slices import run_slice
 from sluice.engine.tasks.throttle import STEP, RateLimiter, Task
 from support.model import ModelStore, World

@@ -8,7 +8,7 @@ from typing import Final
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sluice.core.values.bucket import Account, TokenBucket, block
+from sluice.core.pace.bucket import Account, TokenBucket, block
 
 WINDOW: Final = 30.0
 RATES = st.integers(100 << 10, 1 << 30)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.values.slicing import slice_end, take
+from sluice.core.pace.slicing import slice_end, take
 
 CHUNK = 8 << 20
 

@@ -14,7 +14,7 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from sluice.engine.copy.slices import VerifySlice
+    from sluice.engine.slices.slices import VerifySlice
 
 
 class Counting:

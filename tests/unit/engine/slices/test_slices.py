@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from sluice.core.events.counting import Counted
-from sluice.engine.copy.slices import CopyResult, CopySlice, VerifySlice, verify_slices
+from sluice.engine.slices.slices import CopyResult, CopySlice, VerifySlice, verify_slices
 from sluice.engine.tasks.slices import SliceResult, run_slice
 from support.engine.sources import CHUNK, events_of
 from support.model import Fate, ModelSegment, ModelStore, World

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice.core.events.counting import CountedStretch, Recount, Total, add_up
-from sluice.engine.copy.slices import CopyResult, VerifyResult, VerifySlice, verify_slices
+from sluice.engine.slices.slices import CopyResult, VerifyResult, VerifySlice, verify_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

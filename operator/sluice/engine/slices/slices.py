@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.events.counting import Counted, CountedStretch, StretchCounter
 from sluice.core.events.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
-from sluice.core.values.slicing import slice_end
+from sluice.core.pace.slicing import slice_end
 from sluice.engine.access.source_runs import live
-from sluice.engine.copy.slice_count import Counting
+from sluice.engine.slices.slice_count import Counting
 from sluice.engine.tasks.slices import Slice, SliceResult
 from sluice.errors import (
     DigestMismatch,

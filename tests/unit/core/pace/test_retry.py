@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.values.retry import POLICIES, Patience
+from sluice.core.pace.retry import POLICIES, Patience
 from sluice.errors import (
     AuthenticationFailed,
     Category,

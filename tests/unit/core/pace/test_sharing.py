@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.values.sharing import dealt
+from sluice.core.pace.sharing import dealt
 
 
 def test_small_groups_lose_nothing_to_large_ones() -> None:

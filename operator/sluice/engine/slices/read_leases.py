@@ -10,7 +10,7 @@ from sluice.archive.runs.leases import delete_leases, hold
 from sluice.archive.runs.source import ArchivedStore
 from sluice.core.events.digest import CHUNK
 from sluice.core.values import identity
-from sluice.engine.copy.slices import CopySlice, VerifySlice
+from sluice.engine.slices.slices import CopySlice, VerifySlice
 from sluice.errors import ArchiveDamaged, PermissionDenied, SluiceError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""How much work is done at once, how fast, and when a failed call is tried again."""

@@ -1,0 +1,1 @@
+"""Slices of a segment: copy its bytes, verify them, and count their events."""
