@@ -122,8 +122,8 @@ def test_a_restore_that_is_killed_goes_on(bucket_env: Env) -> None:
     objects = env.archive.objects
     env.restore.limits = {"bytesPerSecond": "1Mi"}
     process = env.restore.start()
-    _wait_for_lease(env, process)
-    time.sleep(2)  # of the ten seconds that its tasks take
+    until("bytes move", lambda: env.staged or process.poll() is not None)
+    assert process.poll() is None  # it takes ten seconds
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert list(objects.list(LEASES))
@@ -170,5 +170,6 @@ def test_a_restore_waits_for_a_gateway_that_is_killed(bucket_env: Env, gateway: 
 
 def _wait_for_lease(env: Env, process: subprocess.Popen[str]) -> None:
     """Wait until a driver reads the archive."""
-    until("the archive is read", lambda: list(env.archive.objects.list(LEASES)))
+    objects = env.archive.objects
+    until("a driver reads", lambda: any(objects.list(LEASES)) or process.poll() is not None)
     assert process.poll() is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.runs.archive import Archive
 from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import DATA
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.pipelines.programs.stores import Stores
 from support.command.archive_files import ArchiveFile, call
@@ -138,12 +138,20 @@ def _runs(file: ArchiveFile) -> tuple[RunEntry, ...]:
 def test_long_runs_are_made_by_tasks(
     file: ArchiveFile, standalone: Standalone, foreign: ForeignClient, form: Format
 ) -> None:
-    """Segments side by side; killed with its tasks at work, the run is gone on with."""
-    foreign.write(*file.source, events=40_000, size=1000, keys=64, first=EVENTS)
+    """Segments side by side; killed with its tasks at work, the run is gone on with.
+
+    Three routing keys leave a segment with few bytes. Its object is there within a second, and the
+    others take forty.
+    """
+    foreign.write(*file.source, events=40_000, size=1000, keys=3, first=EVENTS)
     file.spec = {"format": form.value, "limits": {"bytesPerSecond": "1Mi"}}
     with file.running("run") as process:
-        until("the run is begun", (file.place / "work").exists)
-        time.sleep(2)  # of the forty seconds that its tasks take
+        until(
+            "an object is there",
+            lambda: any((file.place / DATA).rglob("*")) or process.poll() is not None,
+            poll=TIGHT,
+        )
+        assert process.poll() is None
         process.kill()
     assert Archive(DirectoryObjects(file.place)).head() is None
     file.spec = {"format": form.value}

@@ -18,7 +18,10 @@ from sluice.core.values.model import (
     StreamRetention,
 )
 from sluice.core.workloads.request import store_address
+from sluice.engine.copy.progress import staged_bytes
 from sluice.engine.copy.report import Outcome
+from sluice.engine.journal.copy_journal import CopyJournal
+from sluice.pipelines.programs.jobs import jobs
 from sluice.pipelines.programs.stores import Stores
 from support.command.sluice_command import Filed
 from support.store.archiving import archive_stream
@@ -202,6 +205,15 @@ class Env:
     def store(self) -> Store:
         """The store of the source stream, which is also the target's."""
         return self.stores[StoreAddress(uri=self.restore.uri)]
+
+    @property
+    def staged(self) -> int:
+        """The bytes of the restore that its drivers have staged so far."""
+        (job,) = jobs(load(self.restore.text), self.restore.settings)
+        journal = CopyJournal(self.store, job.request.copy_id, job.request.target)
+        known = journal.load()
+        found = None if known is None else staged_bytes(known.plan, journal, self.store)
+        return 0 if found is None else found[0]
 
     def make(self) -> None:
         """Make the stream, of two segments, with a policy and tags."""

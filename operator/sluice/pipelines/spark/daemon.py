@@ -11,7 +11,7 @@ import gc
 from pyspark import worker  # noqa: F401 - as above
 from pyspark.daemon import manager
 
-from sluice.engine.copy import slices  # noqa: F401
+from sluice.engine.slices import slices  # noqa: F401
 from sluice.pipelines.spark import tasks  # noqa: F401
 from sluice.stores.connect import preload
 
