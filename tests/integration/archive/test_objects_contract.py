@@ -2,8 +2,8 @@
 
 import socket
 import threading
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from sluice.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from support.until import PATIENCE
+from support.until import until
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
@@ -279,13 +279,14 @@ def test_keys_that_are_changed_in_their_files_are_used(
     with pytest.raises(AuthenticationFailed):
         objects.put("it", b"1")
     (folder / "secretAccessKey").write_text(gateway.secret)
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
+
+    def put() -> bool:
+        with suppress(AuthenticationFailed):
             objects.put("it", b"1")
-            break
-        except AuthenticationFailed:
-            assert time.monotonic() < deadline
+            return True
+        return False
+
+    until("the new keys are used", put)
     assert objects.get("it") == b"1"
     (folder / "secretAccessKey").unlink()  # as it is for a moment when a Secret is mounted anew
     assert objects.get("it") == b"1"
