@@ -98,7 +98,7 @@ def test_archives_are_listed_inspected_verified_and_restored(env: Env) -> None:
 
 
 def test_a_directory_is_a_place_by_itself(volume_env: Env) -> None:
-    """Whoever has an archive in a directory needs no StreamStore to look at it or restore it."""
+    """An archive in a directory needs no StreamStore to be looked at or restored."""
     env = volume_env
     archived(env)
     root = env.restore.folder / "volumes" / "backups" / "streams"

@@ -47,7 +47,7 @@ def race(act: Callable[[int], object]) -> list[object]:
 
 
 def test_of_many_that_make_an_object_one_does(new_client: Callable[[], Objects]) -> None:
-    """Whoever comes first makes it, everybody else is told so, and it holds the first one's bytes.
+    """The first client makes it, the others are told so, and it holds the first one's bytes.
 
     Each writer has a client of its own, as drivers on different machines have.
     """
@@ -317,7 +317,7 @@ def test_a_store_that_is_away_is_told(bucket: str, gateway: Gateway) -> None:
 def test_a_store_that_is_silent_is_given_up(
     bucket: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where somebody listens and never answers, a call comes to its deadline."""
+    """Where a server listens and never answers, a call comes to its deadline."""
     monkeypatch.setattr("sluice.archive.objects.s3._LARGEST", 0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         objects = s3(gateway, bucket, endpoint=f"http://127.0.0.1:{server.getsockname()[1]}")

@@ -252,9 +252,8 @@ class RunRecords:
     ) -> tuple[str, ...]:
         """Return the streams of the last complete run before that this run has not any more."""
         now = {one.target for one in ended.results}
-        for number in numbers[: -_LAST - 1 : -1]:
-            run = self._readable(number)
-            if run is None or run.work == request.scope_id or not run.is_complete:
+        for run in self._from_newest(numbers):
+            if run.work == request.scope_id or not run.is_complete:
                 continue
             if run.series is not None and run.series == request.series:
                 return tuple(one.stream for one in run.streams if one.stream not in now)

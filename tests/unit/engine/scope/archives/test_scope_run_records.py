@@ -33,8 +33,8 @@ from support.engine.nightly_scopes import (
     restored,
     write,
 )
-from support.engine.scope_drivers import damage
-from support.engine.scope_requests import states_of
+from support.engine.scope_drivers import damage, source_name
+from support.engine.scope_requests import drop, states_of
 from support.engine.scope_roots import BACK, FOLDER, Env
 
 
@@ -176,6 +176,19 @@ def test_a_restore_of_several_copies_names_the_last_complete_run_of_each(env: En
     assert restored(env, until=record(env, 1).end) == first
 
 
+def test_streams_that_are_gone_are_told_after_many_runs_of_another_copy(env: Env) -> None:
+    """They are compared with the last complete run of the same resource, which may lie far back."""
+    night(env, "one")
+    found = record(env, 1)
+    other = Maker(id="6f" * 16, name="ScopeCopy team/other")
+    for number in range(2, 21):
+        made = found.model_copy(update={"number": number, "maker": other, "work": "a" * 32})
+        env.objects.put(f"{FOLDER}/{scope_run_name(number)}", made.model_dump_json().encode())
+    drop(env.world, source_name(3))
+    assert night(env, "two")[1] == 21
+    assert record(env, 21).gone == ("s003",)
+
+
 def test_a_result_that_is_asked_for_later_has_the_times_of_its_record(env: Env) -> None:
     """A status that was lost must not take an old backup for a new one."""
     night(env, "one")
@@ -187,7 +200,7 @@ def test_a_result_that_is_asked_for_later_has_the_times_of_its_record(env: Env) 
 
 @pytest.mark.parametrize("number", [0, MOST_RUNS, 2**64 - 1])
 def test_numbers_that_no_run_has_are_ignored(env: Env, number: int) -> None:
-    """Anybody with access to the bucket may make such an object."""
+    """Each client with access to the bucket may make such an object."""
     assert scope_run_number(scope_run_name(number)) is None
     env.objects.put(f"{FOLDER}/{scope_run_name(number)}", b"{}")
     assert night(env, "one")[1] == 1
