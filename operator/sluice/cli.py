@@ -43,7 +43,7 @@ COMMANDS: Final = {
     "run": "copying",
     "sample": "cluster.init",
     "status": "cluster.status",
-    "streams": "streams",
+    "streams": "streams.group",
     "suspend": "cluster.verbs",
     "ui": "cluster.ui",
     "verify": "verify",

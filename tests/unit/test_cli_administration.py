@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sluice import cli
-from sluice.administration import drain
+from sluice.administration.cleanup import drain
 from sluice.commands.uninstall import MOST_COMMANDS
 from sluice.core.claims.claim import Claim, Claimant
 from sluice.engine.claims import claims, scope_lifecycle

@@ -367,4 +367,4 @@ def test_positions_are_of_single_streams(world: World, sluice: Sluice) -> None:
     """A file with a ScopeCopy only is refused."""
     code, out, err = sluice(spec(), "position")
     assert (code, out) == (2, "")
-    assert "there are 0 StreamCopies in" in err
+    assert "--filename: there are 0 StreamCopies in" in err

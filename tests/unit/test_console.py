@@ -196,6 +196,19 @@ def test_a_failure_shows_reason_and_remedy(
     assert ("were deleted" in shown.err) is cleaned
 
 
+@pytest.mark.parametrize("markup", [True, False])
+def test_no_printed_text_controls_the_terminal(
+    capsys: pytest.CaptureFixture[str], *, markup: bool
+) -> None:
+    """A store's tags and names may have any characters, and commands print them in sentences."""
+    for page in (console.out, console.err, console.note):
+        page.print("tagged \x1b]0;owned\x07 by\ta tenant\x9b31m", markup=markup)
+    told = capsys.readouterr()
+    for text in (told.out, told.err):
+        assert "tagged  ]0;owned  by a tenant 31m\n" in text
+        assert text.replace("\n", "").isprintable()
+
+
 def test_markup_in_names_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     """What looks like markup in an error's text reaches the reader."""
     error = DigestMismatch("[bold]no[/bold]")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 MOST: Final = 500
 """The most resources of a kind on a board."""
 
-_FORBIDDEN: Final = 403
-
 
 class Board(NamedTuple):
     """The resources of a namespace, or of all namespaces, at one time.
@@ -53,7 +51,7 @@ async def look(api: Api, namespace: str | None) -> Board:
             pairs = await bodies(api, [Wanted(kind)], namespace, most=MOST + 1)
         except Refused as error:
             forbidden.append(kind.name)
-            if error.status != _FORBIDDEN or len(forbidden) == len(KINDS):
+            if not error.forbidden or len(forbidden) == len(KINDS):
                 raise
             continue
         if len(pairs) > MOST:

@@ -29,8 +29,6 @@ MOST_EVENTS: Final = 20
 _MOST_PAGES: Final = 10
 """Pages of events that are read. Tenants may write events without end."""
 
-_FORBIDDEN: Final = 403
-
 _T = TypeVar("_T")
 
 
@@ -113,7 +111,7 @@ async def _allowed(part: Awaitable[_T], found: Description, name: str) -> _T | N
     try:
         return await part
     except Refused as error:
-        if error.status != _FORBIDDEN:
+        if not error.forbidden:
             raise
         found.forbidden.append(name)
         return None

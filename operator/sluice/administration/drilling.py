@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.administration import resources
@@ -11,9 +9,8 @@ from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.registry import KINDS
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.api.status.common import ConditionType
-from sluice.errors import ApiUnavailable, InvalidSpec
+from sluice.errors import InvalidSpec
 from sluice.kube.api.objects import DRILL_REQUESTED_AT, parse, requested_at
-from sluice.kube.api.responses import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,27 +82,16 @@ async def until(
         InvalidSpec: the resource is gone, or the request was taken back.
         Refused: the API server refuses.
     """
-    end = None if seconds is None else time.monotonic() + seconds
     said = None
-    while True:
-        try:
-            body = await api.get(archive.kind, archive.namespace, archive.name)
-        except ApiUnavailable as error:  # as in resources.until
-            if isinstance(error, Refused) and not resources.may_pass(error):
-                raise
-        else:
-            if body is None:
-                raise resources.gone(archive)
-            ended = _ended(body, archive)
-            if ended is not None:
-                return ended
-            status = StreamArchiveStatus.read(body.get("status"))
-            if status.drill is not None and status.drill.message not in {None, said}:
-                said = status.drill.message
-                told(said or "")
-        if end is not None and time.monotonic() >= end:
-            return Drilled(archive, None)
-        await asyncio.sleep(resources.LOOK)
+    async for body in resources.looks(api, archive, seconds=seconds):
+        ended = _ended(body, archive)
+        if ended is not None:
+            return ended
+        drill = StreamArchiveStatus.read(body.get("status")).drill
+        if drill is not None and drill.message and drill.message != said:
+            said = drill.message
+            told(said)
+    return Drilled(archive, None)
 
 
 def _ended(body: Object, archive: Named) -> Drilled | None:

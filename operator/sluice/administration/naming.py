@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind
 
-_FORBIDDEN: Final = 403
-
 ALL: Final = "all"
 """The word for all kinds."""
 
@@ -160,7 +158,7 @@ async def find(api: Api, namespace: str, text: str, *, kinds: Sequence[KindSpec]
             if await api.get(OWN[kind.name], namespace, name) is not None:
                 found.append(Named(kind, namespace, name))
         except Refused as error:
-            if error.status != _FORBIDDEN:
+            if not error.forbidden:
                 raise
             forbidden = error  # a user may have rights on some kinds only
     if not found and forbidden is not None:

@@ -13,6 +13,8 @@ from sluice.kube.api.objects import REQUESTED_AT, requested_at
 from sluice.kube.api.responses import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from sluice.administration.naming import Named
     from sluice.api.status.common import Condition
     from sluice.kube.api.client import Api
@@ -95,21 +97,40 @@ async def until(
         InvalidSpec: the resource is gone.
         Refused: the API server refuses.
     """
+    async for body in looks(api, resource, seconds=seconds):
+        found = ended(body, resource, wanted)
+        if found is not None:
+            return found
+    return Awaited(resource, None, met=False)
+
+
+async def looks(api: Api, resource: Named, *, seconds: float | None) -> AsyncIterator[Object]:
+    """Yield a resource again and again, until the time is over.
+
+    An API server that is away for a while does not end this.
+
+    Args:
+        api: the API server.
+        resource: the resource.
+        seconds: the time; None for no limit.
+
+    Raises:
+        InvalidSpec: the resource is gone.
+        Refused: the API server refuses.
+    """
     end = None if seconds is None else time.monotonic() + seconds
     while True:
         try:
             body = await api.get(resource.kind, resource.namespace, resource.name)
-        except ApiUnavailable as error:  # an API server that starts anew does not end a long wait
+        except ApiUnavailable as error:
             if isinstance(error, Refused) and not may_pass(error):
                 raise
         else:
             if body is None:
                 raise gone(resource)
-            found = ended(body, resource, wanted)
-            if found is not None:
-                return found
+            yield body
         if end is not None and time.monotonic() >= end:
-            return Awaited(resource, None, met=False)
+            return
         await asyncio.sleep(LOOK)
 
 

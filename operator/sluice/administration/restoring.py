@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 RESTORED: Final = tuple(kind for kind in KINDS if kind.name in {"StreamArchive", "ScopeCopy"})
 """The kinds that make archives."""
 
-_FORBIDDEN: Final = 403
-
 _MOST_NAME: Final = 40
 """Characters of the archive's name in the name of its restore, which may have 63."""
 
@@ -137,7 +135,7 @@ async def require_store(api: Api, namespace: str, name: str) -> None:
     try:
         found = await api.get(STREAM_STORE, namespace, name)
     except Refused as error:
-        if error.status != _FORBIDDEN:
+        if not error.forbidden:
             raise
         return
     if found is None:

@@ -32,7 +32,7 @@ _FOREIGN: Final = (
     "Another client has made this Job, and what it does is unknown: see kubectl describe job. "
     "Delete it, and run sluice init again."
 )
-_FORBIDDEN, _NOT_FOUND = 403, 404
+_NOT_FOUND: Final = 404
 
 
 async def ensure(api: Api, kind: Kind, namespace: str | None, body: Object) -> tuple[Object, bool]:
@@ -114,7 +114,7 @@ async def ensure_namespace(api: Api, name: str) -> bool:
     try:
         _, made = await ensure(api, NAMESPACE, None, namespace_body(name))
     except Refused as error:
-        if error.status != _FORBIDDEN:
+        if not error.forbidden:
             raise
         return False  # users of one namespace may not look at it; the next call tells if it exists
     return made

@@ -13,10 +13,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
-from pydantic import TypeAdapter, ValidationError
 
 from sluice import console
-from sluice.api.fields.instant import Instant
 from sluice.archive.runs.archive import find_run
 from sluice.archive.runs.verify import verify_archive
 from sluice.commands.cluster.drill import drill
@@ -30,10 +28,10 @@ from sluice.commands.places import (
     writable,
 )
 from sluice.commands.retaining import retain
+from sluice.commands.runs import ON_TRUNCATION, RUN, UNTIL
 from sluice.commands.shared import (
     CREDENTIALS,
     EXIT_CODES,
-    ON_TRUNCATION,
     OUTPUT,
     PATIENCE,
     VOLUMES,
@@ -51,24 +49,14 @@ from sluice.pipelines.programs.run import Tasks
 from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
     from sluice.archive.runs.archive import Archive
     from sluice.archive.runs.verify import ArchiveVerification
+    from sluice.commands.runs import Until
     from sluice.core.archive.head import Head
     from sluice.core.copy.plan import OnTruncation
     from sluice.core.values.model import StoreAddress
-
-_INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
-
-_RUN = click.option("--run", type=click.IntRange(min=1), help="The run of this number.")
-_UNTIL = click.option(
-    "--until",
-    callback=lambda _context, _option, value: None if value is None else _instant(value),
-    metavar="TIME",
-    help="The last run that ends no later, as 2026-05-04T12:00:00Z.",
-)
 
 
 @click.group()
@@ -120,8 +108,8 @@ def ls(
 
 @archive.command()
 @click.argument("place")
-@_RUN
-@_UNTIL
+@RUN
+@UNTIL
 @STORES_FILE
 @OUTPUT
 @CREDENTIALS
@@ -130,18 +118,18 @@ def inspect(
     *,
     place: str,
     run: int | None,
-    until: int | None,
+    until: Until | None,
     file: str | None,
     output: str,
     credentials_dir: Path | None,
     volumes_dir: Path | None,
 ) -> None:
-    """Show the runs of the archive at PLACE, and what one of them holds: by default the last."""
+    """Show the runs of the archive at PLACE, and the content of one: by default the last."""
     with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
         where = archive_place(place, resources_of(file))
         found = where.archive(stores)
         head = _head(found, where.name)
-        manifest = found.manifest(find_run(head, run=run, until=until))
+        manifest = found.manifest(find_run(head, run=run, until=until and until.ms))
     if output == "json":
         body = manifest.model_dump(mode="json", by_alias=True, exclude_none=True)
         print_json({**_head_json(head), "manifest": body})
@@ -152,7 +140,7 @@ def inspect(
 @archive.command()
 @click.argument("place")
 @click.option("--run", "runs", type=int, multiple=True, help="Only this run; may be repeated.")
-@click.option("--head", metavar="SHA256", help="What its head has to be, as was written down.")
+@click.option("--head", metavar="SHA256", help="The SHA-256 of its head, as you wrote it down.")
 @STORES_FILE
 @OUTPUT
 @CREDENTIALS
@@ -169,9 +157,9 @@ def verify(
 ) -> None:
     """Read the archive at PLACE and compare all of it with what was recorded.
 
-    Whatever is missing, changed or swapped is named, with the runs that cannot be restored for it.
-    The SHA-256 of the head stands for all that the archive holds: write it down elsewhere, and give
-    it as --head later. Exit code 6: something is damaged.
+    Objects that are missing, changed or swapped are named, and the runs that cannot be restored for
+    it. The SHA-256 of the head stands for all that the archive holds: write it down elsewhere, and
+    give it as --head later. Exit code 6: something is damaged.
     """
     with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
         where = archive_place(place, resources_of(file))
@@ -189,8 +177,8 @@ def verify(
 @archive.command()
 @click.argument("place")
 @click.argument("target")
-@_RUN
-@_UNTIL
+@RUN
+@UNTIL
 @click.option("--append", is_flag=True, help="Append to TARGET if it is there.")
 @click.option("--create-scope", is_flag=True, help="Make TARGET's scope if it does not exist.")
 @click.option("--seal", is_flag=True, help="Seal TARGET when it is whole.")
@@ -213,7 +201,7 @@ def restore(
     place: str,
     target: str,
     run: int | None,
-    until: int | None,
+    until: Until | None,
     append: bool,
     create_scope: bool,
     seal: bool,
@@ -238,7 +226,7 @@ def restore(
     store, stream = stream_of(target, field="TARGET")
     writable(stream, field="TARGET")
     address = address_of(store, resources, field="TARGET")
-    choice = ArchiveChoice(path=where.path, run=run, until=until)
+    choice = ArchiveChoice(path=where.path, run=run, until=until and until.ms)
     job = Job(
         name=where.name,
         request=CopyRequest(
@@ -305,14 +293,6 @@ def _head(archive: Archive, name: str) -> Head:
     if head is None:
         raise ArchiveNotFound(f"there is no archive at {name}", field="PLACE")
     return head
-
-
-def _instant(text: str) -> int:
-    """Read an option's point in time, in ms since 1970."""
-    try:
-        return round(_INSTANT.validate_python(text).timestamp() * 1000)
-    except ValidationError:
-        raise click.BadParameter(f"{text!r} is no time like 2026-05-04T12:00:00Z") from None
 
 
 def _head_json(head: Head) -> dict[str, Any]:

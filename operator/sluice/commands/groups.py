@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from sluice import console
 from sluice.commands.shared import print_json
 from sluice.core.values.groups import GroupName
 from sluice.engine.positions.reader_groups import FIELD, look, make
@@ -145,7 +146,8 @@ def _print(told: Mapping[str, Any]) -> None:
     click.echo(f"{told['readerGroup']} is, in {told['source']}, at\n{told['sourceStreamCut']}")
     click.echo(f"which is, in {told['target']},\n{told['streamCut']}")
     if told["otherStreams"]:
-        click.echo(f"It reads these as well, which stay behind: {', '.join(told['otherStreams'])}")
+        others = console.printable(", ".join(told["otherStreams"]))  # the group's state has them
+        click.echo(f"It reads these as well, which stay behind: {others}")
     new = told["targetReaderGroup"]
     click.echo(
         {

@@ -81,7 +81,7 @@ def position(
     if len(found) != 1:
         raise InvalidSpec(
             f"there are {len(found)} StreamCopies in {file}",
-            field="--file",
+            field="--filename",
             remedy="Name a file with exactly one.",
         )
     (job,) = found

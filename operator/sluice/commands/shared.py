@@ -39,13 +39,6 @@ FILE = click.option(
     help="YAML with StreamStore, StreamCopy, ScopeCopy and StreamArchive resources; - reads "
     "standard input.",
 )
-ON_TRUNCATION = click.option(
-    "--on-truncation",
-    type=click.Choice(["Fail", "Record"]),
-    default="Fail",
-    show_default=True,
-    help="What to do with a run that lacks bytes which were lost before they could be archived.",
-)
 OUTPUT = click.option(
     "-o",
     "--output",

@@ -14,7 +14,7 @@ from sluice import console
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.administration.holders import Holder
+    from sluice.administration.cleanup.holders import Holder
 
 MOST_COMMANDS, MOST_NAMES = 6, 4
 """How many commands are shown, and how many names in each command. A pod's termination message
@@ -83,7 +83,7 @@ async def _drain(
     timeout: float,  # noqa: ASYNC109 - for the whole
 ) -> list[Holder]:
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration.drain import Drainer, DrainPolicy  # noqa: PLC0415
+    from sluice.administration.cleanup.drain import Drainer, DrainPolicy  # noqa: PLC0415
     from sluice.kube.api.client import Api  # noqa: PLC0415
     from sluice.kube.loop.served import Served  # noqa: PLC0415
 

@@ -24,6 +24,7 @@ from sluice.console.page import (
     out,
     printable,
     show_error,
+    show_failed,
     show_trouble,
 )
 from sluice.console.progress import LiveProgress, ReadProgress
@@ -66,6 +67,7 @@ __all__ = [
     "show_archives",
     "show_description",
     "show_error",
+    "show_failed",
     "show_inspection",
     "show_overview",
     "show_report",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
+from sluice.console import cells
 from sluice.console.grid import Column, Grid
 from sluice.console.page import Words, err, out
 from sluice.core.values.text import lost_behind, size
@@ -73,12 +74,12 @@ def run_table(manifest: Manifest) -> Group:
     for one in manifest.segments:
         table.add(
             str(one.id),
-            f"{one.keys.low:.3f}-{one.keys.high:.3f}",
-            f"scale {one.epoch}" if one.epoch else "first",
+            cells.keys(one.keys),
+            cells.made(one.epoch),
             f"{one.start:,}",
             f"{one.end:,}",
             size(one.bytes),
-            _count(one.events),
+            cells.events(one.events),
             f"{_objects(one):,}",
         )
     return Group(
@@ -131,11 +132,7 @@ def show_archive_verification(found: ArchiveVerification) -> None:
 
 
 def _run(one: RunEntry) -> tuple[str, str, str, str]:
-    return str(one.run), instant(one.time), size(one.bytes), _count(one.events)
-
-
-def _count(events: int | None) -> str:
-    return "unknown" if events is None else f"{events:,}"
+    return str(one.run), instant(one.time), size(one.bytes), cells.events(one.events)
 
 
 def _objects(segment: ArchivedSegment) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
+from sluice.console import cells
 from sluice.console.grid import Column, Grid
 from sluice.console.page import Words, duration, err, note, show_trouble
 from sluice.core.values.text import size
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Group:
     """Make a table of a run's plan, a line for each segment, between lines about the whole."""
-    events = "unknown" if plan.events is None else f"{plan.events:,}"
-    state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
     table = Grid(
         Column("Segment"),
         Column("Keys", rank=1),
@@ -32,7 +31,7 @@ def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Group:
     for segment in plan.segments:
         table.add(
             str(segment.id),
-            f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
+            cells.keys(segment.keys),
             str(segment.epoch),
             f"{segment.done:,}",
             "gone" if segment.lost else f"{segment.begin:,}",
@@ -40,10 +39,14 @@ def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Group:
             size(segment.length),
         )
     return Group(
-        Words(f"Run {plan.run} of {plan.target}, {plan.format} ({state})", "italic"),
+        Words(
+            f"Run {plan.run} of {plan.target}, {plan.format} ({cells.bounds(recorded=recorded)})",
+            "italic",
+        ),
         table,
         Words(
-            f"{size(plan.bytes)}, {events} events of {plan.origin} in {plan.store_uri}",
+            f"{size(plan.bytes)}, {cells.events(plan.events)} events of {plan.origin} in "
+            f"{plan.store_uri}",
             "dim italic",
         ),
     )

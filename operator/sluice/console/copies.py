@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 
+from sluice.console import cells
 from sluice.console.grid import Column, Grid
 from sluice.console.page import Words, duration, err, note, show_trouble
 from sluice.core.values.text import EMPTY, lost_behind, size
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 def plan_table(plan: StreamCopyPlan, *, recorded: bool) -> Group:
     """Make a table of a plan, a line for each segment, between lines about the whole."""
     (stream,) = plan.streams
-    state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
-    counted = "unknown" if stream.events is None else f"{stream.events:,}"
     several = len(stream.sources) > 1
     scaled = len(stream.generations) > 1
     table = Grid(
@@ -40,8 +39,8 @@ def plan_table(plan: StreamCopyPlan, *, recorded: bool) -> Group:
         table.add(
             *[str(stream.source_of(segment).stream)] * several,
             str(segment.id),
-            f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
-            *[f"scale {segment.generation}" if segment.generation else "first"] * scaled,
+            cells.keys(segment.keys),
+            *[cells.made(segment.generation)] * scaled,
             f"{segment.start:,}",
             f"{segment.end:,}",
             size(segment.length),
@@ -49,11 +48,12 @@ def plan_table(plan: StreamCopyPlan, *, recorded: bool) -> Group:
             str(len(segment.parts)),
         )
     return Group(
-        Words(f"Plan {plan.hash[:12]} ({state})", "italic"),
+        Words(f"Plan {plan.hash[:12]} ({cells.bounds(recorded=recorded)})", "italic"),
         Words(f"{stream.origin} -> {stream.target}{' (append)' if stream.append else ''}"),
         table,
         Words(
-            f"{size(plan.bytes)}, {counted} events, {_uris(plan)} -> {plan.target.uri}",
+            f"{size(plan.bytes)}, {cells.events(stream.events)} events, {_uris(plan)} -> "
+            f"{plan.target.uri}",
             "dim italic",
         ),
     )
@@ -87,7 +87,7 @@ def report_table(report: StreamReport, seconds: float) -> Group:
             f"{segment.start:,}",
             f"{segment.end:,}",
             size(segment.end - segment.start),
-            "unknown" if segment.events is None else f"{segment.events:,}",
+            cells.events(segment.events),
             segment.digest,
         )
     return Group(

@@ -33,7 +33,7 @@ class Column:
     Attributes:
         heading: the heading.
         right: whether it has numbers, which stand at its right.
-        name: whether it has names. They are never cut; what is too long goes on in the next line.
+        name: whether it has names. They are never cut: a long one goes on in the next line.
         digest: whether it has digests, of which a narrow page shows both ends.
         rank: 0 for a column that is always shown. Of the others, the one with the highest rank is
             left out first.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -18,9 +18,21 @@ if TYPE_CHECKING:
     from sluice.core.values.trouble import Trouble
     from sluice.errors import SluiceError
 
-err = Console(stderr=True, highlight=False, soft_wrap=True)
-out = Console(highlight=False, soft_wrap=True)
-note = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class _Page(Console):
+    """A console that control characters in a string do not reach. Lines are not wrapped."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, soft_wrap=True)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Make the text of a string, such as each that is printed."""
+        return super().render_str(printable(text, lines=True), **options)
+
+
+err = _Page(stderr=True)
+out = _Page()
+note = _Page(stderr=True)
 """The console of progress and of notes that are no errors. `hush` silences it."""
 
 
@@ -98,6 +110,11 @@ def show_trouble(failure: Trouble) -> None:
     err.print(Words(failure.remedy, indent=2))
 
 
+def show_failed(resource: object, reason: str, message: str) -> None:
+    """Print why a resource of a cluster has failed, in the words of its status."""
+    err.print(Words(Text.assemble(f"{resource}: ", (reason, "bold red"), f": {message}")))
+
+
 def _named(reason: str, said: str) -> Words:
-    """Write what is wrong behind its reason."""
+    """Write a failure behind its reason."""
     return Words(Text.assemble((reason, "bold red"), ": ", said))

@@ -68,7 +68,7 @@ def _progress(
 ) -> str:
     """Write how many of the bytes, events and streams are done, and how fast.
 
-    What a narrow page has no room for is left out, the least needed first.
+    On a narrow page, the parts that are needed least are left out.
     """
     share = done / total if total else 1.0
     parts = {
@@ -199,7 +199,7 @@ class LiveProgress:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Show what the block waits for while it runs. The speed is measured anew afterwards."""
+        """Show the reason of a wait while the block runs. The speed is measured anew afterwards."""
         self._waiting = what
         try:
             yield

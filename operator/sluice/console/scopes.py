@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 from rich.text import Text
 
+from sluice.console import cells
 from sluice.console.grid import Column, Grid
 from sluice.console.page import Words, duration, err, note, show_trouble
 from sluice.core.copy.plan import StreamPlan
@@ -82,7 +83,7 @@ def _state(plan: ScopeCopyPlan, scope: ScopePlan, *, recorded: bool) -> str:
     if not plan.items:
         whole = all(result.state is StreamState.COPIED for result in scope.settled)
         return "nothing is left to do" if whole else "nothing can be copied"
-    state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
+    state = cells.bounds(recorded=recorded)
     return f"{state}; run {scope.run}, of what failed or was stopped" if scope.run > 1 else state
 
 

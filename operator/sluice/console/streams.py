@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.console import cells
 from sluice.console.grid import Column, Grid
 from sluice.console.page import Words, out
 from sluice.core.values.text import size
@@ -42,7 +43,7 @@ def show_streams(scope: str, found: Iterable[Overview | Forbidden]) -> None:
             one.name.stream,
             str(len(one.stream.tail)),
             size(one.bytes),
-            _count(one.events),
+            cells.events(one.events),
             "sealed" if one.stream.sealed else "open",
         )
     out.print(Words(f"Streams of {scope}", "italic"))
@@ -54,7 +55,7 @@ def show_stream(found: Overview, cuts: Mapping[str, str]) -> None:
 
     Args:
         found: the stream.
-        cuts: StreamCuts as text, by the names of what they cut.
+        cuts: StreamCuts as text, by the ends where they are: head and tail.
     """
     config = found.stream.config
     state = "sealed" if found.stream.sealed else "open"
@@ -70,14 +71,14 @@ def show_stream(found: Overview, cuts: Mapping[str, str]) -> None:
     for one in found.segments:
         table.add(
             str(one.id),
-            f"{one.keys.low:.3f}-{one.keys.high:.3f}",
-            f"scale {one.generation}" if one.generation else "first",
+            cells.keys(one.keys),
+            cells.made(one.generation),
             f"{one.start:,}",
             f"{one.end:,}",
             size(one.end - one.start),
-            _count(one.events),
+            cells.events(one.events),
         )
-    whole = f"{found.name}: {size(found.bytes)}, {_count(found.events)} events, {state}"
+    whole = f"{found.name}: {size(found.bytes)}, {cells.events(found.events)} events, {state}"
     out.print(Words(whole, "italic"))
     out.print(table)
     scaling, retention = config.scaling, config.retention
@@ -91,8 +92,3 @@ def show_stream(found: Overview, cuts: Mapping[str, str]) -> None:
     out.print(Words(f"Tags: {', '.join(config.tags) or 'none'}"))
     for end, text in cuts.items():
         out.print(f"{end.capitalize()}: {text}", markup=False)
-
-
-def _count(events: int | None) -> str:
-    """Write a number of events. A store knows none of streams with transactions, for example."""
-    return "unknown" if events is None else f"{events:,}"

@@ -32,7 +32,7 @@ _STEP: Final = 10
 
 
 class Shown(NamedTuple):
-    """What is shown of a resource.
+    """The line of a resource.
 
     Attributes:
         name: its kind and name.
@@ -61,7 +61,7 @@ class Shown(NamedTuple):
 
 
 def shown(one: Followed, *, namespaces: bool) -> Shown:
-    """Return what is shown of a resource, with its namespace if that is wanted."""
+    """Return the line of a resource, with its namespace if that is wanted."""
     place = f"{one.resource.namespace}/" if namespaces else ""
     state, style = _state(one)
     percent, done, rate = _progress(one.status, ended=one.rests)
@@ -80,7 +80,7 @@ def _state(one: Followed) -> tuple[str, str]:
 
 
 def _progress(status: ResourceStatus, *, ended: bool) -> tuple[int | None, str, str]:
-    """Return percent, bytes and rate; the rate is that of now, so what rests has none."""
+    """Return percent, bytes and rate; a resource that rests has no rate."""
     if not isinstance(status, CopyingStatus) or status.progress is None:
         return None, "", ""
     progress = status.progress

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.administration import drain
-from sluice.administration.drain import Drainer, DrainPolicy
+from sluice.administration.cleanup import drain
+from sluice.administration.cleanup.drain import Drainer, DrainPolicy
 from sluice.errors import ApiUnavailable
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
@@ -31,7 +31,7 @@ from support.kube.finalizing import FinalizingServer
 from support.reconcile.scope_archives import ARCHIVED, FOLDER
 
 if TYPE_CHECKING:
-    from sluice.administration.holders import Holder
+    from sluice.administration.cleanup.holders import Holder
     from sluice.kube.api.kinds import Kind, Object
 
 CONDITION = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.administration.stale import Search, Stale, StaleStreams
+from sluice.administration.cleanup.stale import Search, Stale, StaleStreams
 from sluice.core.claims.claim import Claim, Claimant
 from sluice.engine.claims import claims, scope_lifecycle
 from sluice.errors import StoreNotFound, StoreUnavailable

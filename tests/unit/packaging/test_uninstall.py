@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from sluice import cli
-from sluice.administration import drain
-from sluice.administration.drain import Drainer, DrainPolicy
+from sluice.administration.cleanup import drain
+from sluice.administration.cleanup.drain import Drainer, DrainPolicy
 from sluice.commands import uninstall
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,

@@ -44,11 +44,10 @@ def describe(names: Sequence[str], *, namespace: str | None, output: str) -> Non
 
 async def _describe(names: Sequence[str], namespace: str | None) -> list[Description]:
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration import description, naming  # noqa: PLC0415
+    from sluice.administration import description  # noqa: PLC0415
 
     async with connected(namespace) as place:
-        here = place.namespace or ""
-        resources = [await naming.find(place.api, here, name, kinds=KINDS) for name in names]
+        resources = [await place.find(name, KINDS) for name in names]
         return [await description.describe(place.api, one) for one in resources]
 
 

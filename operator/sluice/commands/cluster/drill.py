@@ -55,11 +55,10 @@ async def _drill(
 ) -> Drilled | None:
     """Request a drill; with `waits`, return its end, and leave its output to the caller."""
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration import drilling, naming  # noqa: PLC0415
+    from sluice.administration import drilling  # noqa: PLC0415
 
     async with connected(namespace, changes=True) as place:
-        here = place.namespace or ""
-        archive = await naming.find(place.api, here, name, kinds=drilling.DRILLED)
+        archive = await place.find(name, drilling.DRILLED)
         body = await drilling.request(place.api, archive)
         if not waits:
             if not print_as(output, as_list([body], single=True), [archive.full]):
@@ -82,8 +81,7 @@ def _tell(ended: Drilled, output: str) -> None:
             say(f"{archive}: Passed: {console.printable(drill.message or '')}")
         else:
             word = f"{drill.result}: {ended.reason}" if ended.reason else f"{drill.result}"
-            console.err.print(f"{archive}: [bold red]{console.printable(word)}[/]: ", end="")
-            console.err.print(console.printable(drill.message or ""), markup=False)
+            console.show_failed(archive, word, drill.message or "")
     ends(_code(ended))
 
 

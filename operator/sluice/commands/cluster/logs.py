@@ -32,11 +32,11 @@ async def _logs(
     name: str, namespace: str | None, attempt: int | None, *, follow: bool, raw: bool
 ) -> None:
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration import driver_logs, naming  # noqa: PLC0415
+    from sluice.administration import driver_logs  # noqa: PLC0415
 
     pod = None
     async with connected(namespace) as place:
-        resource = await naming.find(place.api, place.namespace or "", name, kinds=DRIVEN)
+        resource = await place.find(name, DRIVEN)
         lines = driver_logs.log(place.api, resource, attempt=attempt, follow=follow)
         async for line in lines:
             if line.pod != pod:

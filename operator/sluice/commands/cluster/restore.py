@@ -6,9 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import click
-from pydantic import TypeAdapter, ValidationError
 
-from sluice.api.fields.instant import Instant
 from sluice.api.status.common import ConditionType
 from sluice.commands.cluster.completion import complete_archives
 from sluice.commands.cluster.shared import (
@@ -22,17 +20,14 @@ from sluice.commands.cluster.shared import (
     say,
 )
 from sluice.commands.cluster.verbs import tell_awaited
-from sluice.commands.shared import ON_TRUNCATION
+from sluice.commands.runs import ON_TRUNCATION, RUN, UNTIL
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sluice.administration.resources import Awaited
     from sluice.administration.restoring import Restore
+    from sluice.commands.runs import Until
     from sluice.kube.api.kinds import Object
-
-_INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
 
 
 @click.command()
@@ -40,13 +35,8 @@ _INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
 @click.option(
     "--to", "target", required=True, metavar="STORE:SCOPE[/STREAM]", help="Where to restore to."
 )
-@click.option("--run", type=click.IntRange(min=1), help="The run of this number.")
-@click.option(
-    "--until",
-    metavar="TIME",
-    callback=lambda _context, _option, value: None if value is None else _instant(value),
-    help="The last run that ends no later, as 2026-05-04T12:00:00Z.",
-)
+@RUN
+@UNTIL
 @click.option("--append", is_flag=True, help="Append to streams that exist.")
 @click.option("--seal", is_flag=True, help="Seal the restored stream when it is whole.")
 @click.option("--create-scope", is_flag=True, help="Make the scope if it does not exist.")
@@ -68,7 +58,7 @@ def restore(
     name: str,
     target: str,
     run: int | None,
-    until: str | None,
+    until: Until | None,
     append: bool,
     seal: bool,
     create_scope: bool,
@@ -105,7 +95,7 @@ def restore(
         scope=scope,
         stream=stream,
         run=run,
-        until=until,
+        until=None if until is None else until.text,
         options=options,
         in_target=in_target,
         name=new_name,
@@ -129,11 +119,11 @@ async def _restore(
 ) -> Awaited | None:
     """Make the resource; with `waits`, return how it ended, and leave its output to the caller."""
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration import naming, resources, restoring  # noqa: PLC0415
+    from sluice.administration import resources, restoring  # noqa: PLC0415
 
     async with connected(namespace, changes=True) as place:
-        here = place.namespace or ""
-        archive = await naming.find(place.api, here, name, kinds=restoring.RESTORED)
+        archive = await place.find(name, restoring.RESTORED)
+        here = archive.namespace
         body = await place.api.get(archive.kind, here, archive.name)
         if body is None:
             raise resources.gone(archive)
@@ -164,12 +154,3 @@ def _place(text: str) -> tuple[str, str, str | None]:
             remedy="Write STORE:SCOPE/STREAM, or STORE:SCOPE for archives of a scope.",
         )
     return store, scope, stream or None
-
-
-def _instant(text: str) -> str:
-    """Check an option's point in time."""
-    try:
-        _INSTANT.validate_python(text)
-    except ValidationError:
-        raise click.BadParameter(f"{text!r} is no time like 2026-05-04T12:00:00Z") from None
-    return text

@@ -16,6 +16,8 @@ from sluice.errors import ApiUnavailable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
+    from sluice.administration.naming import Named
+    from sluice.api.registry import KindSpec
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
     from sluice.kube.api.responses import Refused
@@ -74,6 +76,13 @@ class Place(NamedTuple):
     def name(self) -> str:
         """The namespace, for messages."""
         return "any namespace" if self.namespace is None else f"namespace {self.namespace!r}"
+
+    async def find(self, name: str, kinds: Sequence[KindSpec]) -> Named:
+        """Find a resource of these kinds by `[KIND/]NAME`. See `naming.find`."""
+        # Imported here: few commands need Kubernetes' client, which takes a second.
+        from sluice.administration.naming import find  # noqa: PLC0415
+
+        return await find(self.api, self.namespace or "", name, kinds=kinds)
 
 
 @asynccontextmanager

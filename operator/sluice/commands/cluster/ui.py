@@ -46,7 +46,7 @@ def ui(*, namespace: str | None, all_namespaces: bool, port: int, no_browser: bo
     """Show resources on a page in the browser: state, progress, conditions, events.
 
     The page is served on 127.0.0.1 until Ctrl-C, and shows what you have the right to see. It
-    changes nothing. The address that is printed has a token; without it, nobody sees anything.
+    changes nothing. The printed address has a token, without which the server shows nothing.
     """
     asyncio.run(_ui(namespace, everywhere=all_namespaces, port=port, browser=not no_browser))
 

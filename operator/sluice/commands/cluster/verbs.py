@@ -159,12 +159,8 @@ async def _each(
     changes: bool = False,
 ) -> list[tuple[Named, Any]]:
     """Find all resources, then act on them side by side. Nothing is done if one is missing."""
-    # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration.naming import find  # noqa: PLC0415
-
     async with connected(namespace, changes=changes) as place:
-        here = place.namespace or ""
-        found = [await find(place.api, here, name, kinds=kinds) for name in names]
+        found = [await place.find(name, kinds) for name in names]
         done = await asyncio.gather(*(act(place.api, one) for one in found))
         return list(zip(found, done, strict=True))
 
@@ -176,8 +172,7 @@ def tell(one: Awaited, wanted: str) -> None:
     elif one.met:
         say(f"{one.resource} is {wanted}: {console.printable(one.message or '')}")
     else:
-        console.err.print(f"{one.resource}: [bold red]{one.condition.reason}[/]: ", end="")
-        console.err.print(console.printable(one.message or ""), markup=False)
+        console.show_failed(one.resource, one.condition.reason, one.message or "")
 
 
 def awaited_json(one: Awaited) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Serve the page to one person: on the loopback interface, and only with the address it printed.
 
 Other users of the machine can connect to its loopback interface, and so can each web page that the
-person opens. So answers about resources need a random token, which browsers send to nobody by
-themselves, and the name that the browser believes to talk to must be one of this machine's. There
+person opens. So answers about resources need a random token, which no browser sends by itself,
+and the name that the browser believes to talk to must be one of this machine's. There
 is nothing here that changes anything.
 """
 
@@ -102,7 +102,7 @@ class _Server:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Refuse what comes under another machine's name."""
+        """Refuse a request that comes under another machine's name."""
         if _HOST.fullmatch(request.host) is None:  # DNS that leads a stranger's page here
             raise web.HTTPMisdirectedRequest(text="This page is for 127.0.0.1 only.\n")
         return await handler(request)

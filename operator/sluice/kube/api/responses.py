@@ -31,6 +31,9 @@ class Page(NamedTuple):
     more: str
 
 
+_FORBIDDEN: Final = 403
+
+
 class Refused(ApiUnavailable):
     """The API server answered with an error.
 
@@ -43,6 +46,11 @@ class Refused(ApiUnavailable):
         super().__init__(message)
         self.status = status
         self.why = why
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether the caller lacks the right to do this."""
+        return self.status == _FORBIDDEN
 
     @property
     def reason(self) -> str:

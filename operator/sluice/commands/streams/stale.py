@@ -16,7 +16,7 @@ from sluice.errors import SluiceError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.administration.stale import Search, Stale, StaleStreams
+    from sluice.administration.cleanup.stale import Search, Stale, StaleStreams
 
 
 @click.command()
@@ -64,7 +64,7 @@ async def _stale(
         The exit code, which is that of the worst failure.
     """
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration.stale import StaleStreams  # noqa: PLC0415
+    from sluice.administration.cleanup.stale import StaleStreams  # noqa: PLC0415
     from sluice.kube.api.client import Api  # noqa: PLC0415
     from sluice.kube.api.identity import cluster_id  # noqa: PLC0415
     from sluice.kube.stores.connections import Connections  # noqa: PLC0415

@@ -11,7 +11,7 @@ import asyncio
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from sluice.administration.holders import held_stores, resources
+from sluice.administration.cleanup.holders import held_stores, resources
 from sluice.kube.api import finalizers
 from sluice.kube.api.kinds import SECRET, STREAM_STORE
 from sluice.kube.api.objects import FORCE_ORPHAN, IN_USE_FINALIZER
@@ -21,7 +21,7 @@ from sluice.kube.stores.storekeeper import secrets_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from sluice.administration.holders import Holder
+    from sluice.administration.cleanup.holders import Holder
     from sluice.kube.api.client import Api
     from sluice.kube.loop.served import Served
 

@@ -1,0 +1,1 @@
+"""Commands about streams that are not of a copy: list, show, read and write them."""
