@@ -1,12 +1,20 @@
-"""Fixtures for the tests on real stores."""
+"""Fixtures for the tests on real stores, and in a real browser."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 
 from localstore import Cluster
+from support.command.browser import browsing, chromium
 from support.store.servers import ended_early
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +27,12 @@ def cluster(
         servers.start()
     with ended_early(request, servers.stop):
         yield servers
+
+
+@pytest.fixture(scope="module")
+def browser(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Browser]:
+    """Yield a browser."""
+    with announce("Chromium"):
+        chromium()
+    with browsing() as found:
+        yield found

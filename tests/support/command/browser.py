@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from playwright.sync_api import sync_playwright
 
@@ -16,7 +16,15 @@ from localstore.cache import cache_root, locked
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Locator, Page
+
+PATIENCE: Final = 60_000.0
+"""Milliseconds that a page may take to show something."""
+
+ATTACK: Final = (
+    "<img src=x onerror='document.title=`owned`'><script>document.title='owned'</script>"
+)
+"""A text that changes a page's title if the page takes it for markup."""
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 _PACKAGES: Final = ["chromium", "fonts-dejavu-core"]
@@ -59,3 +67,22 @@ def browsing() -> Iterator[Browser]:
         playwright.chromium.launch(executable_path=chromium(), args=options) as browser,
     ):
         yield browser
+
+
+@contextmanager
+def visiting(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
+    """Visit a page with a new browser session. Fail if the page complains about anything."""
+    complaints: list[str] = []
+    with browser.new_context(**options) as context:
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda told: complaints.append(told.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(address)
+        yield page
+    assert complaints == []
+
+
+def row(page: Page, name: str) -> Locator:
+    """Return the row of a resource, by its name as a screen reader has it."""
+    return page.get_by_role("row").filter(has=page.get_by_role("button", name=name, exact=True))
