@@ -73,7 +73,7 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── SourceReplaced            deleted and made again under the same name
     │   ├── SourceTruncated           retention took bytes that the plan wants
     │   ├── TargetReplaced            the target changed under the copy
-    │   ├── TargetLost                the store has lost what the copy had put there
+    │   ├── TargetLost                the store has lost journal, and target or scope
     │   ├── OutcomeUnknown            the store has forgotten whether a part was appended
     │   ├── SourceKept                a moved stream was not deleted: it is not as it was copied
     │   ├── JournalDamaged            the copy's journal cannot be read

@@ -36,7 +36,7 @@ class TargetReplaced(IntegrityError):
 
 
 class TargetLost(IntegrityError):
-    """The target store has lost what this copy had put there: its journal, and target or scope."""
+    """The target store has lost the copy's journal, and its target or scope."""
 
     default_remedy = (
         "Find out whether the store lost its data, or whether its address leads to another store "

@@ -29,10 +29,18 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[4]
 COPY_GUIDE: Final = ROOT / "docs" / "streamcopy.md"
 STORE_GUIDE: Final = ROOT / "docs" / "streamstore.md"
+SHARED_GUIDE: Final = ROOT / "docs" / "shared-stores.md"
 EPHEMERAL_GUIDE: Final = ROOT / "docs" / "ephemeralstream.md"
 SCOPE_GUIDE: Final = ROOT / "docs" / "scopecopy.md"
 SCOPE_ARCHIVES: Final = ROOT / "docs" / "scope-archives.md"
-GUIDES: Final = (COPY_GUIDE, STORE_GUIDE, EPHEMERAL_GUIDE, SCOPE_GUIDE, SCOPE_ARCHIVES)
+GUIDES: Final = (
+    COPY_GUIDE,
+    STORE_GUIDE,
+    SHARED_GUIDE,
+    EPHEMERAL_GUIDE,
+    SCOPE_GUIDE,
+    SCOPE_ARCHIVES,
+)
 PAGES: Final = (ROOT / "README.md", *GUIDES, ROOT / "docs" / "screens.md")
 
 NAMESPACE: Final = "sluice-test-guide"
