@@ -108,7 +108,7 @@ class Watches:
         away = away_of(body)
         for own in COPIES.values():
             copies = self._mirror.where(own, uid_of, (place, uid))
-            if away is not None and away.kind == own.name:
+            if away is not None and away.kind == own:
                 there = self._mirror.where(own, uid_of, (away.namespace, uid))
                 # The operator has written the status, so no stranger's pods make work for a copy.
                 copies += [one for one in there if driver_namespace(one) == place]

@@ -123,7 +123,8 @@ class ApiServer:
     # -- as Api
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
-        """See Api.get."""
+        """See Api.get. The name has to be one that can be in a URL."""
+        kind.object(namespace, name)
         return _copied(self.objects.get((kind.name, namespace, name)))
 
     async def list(
@@ -135,6 +136,7 @@ class ApiServer:
         fields: str | None = None,
     ) -> list[Object]:
         """See Api.list. It never finds events."""
+        kind.collection(namespace)
         if fields and not fields.startswith("metadata.name="):
             return []
         named = (fields or "").removeprefix("metadata.name=")

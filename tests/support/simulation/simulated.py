@@ -25,13 +25,14 @@ from sluice.kube.ephemeral import observer as ephemeral_observer
 from support.reconcile.copies import NOW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
     from types import ModuleType
 
     from sluice.core.scope.progress import Progress
     from sluice.core.workloads.answers import Answer, ScopeEnded
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Object
     from support.kube.api_server import ApiServer
 
 T = TypeVar("T")
@@ -233,6 +234,10 @@ class SteppedApi:
     def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         """Return a verb of the API."""
         return partial(self._call, verb)
+
+    async def pages(self, *what: Any, **how: Any) -> AsyncIterator[list[Object]]:
+        """See Api.pages. There is one page."""
+        yield await self._call("list", *what, **how)
 
     async def _call(self, verb: str, *what: Any, **how: Any) -> Any:
         told = await self._calls.begin(ApiUnavailable)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Self
 
 from sluice.api.fields.common import GROUP
 from sluice.core.reconcile.copies.statuses.base import job_prefix
 from sluice.core.values import text
+from sluice.kube.api.kinds import COPIES
 
 if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
@@ -49,6 +50,14 @@ class Child:
     name: str
     uid: str
     host: str | None = None
+
+    @classmethod
+    def of(cls, kind: Kind, body: Object, *, host: str | None = None) -> Self:
+        """Return a copy, given its object, with objects in the namespace `host`."""
+        meta = body["metadata"]
+        return cls(
+            kind=kind, namespace=meta["namespace"], name=meta["name"], uid=meta["uid"], host=host
+        )
 
     @property
     def place(self) -> str:
@@ -105,22 +114,8 @@ class Child:
         return mine and all(_is_job_of(one, self.uid) for one in _owners(body))
 
 
-class Away(NamedTuple):
-    """The copy that an object in another namespace names.
-
-    Attributes:
-        kind: the name of its kind.
-        namespace, name, uid: of the copy.
-    """
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-
-
-def away_of(body: Object) -> Away | None:
-    """Return the copy that an object names by its annotation; None if it names none elsewhere.
+def away_of(body: Object) -> Child | None:
+    """Return the copy of another namespace that an object names by its annotation; None without.
 
     Users may have written the annotation, so it only says where to look for the copy.
     """
@@ -129,9 +124,10 @@ def away_of(body: Object) -> Away | None:
     if not isinstance(said, str) or said.count("/") != 2:  # noqa: PLR2004 - Kind/namespace/name
         return None
     kind, namespace, name = said.split("/")
-    if namespace == meta["namespace"]:
+    place, uid = copy_of(body)
+    if kind not in COPIES or namespace == place:
         return None
-    return Away(kind, namespace, name, copy_of(body)[1])
+    return Child(kind=COPIES[kind], namespace=namespace, name=name, uid=uid, host=place)
 
 
 def copy_of(body: Object) -> tuple[str, str]:

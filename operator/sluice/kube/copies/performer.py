@@ -287,14 +287,9 @@ class Performer:
         A user who insists on an orphan gets one, even if the operator has lost its rights there.
         """
         seen, kind, namespace = situation.seen, situation.kind, situation.namespace
-        attempts = [entry.attempt for entry in seen.status.history]
-        for place in situation.places[1:]:
-            try:
-                await away.clear(self._api, situation.child.at(place), attempts)
-            except Refused as error:
-                if not seen.force_orphan:
-                    raise
-                _log.error("orphaned", left=f"objects in namespace {place}: {error}")
+        for place in situation.places:
+            if place != namespace:
+                await self._leave(situation.child.at(place), orphan=seen.force_orphan)
         await finalizers.remove(
             self._api, kind, namespace, seen.name, STAGING_FINALIZER, uid=seen.uid
         )
@@ -304,19 +299,24 @@ class Performer:
 
         Its users write the spec. They must not keep a driver there that nobody looks after.
         """
-        meta, host = body["metadata"], driver_namespace(body)
-        served = self._settings.served
-        if host is None or not served.include(host):
-            return
-        child = names.Child(
-            kind=kind, namespace=meta["namespace"], name=meta["name"], uid=meta["uid"]
-        )
+        host = driver_namespace(body)
+        if host is not None and self._settings.served.include(host):
+            child = names.Child.of(kind, body, host=host)
+            await self._leave(child, orphan=wants_orphan(body))
+
+    async def _leave(self, child: names.Child, *, orphan: bool) -> None:
+        """Delete what works for a copy in another namespace.
+
+        Args:
+            child: the copy, with that namespace as its host.
+            orphan: whether to go on if the operator has no rights there.
+        """
         try:
-            await away.clear(self._api, child.at(host), ())
+            await away.clear(self._api, child)
         except Refused as error:
-            if not wants_orphan(body):
+            if not orphan:
                 raise
-            _log.error("orphaned", left=f"objects in namespace {host}: {error}")
+            _log.error("orphaned", left=f"objects in namespace {child.place}: {error}")
 
     async def _record(self, situation: Situation, ended: ScopeEnded) -> None:
         """Record the run of a scope in the folder of its archives."""

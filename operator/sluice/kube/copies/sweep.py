@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -19,12 +18,13 @@ from sluice.api.kinds.streamstore import StreamStore
 from sluice.core.pace.sharing import dealt
 from sluice.core.workloads import access
 from sluice.core.workloads.request import store_address
-from sluice.errors import ApiUnavailable, SluiceError
+from sluice.errors import ApiUnavailable, InvalidSpec, SluiceError
 from sluice.kube.api.kinds import COPIES, JOB, NAMESPACE, STREAM_STORE
 from sluice.kube.api.names import Child, away_of
 from sluice.kube.api.objects import driver_namespace, parse
 from sluice.kube.api.responses import Refused
 from sluice.kube.jobs import away
+from sluice.kube.jobs.jobs import is_over
 from sluice.kube.loop.served import ALL
 from sluice.kube.stores.dependents import stores_of
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.loop.served import Served
 
+    _Labels = dict[str, Mapping[str, str] | None]
+    """The labels of namespaces; None for those that do not exist."""
+
 _log = structlog.get_logger()
 
 _MOST: Final = 100
@@ -46,19 +49,6 @@ _DOUBTS: Final = 1000
 
 _FIRST: Final = 10.0
 """Seconds until the first round, in which the watches begin."""
-
-
-@dataclass
-class _Round:
-    """What a round has read already.
-
-    Attributes:
-        labels: of namespaces; None for those that do not exist.
-        swept: for how many copies something was deleted.
-    """
-
-    labels: dict[str, Mapping[str, str] | None] = field(default_factory=dict)
-    swept: int = 0
 
 
 class Sweep:
@@ -87,13 +77,8 @@ class Sweep:
             kind: its kind.
             body: its last state.
         """
-        meta, host = body["metadata"], driver_namespace(body)
-        if COPIES.get(kind.name) != kind or host in {None, meta["namespace"]}:
-            return
-        child = Child(
-            kind=kind, namespace=meta["namespace"], name=meta["name"], uid=meta["uid"], host=host
-        )
-        if self._serves(child):
+        child = Child.of(kind, body, host=driver_namespace(body))
+        if COPIES.get(kind.name) == kind and child.place != child.namespace and self._serves(child):
             self._gone.put_nowait(child)
 
     async def follow(self) -> None:
@@ -101,7 +86,7 @@ class Sweep:
         while True:
             child = await self._gone.get()
             try:
-                await away.clear(self._api, child, ())
+                await away.clear(self._api, child)
             except SluiceError as error:  # the next round does it
                 _log.warning("not swept", namespace=child.place, error=str(error))
 
@@ -118,77 +103,89 @@ class Sweep:
     async def round(self) -> int:
         """Delete what works for copies that are gone, or whose grant is.
 
+        Users may forge Jobs. One that cannot be dealt with keeps no other from its end.
+
         Returns:
             For how many copies something was deleted.
 
         Raises:
             ApiUnavailable: the API server could not be asked.
         """
-        known = _Round()
-        groups: defaultdict[str, list[tuple[bool, Child]]] = defaultdict(list)
-        for job in [*self._mirror.all(JOB)]:
-            child, over = _worked_for(job), _is_over(job)
-            if child is None or not self._serves(child):
-                continue
-            if not await self._is_good(known, child, over=over, fresh=False):
-                groups[child.place].append((over, child))
-        for group in groups.values():
-            group.sort(key=_is_late)
-        for over, child in dealt([*groups.values()], _DOUBTS):
-            if known.swept >= _MOST:
+        over: dict[Child, bool] = {}
+        for job in self._mirror.all(JOB):
+            child = away_of(job)
+            if child is not None and child.has(job) and self._serves(child):
+                over[child] = is_over(job) and over.get(child, True)
+        labels: _Labels = {}
+        groups: defaultdict[str, list[Child]] = defaultdict(list)
+        for child in sorted(over, key=over.__getitem__):  # those first that may have a driver
+            if not await self._is_good(labels, child, over=over[child], fresh=False):
+                groups[child.place].append(child)
+        swept, failed = 0, set[str]()
+        for child in dealt([*groups.values()], _DOUBTS):
+            if swept == _MOST:
                 break
+            if child.place in failed:
+                continue
             try:
-                await self._clear(known, child, over=over)
-            except Refused as error:  # a forged name, or a namespace without rights
+                swept += await self._clear(labels, child, over=over[child])
+            except (Refused, InvalidSpec) as error:  # a namespace without rights, or a forged name
                 _log.warning("not swept", namespace=child.place, error=str(error))
-        return known.swept
+            except ApiUnavailable as error:  # perhaps by Jobs that are too many, or too large
+                failed.add(child.place)
+                _log.warning("not swept", namespace=child.place, error=str(error))
+        return swept
 
-    async def _clear(self, known: _Round, child: Child, *, over: bool) -> None:
-        """Delete what works for a copy, if the API server does not say that it may go on."""
-        if await self._is_good(known, child, over=over, fresh=True):
-            return
-        if await away.clear(self._api, child, ()):
-            known.swept += 1
+    async def _clear(self, labels: _Labels, child: Child, *, over: bool) -> bool:
+        """Delete what works for a copy, if the API server does not say that it may go on.
+
+        Returns:
+            Whether there was anything.
+        """
+        if await self._is_good(labels, child, over=over, fresh=True):
+            return False
+        found = await away.clear(self._api, child) > 0
+        if found:
             _log.info("swept", namespace=child.place, copy=str(child))
+        return found
 
     def _serves(self, child: Child) -> bool:
         return self._served.include(child.namespace) and self._served.include(child.place)
 
-    async def _is_good(self, known: _Round, child: Child, *, over: bool, fresh: bool) -> bool:
-        """Tell whether a Job's copy exists and, unless the Job is over, still has its grant.
+    async def _is_good(self, labels: _Labels, child: Child, *, over: bool, fresh: bool) -> bool:
+        """Tell whether a copy exists and, unless its Jobs are over, still has its grant.
 
         Args:
-            known: what this round knows.
-            child: the copy, as the Job names it.
-            over: whether the Job has ended.
+            labels: of the namespaces that this round has read.
+            child: the copy, as its Jobs name it.
+            over: whether the Jobs have ended.
             fresh: whether to ask the API server, which is asked before anything is deleted. The
                 mirror may lag.
         """
         body = await self._read(child.kind, child.namespace, child.name, fresh=fresh)
         if body is None or body["metadata"]["uid"] != child.uid:
             return False
-        return over or await self._is_granted(known, body, child.place, fresh=fresh)
+        return over or await self._is_granted(labels, body, child.place, fresh=fresh)
 
     async def _read(self, kind: Kind, namespace: str, name: str, *, fresh: bool) -> Object | None:
         if fresh:
             return await self._api.get(kind, namespace, name)
         return self._mirror.get(kind, namespace, name)
 
-    async def _is_granted(self, known: _Round, body: Object, place: str, *, fresh: bool) -> bool:
+    async def _is_granted(self, labels: _Labels, body: Object, place: str, *, fresh: bool) -> bool:
         """Tell whether the StreamStores of a namespace still let a copy have drivers there.
 
         If that cannot be made out, it is not granted.
         """
         namespace = body["metadata"]["namespace"]
-        if namespace not in known.labels:
+        if namespace not in labels:
             found = await self._api.get(NAMESPACE, None, namespace)
-            labels = None if found is None else found["metadata"].get("labels") or {}
-            known.labels[namespace] = labels
+            labels[namespace] = None if found is None else found["metadata"].get("labels") or {}
         hosting = False
         try:
             for one in (one for one in stores_of(body) if one.namespace == place):
                 store = await self._read(STREAM_STORE, *one, fresh=fresh)
-                granted = _granted(store, known.labels[namespace])
+                granted = _granted(store, labels[namespace])
                 if granted is None:
                     return False
                 hosting = hosting or granted
@@ -215,31 +212,3 @@ def _granted(store: Object | None, labels: Mapping[str, str] | None) -> bool | N
     if not grants or (access.mounted(store_address(resource)) and not hosting):
         return None
     return hosting
-
-
-def _worked_for(job: Object) -> Child | None:
-    """Return the copy that a Job of another namespace works for; None if it works for none."""
-    found = away_of(job)
-    if found is None or found.kind not in COPIES:
-        return None
-    child = Child(
-        kind=COPIES[found.kind],
-        namespace=found.namespace,
-        name=found.name,
-        uid=found.uid,
-        host=job["metadata"]["namespace"],
-    )
-    return child if child.has(job) else None
-
-
-def _is_over(job: Object) -> bool:
-    """Tell whether a Job has ended, so that no pod of it runs."""
-    said = (job.get("status") or {}).get("conditions") or ()
-    return any(
-        one.get("type") in {"Complete", "Failed"} and one.get("status") == "True" for one in said
-    )
-
-
-def _is_late(entry: tuple[bool, Child]) -> bool:
-    """Order Jobs: those first that may have a driver."""
-    return entry[0]

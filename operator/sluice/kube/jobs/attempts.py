@@ -12,7 +12,7 @@ from sluice.kube.jobs.hooks import is_hook
 from sluice.kube.jobs.jobs import attempt_of, drivers_of, ended_of, is_gone, job_seen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.world import JobSeen
@@ -61,20 +61,20 @@ class Attempts:
         tidied = not seen.finalizer or (seen.keeps and seen.status.job_ref is None)
         if seen.done and seen.deleted is None and tidied:
             return ()
-        labelled = self._seen(JOB, places, seen.uid)
-        found = [job for job in labelled if _is_attempt(job, child)]
+        found = self._seen(JOB, places, seen.uid)
         pods = self._seen(POD, places, seen.uid)
-        placed = [job for job in found if not _is_stray(job, child, host)]
-        latest = max(placed, key=attempt_of, default=None)
-        running = any(map(_is_running, pods))
+        latest = _latest(found, child, host)
+        running = latest is not None and any(map(_is_running, drivers_of(latest, pods)))
         if latest is None or not running or attempt_of(latest) < seen.status.attempts:
             found = await self._listed(JOB, places, seen.uid)
             pods = await self._listed(POD, places, seen.uid)
+            latest = _latest(found, child, host)
         jobs = []
         for job in sorted((one for one in found if _is_attempt(one, child)), key=attempt_of):
             own, place = drivers_of(job, pods), job["metadata"]["namespace"]
             state = job_seen(job, own, (), runtime=runtime)
-            if state.active and state.trouble is None and not _any_started(own):
+            starts = state.active and state.trouble is None and not _any_started(own)
+            if starts and job is latest:  # of all others it only counts that they are there
                 events = await events_about(self._api, place, [job, *own])
                 state = job_seen(job, own, events, runtime=runtime)
             if place != child.namespace:
@@ -138,6 +138,12 @@ async def events_about(api: Api, namespace: str, about: list[Object]) -> list[Ob
 def _is_attempt(job: Object, child: Child) -> bool:
     """Tell whether a Job is an attempt of the copy, and none of its hooks."""
     return child.has(job) and not is_hook(job)
+
+
+def _latest(jobs: Iterable[Object], child: Child, host: str | None) -> Object | None:
+    """Return the Job of the latest attempt; None if there is none."""
+    placed = [job for job in jobs if _is_attempt(job, child) and not _is_stray(job, child, host)]
+    return max(reversed(placed), key=attempt_of, default=None)
 
 
 def _is_stray(job: Object, child: Child, host: str | None) -> bool:

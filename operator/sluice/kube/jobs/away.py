@@ -1,7 +1,7 @@
-"""Objects that work for a copy in the namespace of a StreamStore.
+"""Jobs that work for a copy in the namespace of a StreamStore.
 
-They are the Jobs of its drivers, and the ConfigMaps that these mount. No owner reference leads to a
-copy of another namespace, so the operator deletes them: with the copy's finalizer, and in a sweep.
+No owner reference leads to a copy of another namespace, so the operator deletes them: with the
+copy's finalizer, and in a sweep. All that their drivers mount has a Job as its owner.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.reconcile.copies.statuses.base import job_name
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.errors import (
     CopyAborted,
@@ -22,8 +21,8 @@ from sluice.errors import (
     SecretNotFound,
     Unschedulable,
 )
-from sluice.kube.api.kinds import CONFIG_MAP, JOB
-from sluice.kube.api.names import UID_LABEL, Child, controls_name, run_name
+from sluice.kube.api.kinds import JOB
+from sluice.kube.api.names import UID_LABEL
 from sluice.kube.api.responses import Refused
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from sluice.core.values.trouble import Trouble
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.client import Api
+    from sluice.kube.api.names import Child
 
 REFUSALS: Final = frozenset({400, 403, 422})
 """Status codes by which the API server refuses an object."""
@@ -116,16 +116,14 @@ def check_addresses(plan: Plan, stores: Iterable[StoreSeen | Trouble | None]) ->
             raise CopyAborted("the plan is of other stores than the StreamStores name now")
 
 
-async def clear(api: Api, child: Child, attempts: Iterable[int]) -> int:
+async def clear(api: Api, child: Child) -> int:
     """Delete all that works for a copy in the namespace of a StreamStore. It may be gone already.
 
-    The Jobs go last: a sweep finds the rest by them.
+    These are its Jobs. Kubernetes deletes what they own: their pods, and what these mount.
 
     Args:
         api: the API server.
         child: the copy, with that namespace as its host.
-        attempts: numbers of attempts that the copy has made. ConfigMaps of attempts whose Jobs have
-            gone by their age are found by these.
 
     Returns:
         How many Jobs were deleted.
@@ -133,12 +131,8 @@ async def clear(api: Api, child: Child, attempts: Iterable[int]) -> int:
     Raises:
         ApiUnavailable: the API server refuses, or could not be asked.
     """
-    place = child.place
-    found = await api.list(JOB, place, labels=f"{UID_LABEL}={child.uid}")
-    jobs = {job["metadata"]["name"]: job["metadata"]["uid"] for job in found if child.has(job)}
-    known = {*jobs, *(job_name(child.uid, number) for number in attempts)}
-    for name in (*map(run_name, sorted(known)), controls_name(child.name, child.uid)):
-        body = await api.get(CONFIG_MAP, place, name)
-        if body is not None and child.has(body):
-            await api.delete(CONFIG_MAP, place, name, uid=body["metadata"]["uid"])
-    return sum([await api.delete(JOB, place, name, uid=uid) for name, uid in jobs.items()])
+    deleted = 0
+    async for page in api.pages(JOB, child.place, labels=f"{UID_LABEL}={child.uid}"):
+        for meta in (job["metadata"] for job in page if child.has(job)):
+            deleted += await api.delete(JOB, child.place, meta["name"], uid=meta["uid"])
+    return deleted

@@ -22,7 +22,7 @@ from sluice.errors import (
     SecretNotFound,
     Unschedulable,
 )
-from sluice.kube.api.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
+from sluice.kube.api.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION, uid_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,13 +63,14 @@ def drivers_of(job: Object, pods: Iterable[Object]) -> list[Object]:
     """Return the pods that a Job has made.
 
     They are matched by the Job's UID. A Job that is made again has the name of the former Job,
-    whose pod may still exist.
+    whose pod may still exist. In another namespace, a pod with that owner is forged.
     """
-    uid = job["metadata"]["uid"]
+    place, uid = uid_of(job)
     return [
         pod
         for pod in pods
-        if any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or [])
+        if pod["metadata"]["namespace"] == place
+        and any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or [])
     ]
 
 
@@ -134,6 +135,11 @@ def _phase(job: Object, pods: Sequence[Object]) -> JobPhase:
     if not pods and job.get("status", {}).get("failed"):
         return JobPhase.RUNNING  # its pod was deleted; the Job's condition Failed follows
     return JobPhase.PENDING
+
+
+def is_over(job: Object) -> bool:
+    """Tell whether a Job has succeeded or failed, so that no pod of it runs."""
+    return bool(_condition(job, "Complete") or _condition(job, "Failed"))
 
 
 def ended_of(job: Object) -> datetime | None:

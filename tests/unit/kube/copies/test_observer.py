@@ -20,10 +20,11 @@ from sluice.core.workloads.answers import Complete
 from sluice.core.workloads.request import copy_request
 from sluice.errors import StoreNotFound, StoreNotReady, StoreUnavailable
 from sluice.kube.api.cache import Mirror
-from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.kinds import CONFIG_MAP, EVENT, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import ATTEMPT_LABEL, Child, child_labels
 from sluice.kube.api.objects import STAGING_FINALIZER, parse
 from sluice.kube.copies.observer import CopyObserver
+from sluice.kube.jobs.jobs import drivers_of
 from sluice.kube.jobs.manifests import plan_config_map, positions_config_map
 from sluice.kube.loop.settings import OperatorSettings
 from sluice.kube.stores.probes import Probed
@@ -341,6 +342,37 @@ def test_a_job_that_was_made_again_is_not_taken_for_the_former() -> None:
     assert [job.phase for job in look(server).world.jobs] == [JobPhase.PENDING]
     put_driver(server, "second", "Running")
     assert [job.phase for job in look(server).world.jobs] == [JobPhase.RUNNING]
+
+
+def test_a_pod_of_another_namespace_is_no_driver_of_a_job() -> None:
+    """Owners are of the pod's own namespace, so users of the other one have written that."""
+    server = cluster()
+    put_job(server, "first")
+    (job,) = server.all(JOB)
+    put_driver(server, "first", "Running")
+    (pod,) = server.all(POD)
+    assert drivers_of(job, [pod]) == [pod]
+    forged = pod | {"metadata": pod["metadata"] | {"namespace": "other"}}
+    assert drivers_of(job, [forged]) == []
+
+
+def test_only_the_latest_attempt_is_asked_why_it_does_not_start() -> None:
+    """Users may make many Jobs that look like attempts. They make no calls."""
+    server = cluster()
+    for number in range(1, 10):
+        put_job(server, f"uid-of-{number}", attempt=number)
+    asked: list[str | None] = []
+    plain = server.list
+
+    async def listed(kind: Kind, namespace: str | None, **how: Any) -> list[Object]:
+        """As Api.list."""
+        if kind == EVENT:
+            asked.append(how["fields"])
+        return await plain(kind, namespace, **how)
+
+    server.list = listed  # type: ignore[method-assign,assignment]
+    look(server)
+    assert asked == ["involvedObject.uid=uid-of-9"]
 
 
 @pytest.mark.parametrize(

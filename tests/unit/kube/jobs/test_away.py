@@ -19,7 +19,14 @@ from sluice.errors import (
     SourceNotFound,
 )
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_COPY
-from sluice.kube.api.names import COPY_ANNOTATION, Child, away_of, controls_name, run_name
+from sluice.kube.api.names import (
+    COPY_ANNOTATION,
+    Child,
+    away_of,
+    controls_name,
+    owned,
+    run_name,
+)
 from sluice.kube.api.responses import Refused
 from sluice.kube.jobs import away, manifests
 from sluice.kube.jobs.mounts import store_volumes
@@ -53,10 +60,12 @@ def put(server: ApiServer, kind: Kind, name: str, child: Child = CHILD, **meta: 
 
 def attempt(server: ApiServer, child: Child = CHILD, number: int = 1) -> None:
     """Put all that an attempt has."""
-    job = job_name(child.uid, number)
-    put(server, JOB, job, child)
-    put(server, CONFIG_MAP, run_name(job), child)
-    put(server, CONFIG_MAP, controls_name(child.name, child.uid), child)
+    name = job_name(child.uid, number)
+    put(server, JOB, name, child)
+    job = server.body(JOB, name, PLATFORM)
+    assert job is not None
+    for mounted in (run_name(name), controls_name(child.name, child.uid)):
+        put(server, CONFIG_MAP, mounted, child, **owned({"metadata": {}}, job)["metadata"])
 
 
 def left(server: ApiServer) -> set[str]:
@@ -78,7 +87,7 @@ def test_what_works_elsewhere_has_no_owner_and_names_its_copy() -> None:
         meta = body["metadata"]
         assert meta["namespace"] == PLATFORM
         assert "ownerReferences" not in meta
-        assert away_of(body) == ("StreamCopy", "team", "orders", UID)
+        assert away_of(body) == CHILD.at(PLATFORM)
         assert CHILD.has(body)
     pods = manifests.job(made)["spec"]["template"]["metadata"]
     assert pods["annotations"][COPY_ANNOTATION] == "StreamCopy/team/orders"
@@ -152,7 +161,7 @@ def test_an_object_elsewhere_is_the_copys_own_by_annotation_and_label(
     assert CHILD.has({"metadata": meta}) == own
 
 
-@pytest.mark.parametrize("said", ["", "StreamCopy/team", "a/b/c/d", 7, None])
+@pytest.mark.parametrize("said", ["", "StreamCopy/team", "a/b/c", "a/b/c/d", 7, None])
 def test_an_annotation_that_names_no_copy_counts_for_none(said: object) -> None:
     """Whatever it is."""
     meta = {"namespace": PLATFORM, "annotations": {COPY_ANNOTATION: said}}
@@ -163,23 +172,22 @@ def test_an_annotation_that_names_no_copy_counts_for_none(said: object) -> None:
 
 
 def test_all_of_a_copy_is_cleared_and_nothing_of_others() -> None:
-    """Also the ConfigMaps of an attempt whose Job has gone by its age."""
+    """All of its attempts. What a driver mounts goes with its Job. A second time does nothing."""
     server = ApiServer()
-    attempt(server)
-    put(server, CONFIG_MAP, run_name(job_name(UID, 2)))
+    for number in (1, 2, 3):
+        attempt(server, number=number)
     other = Child(kind=STREAM_COPY, namespace="other", name="orders", uid=OTHER)
     attempt(server, other)
-    kept = {name for name in left(server) if CHILD.uid not in name}
-    put(server, CONFIG_MAP, run_name(job_name(UID, 3)), annotations={})
-    asyncio.run(away.clear(server.api, CHILD.at(PLATFORM), [1, 2, 3]))
+    put(server, JOB, job_name(UID, 4), annotations={})
+    assert asyncio.run(away.clear(server.api, CHILD.at(PLATFORM))) == 3
+    server.collect()
     assert left(server) == {
         job_name(OTHER, 1),
         run_name(job_name(OTHER, 1)),
         controls_name("orders", OTHER),
-        run_name(job_name(UID, 3)),
+        job_name(UID, 4),
     }
-    assert left(server) <= kept | {run_name(job_name(UID, 3))}
-    asyncio.run(away.clear(server.api, CHILD.at(PLATFORM), [1, 2, 3]))
+    assert asyncio.run(away.clear(server.api, CHILD.at(PLATFORM))) == 0
 
 
 # -- what is told, and what a plan may name
