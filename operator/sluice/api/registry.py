@@ -15,9 +15,11 @@ from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.status.archive_status import StreamArchiveStatus
-from sluice.api.status.common import ConditionType, StreamCopyStatus, StreamStoreStatus
+from sluice.api.status.common import ConditionType
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.api.status.store_status import StreamStoreStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,9 @@ from sluice.api.registry import KINDS, KindSpec
 from sluice.api.schema.schema import structural
 from sluice.api.schema.structural import fields
 from sluice.api.status.archive_status import ArchiveSummary, StreamArchiveStatus
-from sluice.api.status.common import Condition, ProgressStatus, StreamCopyStatus, StreamStoreStatus
+from sluice.api.status.common import Condition, ProgressStatus
+from sluice.api.status.copy_status import StreamCopyStatus
+from sluice.api.status.store_status import StreamStoreStatus
 from sluice.core.values.text import rate, size
 from sluice.errors import InvalidSpec, SluiceError
 from support.cases.largest import largest

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from sluice.api.status.common import Condition, StreamCopyStatus
+from sluice.api.status.common import Condition
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.kube.loop import sink as module
 from sluice.kube.loop.settings import NoticeSettings, SinkHeader
 from sluice.kube.loop.sink import Sink

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pytest
 import yaml
 
-from sluice.core.reconcile.copies.statuses.base import job_name
+from sluice.core.reconcile.copies.object_names import job_name
 from sluice.kube.api.names import UID_LABEL
 from support.cases import resources
 from support.cluster.outside import nobody_else

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
-from sluice.api.status.common import StreamCopyStatus
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.actions import StartHook
 from sluice.core.reconcile.copies.world import HookSeen, JobPhase
 from sluice.core.values.model import StoreHealth

@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sluice.api.kinds.streamcopy import StreamCopySpec
-from sluice.api.status.common import Attempt, ConditionType, StreamCopyStatus
+from sluice.api.status.common import Attempt, ConditionType
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.actions import Abandon, AddFinalizer, RemoveFinalizer
 from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.object_names import job_name, plan_name
 from sluice.core.reconcile.copies.seen import CopySeen
-from sluice.core.reconcile.copies.statuses.base import job_name, plan_name
 from sluice.core.reconcile.copies.world import JobPhase, JobSeen, PlanSeen, Reading, World
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.scope.progress import Pace, Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from sluice.core.reconcile.copies.statuses.base import plan_name, positions_name
+from sluice.core.reconcile.copies.object_names import plan_name, positions_name
 from sluice.core.values.model import StoreAddress
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import child_labels

@@ -12,10 +12,10 @@ from sluice.api.status.common import (
     Failure,
     ObjectRef,
     ProgressStatus,
-    StreamCopyStatus,
-    StreamStoreStatus,
     VerificationStatus,
 )
+from sluice.api.status.copy_status import StreamCopyStatus
+from sluice.api.status.store_status import StreamStoreStatus
 
 NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 READY = Condition(

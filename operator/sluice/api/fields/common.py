@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -202,15 +203,13 @@ class SecretRef(ApiModel):
     name: ObjectName = Field(description="The object's name.")
 
 
-class InStore(ApiModel):
-    """A place in a StreamStore."""
-
-    store_ref: StoreRef
+class PlaceInStore(ApiModel, ABC):
+    """A place in a StreamStore, however it names that."""
 
     @property
+    @abstractmethod
     def ref(self) -> StoreRef:
         """The reference to the StreamStore."""
-        return self.store_ref
 
     @property
     def store(self) -> str:
@@ -226,6 +225,17 @@ class InStore(ApiModel):
     def holds_archives(self) -> bool:
         """Whether the StreamStore must hold archives."""
         return False
+
+
+class InStore(PlaceInStore):
+    """A place in a StreamStore of any namespace."""
+
+    store_ref: StoreRef
+
+    @property
+    def ref(self) -> StoreRef:
+        """The reference to the StreamStore."""
+        return self.store_ref
 
 
 class Resource(ApiModel):

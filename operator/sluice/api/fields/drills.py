@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from sluice.api.fields.common import ApiModel, NewNameInStore, StoreName, StoreRef
+from sluice.api.fields.common import ApiModel, NewNameInStore, PlaceInStore, StoreName, StoreRef
 from sluice.api.fields.schedule import Schedule
 
 
@@ -20,7 +20,7 @@ class OwnStoreRef(ApiModel):
     )
 
 
-class DrillTarget(ApiModel):
+class DrillTarget(PlaceInStore):
     """Where the scratch stream of a drill is made and deleted: never in another namespace."""
 
     store_ref: OwnStoreRef = Field(
@@ -37,22 +37,7 @@ class DrillTarget(ApiModel):
     @property
     def ref(self) -> StoreRef:
         """The reference to the StreamStore."""
-        return StoreRef.model_construct(name=self.store)
-
-    @property
-    def store(self) -> str:
-        """The name of the StreamStore."""
-        return self.store_ref.name
-
-    @property
-    def store_field(self) -> str:
-        """The path of the field that names the StreamStore, relative to this one."""
-        return "storeRef.name"
-
-    @property
-    def holds_archives(self) -> bool:
-        """Whether the StreamStore must hold archives."""
-        return False
+        return StoreRef.model_construct(name=self.store_ref.name)
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""Define the statuses of StreamStores and copies, and what all statuses share.
+"""Define the parts that statuses share: those of all kinds, and those of copies.
 
 Another version of the operator may have written a status. So reading never fails: unknown fields
 are skipped, and a field that cannot be read counts as absent. Nothing is lost, since a status is
@@ -25,8 +25,6 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from sluice.api.fields.common import ObjectName
-from sluice.api.fields.rules import following
 from sluice.api.fields.texts import Reason, cut
 
 if TYPE_CHECKING:
@@ -269,30 +267,6 @@ class ResourceStatus(StatusModel):
         return next((found for found in self.conditions if found.type == kind), None)
 
 
-class StreamStoreStatus(ResourceStatus):
-    """What the operator found when it last asked the store."""
-
-    protocol_version: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
-        default=None, description="The version of the protocol that the store speaks."
-    )
-    latency_milliseconds: Annotated[int, Field(ge=0, le=86_400_000)] | None = Field(
-        default=None, description="How long the store took to answer, in milliseconds."
-    )
-    last_probe_time: Time | None = Field(default=None, description="When the store was last asked.")
-    in_use_by: Number | None = Field(
-        default=None,
-        description="Resources that need this store: unfinished ones, and those with a schedule.",
-    )
-    shared_users: Number | None = Field(
-        default=None, description="How many of these are in other namespaces; absent for none."
-    )
-    held_secrets: Annotated[tuple[ObjectName, ...], Field(max_length=64)] = Field(
-        default=(),
-        description="Secrets of this namespace that must not be deleted while the store is in use.",
-        json_schema_extra={"x-kubernetes-list-type": "set"},
-    )
-
-
 class CopyingStatus(ResourceStatus):
     """The progress and the result of a copy, of one stream or of many."""
 
@@ -386,42 +360,4 @@ class HookedStatus(CopyingStatus):
 
     hooks: HooksStatus | None = Field(
         default=None, description="How the hooks of spec.hooks stand, once one was due."
-    )
-
-
-class StreamCopyStatus(HookedStatus):
-    """The progress and the result of the copy."""
-
-    model_config = ConfigDict(
-        json_schema_extra=following(
-            jobRef=("startCut", "endCut"),
-            completionTime=("verification", "positionMapRef", "gaps"),
-        )
-    )
-
-    start_cut: Text | None = Field(
-        default=None, description="Where the copy begins in the source: `segment=offset,...`."
-    )
-    end_cut: Text | None = Field(
-        default=None, description="Where the copy ends in the source: `segment=offset,...`."
-    )
-    verification: VerificationStatus | None = Field(
-        default=None, description="Which bytes were compared before they were published."
-    )
-    position_map_ref: ObjectRef | None = Field(
-        default=None,
-        description="The ConfigMap that maps positions of the source to positions of the target, "
-        "once the copy is done.",
-    )
-    gaps: (
-        Annotated[
-            tuple[GapStatus, ...],
-            Field(max_length=MOST_GAPS),
-            BeforeValidator(partial(head, MOST_GAPS)),
-        ]
-        | None
-    ) = Field(
-        default=None,
-        description="Bytes that the sources had lost before they were read, the first 100 gaps. "
-        "Only with onTruncation: Record.",
     )

@@ -14,7 +14,7 @@ from sluice.errors import ClaimNotFound, SecretNotFound
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.api.status.common import StreamStoreStatus
+    from sluice.api.status.store_status import StreamStoreStatus
     from sluice.core.values.trouble import Trouble
 
 PROBE_SECONDS: Final = 30.0

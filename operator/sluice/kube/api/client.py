@@ -1,42 +1,21 @@
-"""Call the Kubernetes API. Each call has a deadline, and fails with an error of Sluice."""
+"""Call the verbs of the Kubernetes API."""
 
 from __future__ import annotations
 
-import time
-from contextlib import asynccontextmanager, suppress
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, Self
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
-from kubernetes.aio import client as kubernetes_client
 
-from sluice.kube.api.context import configuration
+from sluice.kube.api.connection import JSON, TIMEOUT, Connection
 from sluice.kube.api.kinds import POD, path_of, root
-from sluice.kube.api.responses import (
-    Page,
-    Refused,
-    asked,
-    broken,
-    events_of,
-    is_success,
-    items_of,
-    lines_of,
-    parsed,
-    refusal,
-)
+from sluice.kube.api.responses import Page, Refused, events_of, items_of, lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator
 
     from sluice.kube.api.kinds import Kind, Object
 
-    Told = Callable[[str, str], None]
-    """Callback `(verb, resource)`, called before each call. Verbs are those of RBAC rules."""
-
-FIELD_MANAGER: Final = "sluice-operator"
-TIMEOUT: Final = 15.0
-"""Deadline of a call, in seconds."""
-JSON: Final = "application/json"
 TABLE: Final = f"{JSON};as=Table;v=v1;g=meta.k8s.io"
 """The form of an answer in which the API server itself makes the table of `kubectl get`."""
 PAGE: Final = 100
@@ -46,55 +25,8 @@ PAGE: Final = 100
 _NOT_FOUND, _CONFLICT = 404, 409
 
 
-class Api:
-    """A client of the API server.
-
-    Args:
-        client: the connection; closed at the end of the block.
-        told: a callback for each call; see Told.
-        manager: the name under which the API server notes changes of fields.
-    """
-
-    def __init__(
-        self,
-        client: kubernetes_client.ApiClient,
-        told: Told | None = None,
-        *,
-        manager: str = FIELD_MANAGER,
-    ) -> None:
-        self._client = client
-        self._told = told
-        self._manager = manager
-        self._ahead = 0.0
-
-    @classmethod
-    async def connect(cls, told: Told | None = None, *, manager: str = FIELD_MANAGER) -> Self:
-        """Connect by the pod's service account, or else by KUBECONFIG.
-
-        Args:
-            told: a callback for each call; see Told.
-            manager: see the class.
-
-        Raises:
-            ApiUnavailable: neither exists, or it cannot be read.
-        """
-        return cls(kubernetes_client.ApiClient(await configuration()), told, manager=manager)
-
-    def time(self) -> float:
-        """Return the API server's time in seconds since 1970, by the date of its last answer.
-
-        The date has whole seconds, so the result may be up to a second early. It may be late by the
-        duration of a call.
-        """
-        return time.time() - self._ahead
-
-    async def __aenter__(self) -> Self:
-        """Enter the block. The first call opens the connection."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the connection."""
-        await self._client.close()  # type: ignore[no-untyped-call]
+class Api(Connection):
+    """A client of the API server: its verbs."""
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """Read an object. Return None if it does not exist.
@@ -228,27 +160,6 @@ class Api:
         async with self._opened(f"log {path}", path, query, timeout) as response:
             yield lines_of(f"log {path}", response)
 
-    @asynccontextmanager
-    async def _opened(
-        self,
-        what: str,
-        path: str,
-        query: Mapping[str, str | None],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - given to aiohttp
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a call whose answer is read bit by bit, and give the response if it is a success."""
-        with broken(what):
-            answer = await self._send("GET", path, query=query, timeout=timeout)
-        response: aiohttp.ClientResponse = answer.response
-        try:
-            if not is_success(answer.status):
-                with broken(what):
-                    data = await response.read()
-                raise refusal(what, answer.status, parsed(data))
-            yield response
-        finally:
-            response.close()
-
     async def table(
         self,
         kind: Kind,
@@ -369,52 +280,3 @@ class Api:
                 return False
             raise
         return True
-
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str | None] | None = None,
-        body: Object | None = None,
-        content: str = JSON,
-        accept: str = JSON,
-    ) -> Object:
-        """Make a call, and return the parsed answer."""
-        with broken(f"{method} {path}"):
-            answer = await self._send(
-                method, path, query=query, body=body, content=content, accept=accept
-            )
-            data = await answer.read()
-        found = parsed(data)
-        if not is_success(answer.status):
-            raise refusal(f"{method} {path}", answer.status, found)
-        return found
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str | None] | None = None,
-        body: Object | None = None,
-        content: str = JSON,
-        accept: str = JSON,
-        timeout: aiohttp.ClientTimeout | float = TIMEOUT,  # noqa: ASYNC109 - given to aiohttp
-    ) -> Any:
-        """Send a call. Return the answer with its status and headers; the body is not read yet."""
-        if self._told is not None:
-            self._told(*asked(method, path, watch="watch" in (query or {})))
-        request = await self._client.param_serialize(
-            method,
-            path,
-            query_params=[(key, value) for key, value in (query or {}).items() if value],
-            header_params={"Accept": accept, "Content-Type": content},
-            body=body,
-            auth_settings=["BearerToken"],
-        )
-        answer = await self._client.call_api(*request, _request_timeout=timeout)
-        with suppress(KeyError, TypeError, ValueError):  # without a date, the last one still counts
-            told = parsedate_to_datetime(answer.response.headers["Date"])
-            self._ahead = time.time() - told.timestamp()
-        return answer

@@ -11,7 +11,7 @@ import structlog
 from sluice.core.catalogue import is_warning
 from sluice.core.values import text
 from sluice.errors import ApiUnavailable
-from sluice.kube.api.client import FIELD_MANAGER
+from sluice.kube.api.connection import FIELD_MANAGER
 from sluice.kube.api.kinds import EVENT
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from sluice.api.fields.common import API_VERSION
 from sluice.api.fields.drills import DrillTarget
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.kinds.streamcopy import StreamCopy
-from sluice.api.status.common import StreamCopyStatus
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.actions import (
     DeleteDrill,
     DropScratch,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies.decide import questions
 from sluice.core.reconcile.copies.hooks.standing import under_way
+from sluice.core.reconcile.copies.object_names import plan_name, positions_name
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
 from sluice.core.reconcile.copies.seen import asks_again, recorded, running_job
-from sluice.core.reconcile.copies.statuses.base import plan_name, positions_name
 from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World, host_of
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.scope.progress import Meter

@@ -37,8 +37,8 @@ from sluice.core.reconcile.copies.actions import (
     WritePositions,
     WriteResults,
 )
+from sluice.core.reconcile.copies.object_names import job_name, plan_name
 from sluice.core.reconcile.copies.seen import running_job
-from sluice.core.reconcile.copies.statuses.base import job_name, plan_name
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.workloads.request import retention_of

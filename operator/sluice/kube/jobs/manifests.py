@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from sluice.api.fields.common import GROUP
 from sluice.api.kinds.scopecopy import ScopeCopySpec
 from sluice.api.kinds.streamarchive import ArchiveLimits
-from sluice.core.reconcile.copies.statuses.base import job_name, plan_name, positions_name
+from sluice.core.reconcile.copies.object_names import job_name, plan_name, positions_name
 from sluice.core.values import text
 from sluice.core.values.positions import PositionMap
 from sluice.core.workloads.plan import MOST_PLAN_JSON, ScopeCopyPlan, compressed, expanded

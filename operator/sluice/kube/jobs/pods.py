@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sluice.core.reconcile.copies.statuses.base import job_name
+from sluice.core.reconcile.copies.object_names import job_name
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.request import retention_of
 from sluice.kube.api.names import child_labels, controls_name, run_name

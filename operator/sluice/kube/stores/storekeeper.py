@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from sluice.api.kinds.streamstore import StreamStore
-from sluice.api.status.common import StreamStoreStatus
+from sluice.api.status.store_status import StreamStoreStatus
 from sluice.core.reconcile.store import AWAY, StoreWorld, reconcile_store
 from sluice.core.values.model import StoreHealth
 from sluice.errors import InvalidSpec

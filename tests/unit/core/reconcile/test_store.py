@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from sluice.api.status.common import StreamStoreStatus
+from sluice.api.status.store_status import StreamStoreStatus
 from sluice.core.reconcile.store import (
     REFUSING,
     TRIES_AT_ONCE,

@@ -6,7 +6,8 @@ import pytest
 from sluice.api.kinds.scopecopy import ScopeCopy, ScopeCopySpec
 from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.kinds.streamstore import StreamStore
-from sluice.api.status.common import MOST_TOKEN, ConditionType, StreamCopyStatus
+from sluice.api.status.common import MOST_TOKEN, ConditionType
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.errors import InvalidSpec

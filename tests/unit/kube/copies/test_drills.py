@@ -8,7 +8,7 @@ import pytest
 
 from sluice.core.archive.names import Format
 from sluice.core.reconcile.copies.actions import DropScratch, StartDrill, StartJob
-from sluice.core.reconcile.copies.statuses.base import job_name
+from sluice.core.reconcile.copies.object_names import job_name
 from sluice.core.values import identity
 from sluice.core.values.archive_layout import DATA
 from sluice.core.values.model import StreamConfig

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.api.status.common import StreamCopyStatus
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.actions import DeleteJob, DropControls, Expire, WritePositions
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_COPY
 from sluice.kube.api.names import ATTEMPT_LABEL, Child, child_labels, controls_name, run_name

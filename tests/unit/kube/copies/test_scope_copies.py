@@ -18,7 +18,7 @@ from sluice.core.reconcile.copies.actions import (
     StartJob,
     WriteResults,
 )
-from sluice.core.reconcile.copies.statuses.base import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import job_name, plan_name
 from sluice.core.reconcile.copies.statuses.results import results_hash
 from sluice.core.scope.scope import Counts
 from sluice.core.values.trouble import Trouble

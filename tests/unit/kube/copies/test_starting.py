@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core.reconcile.copies.statuses.base import job_name
+from sluice.core.reconcile.copies.object_names import job_name
 from sluice.errors import PodRefused, QuotaExceeded
 from sluice.kube.api.kinds import CONFIG_MAP, JOB
 from sluice.kube.api.names import controls_name, run_name

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.api.status.common import Attempt, StreamCopyStatus
+from sluice.api.status.common import Attempt
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.kube.api.kinds import SCOPE_COPY, STREAM_COPY
 from sluice.kube.copies.workings import CopyWorkings

@@ -29,6 +29,7 @@ from sluice.core.reconcile.copies.actions import (
 from sluice.core.reconcile.copies.failing import dropped, failed
 from sluice.core.reconcile.copies.hooks import standing
 from sluice.core.reconcile.copies.hooks.steps import hooked, stopped_by
+from sluice.core.reconcile.copies.object_names import job_name
 from sluice.core.reconcile.copies.plan import plan_to_write, too_large
 from sluice.core.reconcile.copies.seen import (
     host_trouble,
@@ -41,7 +42,6 @@ from sluice.core.reconcile.copies.seen import (
     too_late,
     waits,
 )
-from sluice.core.reconcile.copies.statuses.base import job_name
 from sluice.core.reconcile.copies.statuses.choice import status_of
 from sluice.core.reconcile.copies.world import JobPhase, Question
 from sluice.core.values.trouble import Trouble

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.api.status.common import StreamCopyStatus
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.workloads.answers import CopyGap

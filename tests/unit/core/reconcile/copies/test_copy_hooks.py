@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sluice.api.status.common import ConditionType, StreamCopyStatus
+from sluice.api.status.common import ConditionType
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.actions import (
     Abandon,
     Decision,

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.api.status.common import StreamCopyStatus
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.actions import (
     AddFinalizer,
     DeleteJob,
@@ -13,7 +13,7 @@ from sluice.core.reconcile.copies.actions import (
     WritePlan,
 )
 from sluice.core.reconcile.copies.decide import questions, reconcile
-from sluice.core.reconcile.copies.statuses.base import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import job_name, plan_name
 from sluice.core.reconcile.copies.world import JobPhase, Question, World
 from sluice.core.values.model import ArchivedRun, StoreAddress
 from sluice.core.values.text import short_hash

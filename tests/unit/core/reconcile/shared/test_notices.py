@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from sluice.api.status.common import ProgressStatus, StreamCopyStatus
+from sluice.api.status.common import ProgressStatus
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
 from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.core.catalogue import ENDS, meaning

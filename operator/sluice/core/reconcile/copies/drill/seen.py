@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from sluice.api.fields.drills import VerifySpec
     from sluice.api.status.archive_status import DrillStatus
-    from sluice.api.status.common import Condition, StreamCopyStatus
+    from sluice.api.status.common import Condition
+    from sluice.api.status.copy_status import StreamCopyStatus
     from sluice.core.reconcile.shared.store_seen import StoreSeen
     from sluice.core.values.trouble import Trouble
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sluice.api.status.common import GapStatus, ObjectRef, ProgressStatus, VerificationStatus
 from sluice.core.copy.plan import origin
 from sluice.core.reconcile.copies.actions import WritePositions
-from sluice.core.reconcile.copies.statuses.base import CopyStatus, positions_name
+from sluice.core.reconcile.copies.object_names import positions_name
+from sluice.core.reconcile.copies.statuses.base import CopyStatus
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.values import text
