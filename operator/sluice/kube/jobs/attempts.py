@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.kube.api.kinds import EVENT, JOB, POD
 from sluice.kube.api.names import UID_LABEL, copy_of, is_child, is_pod_of
+from sluice.kube.api.slim import slim
 from sluice.kube.jobs.away import hushed
 from sluice.kube.jobs.hooks import is_hook
 from sluice.kube.jobs.jobs import attempt_of, drivers_of, ended_of, is_gone, job_seen
@@ -102,9 +103,17 @@ class Attempts:
         ]
 
     async def _listed(self, kind: Kind, places: Sequence[str], uid: str) -> list[Object]:
-        """Return the objects of a copy that the API server lists."""
+        """Return the objects of a copy that the API server lists, as the mirror keeps them.
+
+        Users may make many of them, as large as they like. So they come by the page.
+        """
         label = f"{UID_LABEL}={uid}"
-        return [body for one in places for body in await self._api.list(kind, one, labels=label)]
+        return [
+            slim(kind, body)
+            for place in places
+            async for page in self._api.pages(kind, place, labels=label)
+            for body in page
+        ]
 
     async def at_work(self, namespace: str, uid: str) -> bool:
         """Tell whether a Job of a copy has not ended, or a driver or executor of it is not gone.
@@ -118,11 +127,10 @@ class Attempts:
         known = self._mirror.where(POD, copy_of, (namespace, uid))
         if any(is_pod_of(pod, uid) and _is_running(pod) for pod in known):
             return True
-        label = f"{UID_LABEL}={uid}"
-        jobs = await self._api.list(JOB, namespace, labels=label)
+        jobs = await self._listed(JOB, [namespace], uid)
         if any(is_child(job, uid) and ended_of(job) is None for job in jobs):
             return True
-        pods = await self._api.list(POD, namespace, labels=label)
+        pods = await self._listed(POD, [namespace], uid)
         return any(is_pod_of(pod, uid) and not is_gone(pod) for pod in pods)
 
 

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.core.archive.names import Format
-from sluice.core.reconcile.copies.actions import DropScratch, StartDrill, StartJob
+from sluice.core.reconcile.copies.actions import StartDrill, StartJob
 from sluice.core.reconcile.copies.object_names import job_name
-from sluice.core.values import identity
 from sluice.core.values.archive_layout import DATA
-from sluice.core.values.model import StreamConfig
-from sluice.errors import StoreUnavailable
-from sluice.kube.api.kinds import JOB, POD, STREAM_ARCHIVE, STREAM_STORE
+from sluice.kube.api.kinds import JOB, POD, STREAM_STORE
 from sluice.kube.api.names import child_labels
 from support.cases.resources import STORE, changed
 from support.kube.archive_bench import SOURCE
@@ -245,18 +242,6 @@ def test_a_drill_runs_as_the_archive_does(threads: ThreadPoolExecutor) -> None:
     assert (spec["backoffLimit"], "suspend" in spec) == (2, False)
 
 
-def test_an_archive_that_is_orphaned_names_the_scratch_stream(bench: DrillBench) -> None:
-    """It stays in the store then, as a user insists."""
-    started(bench)
-    bench.restore()
-    bench.copy_step()
-    bench.body["metadata"]["annotations"] = {"sluice.dev/force-orphan": "true"}
-    bench.delete()
-    ((reason, message),) = bench.said
-    assert reason == "Orphaned"
-    assert str(SCRATCH) in message
-
-
 def test_a_driver_killed_midway_is_followed_by_one_that_passes(bench: DrillBench) -> None:
     """The drill goes on with another attempt, as every copy does."""
     started(bench)
@@ -289,79 +274,6 @@ def test_a_drill_that_is_not_done_when_the_next_is_due_gives_way(bench: DrillBen
     assert bench.copy is not None
 
 
-def test_deleting_the_archive_deletes_the_scratch_stream_first(bench: DrillBench) -> None:
-    """At the moment when it is whole and visible, and its StreamCopy is finished."""
-    started(bench)
-    bench.restore()
-    bench.copy_step()
-    bench.copy_step()
-    assert bench.scratch()
-    bench.delete()
-    assert bench.body["metadata"]["finalizers"] != []
-    bench.copy_step()
-    bench.copy_step()
-    decision = bench.step()
-    assert DropScratch() in decision.actions
-    assert not bench.scratch()
-    assert (
-        bench.server.body(STREAM_ARCHIVE, "orders") is None
-        or bench.body["metadata"]["finalizers"] == []
-    )
-
-
-def test_a_store_that_is_away_keeps_the_archive_and_its_scratch_stream(bench: DrillBench) -> None:
-    """The finalizer stays until the scratch stream is really gone."""
-    started(bench)
-    bench.restore()
-    bench.copy_step()
-    while bench.copy is not None:
-        bench.step()
-        bench.copy_step()
-    describe = type(bench.store).describe
-    away = StoreUnavailable("away")
-
-    def fail(*_: object) -> None:
-        raise away
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(bench.store), "describe", fail)
-        bench.step()
-        assert bench.drill.scratch
-        assert "not deleted yet" in (bench.drill.message or "")
-        assert bench.body["metadata"]["finalizers"] != []
-    assert type(bench.store).describe is describe
-    bench.finish()
-    assert (bench.scratch(), bench.drill.scratch) == (False, False)
-    assert "not deleted yet" not in (bench.drill.message or "")
-
-
-def test_a_stream_of_that_name_that_no_copy_made_is_left_alone(bench: DrillBench) -> None:
-    """The drill cannot run then; the stream keeps its bytes."""
-    bench.store.create_stream(SCRATCH, StreamConfig())
-    bench.due()
-    bench.step()
-    bench.copy_step()
-    bench.copy_step()
-    bench.finish()
-    assert bench.verdict[1] == "DrillNotRun"
-    assert bench.scratch()
-    assert bench.world.streams[SCRATCH].config.tags == ()
-
-
-def test_what_a_killed_drill_left_is_deleted_even_without_its_copy(bench: DrillBench) -> None:
-    """By its name and its tags: the next drill finds it, and the one after that passes."""
-    left = StreamConfig(tags=identity.owner_tags("0" * 32))
-    bench.store.create_stream(SCRATCH, left)
-    bench.due()
-    bench.step()
-    bench.copy_step()
-    bench.copy_step()
-    bench.finish()
-    assert not bench.scratch()
-    bench.whole_drill()
-    assert bench.verdict[0] == "True"
-
-
 def test_drills_take_turns_with_the_runs(threads: ThreadPoolExecutor) -> None:
     """The last run first, then the next older one, and after the oldest the last one again."""
     bench = DrillBench(threads, verify=WEEKLY | {"sample": "Rotate"})
@@ -381,33 +293,3 @@ def test_each_format_is_drilled(threads: ThreadPoolExecutor, form: Format) -> No
     bench = DrillBench(threads, format=form.value)
     bench.whole_drill()
     assert (bench.verdict[0], bench.scratch()) == ("True", False)
-
-
-def test_removing_the_field_between_drills_forgets_their_times(bench: DrillBench) -> None:
-    """Added again, it begins with its next time, and not with one that has passed meanwhile."""
-    bench.whole_drill()
-    verify = bench.body["spec"].pop("verify")
-    bench.due()
-    bench.settle()
-    assert "drill" not in bench.body["status"]
-    assert bench.verdict == ("", "", "")
-    bench.body["spec"]["verify"] = verify
-    bench.step()
-    bench.step()
-    assert bench.copy is None
-
-
-def test_removing_the_field_ends_the_drill(bench: DrillBench) -> None:
-    """What it has made goes, and nothing is said of drills any more."""
-    started(bench)
-    bench.body["spec"].pop("verify")
-    for _ in range(3):
-        bench.step()
-        bench.copy_step()
-        bench.server.objects = {
-            key: one for key, one in bench.server.objects.items() if key[0] != JOB.name
-        }
-    bench.settle()
-    assert (bench.copy, bench.scratch()) == (None, False)
-    assert "drill" not in bench.body["status"]
-    assert bench.verdict == ("", "", "")
