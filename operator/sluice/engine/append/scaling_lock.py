@@ -7,6 +7,7 @@ copy that has a turn and no journal any more is done or aborted, and has restore
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.copy import record_frames
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 _NOBODY: Final = "0" * 32
+_ID: Final = re.compile("[0-9a-f]{32}")
 
 
 def holder(target: StreamName, store: Store) -> str | None:
@@ -42,6 +44,9 @@ def give(copy_id: str, target: StreamName, store: Store) -> None:
 
 
 def _holder(last: str, target: StreamName, store: Store) -> str | None:
+    """Return the last id in the log, if this copy has a journal. Another client may have put it."""
+    if not _ID.fullmatch(last):
+        raise JournalDamaged(f"{_name(target, store)} is no log of turns")
     return last if last != _NOBODY and CopyJournal(store, last, target).is_there() else None
 
 
@@ -51,8 +56,10 @@ def _last(target: StreamName, store: Store) -> tuple[int, str]:
     (info,) = store.infos([name])
     if info is None or info.length == 0:
         return 0, _NOBODY
+    start = info.length - len(_record(_NOBODY))
+    if start < 0:
+        raise JournalDamaged(f"{name} is no log of turns")
     try:
-        start = info.length - len(_record(_NOBODY))
         data = b"".join(bytes(block.data) for block in store.read(name, start, info.length))
     except NoSuchSegment:
         return 0, _NOBODY
