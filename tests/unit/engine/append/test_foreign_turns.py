@@ -30,7 +30,7 @@ def test_a_log_of_turns_that_is_none_is_named_and_left_alone(data: bytes) -> Non
     name = store.staging_name(TARGET, 0, identity.turns_key())
     store.create(name)
     store.append_at(name, 0, data)
-    with pytest.raises(JournalDamaged, match="is no log of turns|not records|damaged"):
+    with pytest.raises(JournalDamaged, match=r"is no log of turns|not records|damaged"):
         scaling_lock.holder(TARGET, store)
     with pytest.raises(JournalDamaged):
         scaling_lock.take(COPY, TARGET, store)
