@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sluice.core.copy.plan import SegmentPlan
 from sluice.core.events.chain import Link
 from sluice.core.events.digest import CHUNK
+from sluice.core.values.wish import Wish, wish_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +22,27 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
 
 
+_PROOF: Final = 64
+"""Characters of the longest consent."""
+
+
 class Loss(NamedTuple):
     """Bytes [start, end) of a source's segment that were lost before they were followed."""
 
     start: int
     end: int
+
+
+class Consent(NamedTuple):
+    """What a record claims to prove: that the source may be sealed (`core.values.wish.consent`).
+
+    Attributes:
+        number: how many wishes were recorded before the one that it is about.
+        proof: the proof, which is not checked yet.
+    """
+
+    number: int
+    proof: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,10 @@ class Trail:
         blind: for each segment, the bytes of `proved` that the source had lost before they were
             compared.
         stopped: why nothing more is followed; None until then.
+        wishes: the number of wishes that were recorded.
+        wish: the last one before the end.
+        consent: what was recorded with it, if it is to seal the source.
+        sealing: the consent by which it was decided that the source is sealed; None until then.
     """
 
     grown: tuple[SegmentPlan, ...] = ()
@@ -46,6 +67,10 @@ class Trail:
     proved: Mapping[int, Link] = field(default_factory=dict)
     blind: Mapping[int, int] = field(default_factory=dict)
     stopped: str | None = None
+    wishes: int = 0
+    wish: Wish = field(default_factory=Wish)
+    consent: Consent | None = None
+    sealing: Consent | None = None
 
 
 def grow_record(segments: Iterable[SegmentPlan], target: Iterable[int]) -> dict[str, Any]:
@@ -103,6 +128,30 @@ def stop_record(why: str) -> dict[str, Any]:
     return {"record": "stop", "why": why}
 
 
+def wish_record(number: int, wish: Wish, proof: str = "") -> dict[str, Any]:
+    """Return the record of how the copy is to end.
+
+    Args:
+        number: how many wishes are recorded so far; the first record of a number holds.
+        wish: the wish.
+        proof: the consent of the copy's owner, if the source is to be sealed.
+    """
+    return {
+        "record": "wish",
+        "number": number,
+        "wish": wish_body(wish),
+        **({"consent": proof} if proof else {}),
+    }
+
+
+def sealing_record() -> dict[str, Any]:
+    """Return the record that the source is sealed now, by the present wish, which decides it.
+
+    It counts only if the present wish is to seal the source.
+    """
+    return {"record": "sealing"}
+
+
 def trail_body(trail: Trail) -> dict[str, Any]:
     """Return a trail as a part of a record; see `TrailFolding.restore`."""
     return {
@@ -114,10 +163,22 @@ def trail_body(trail: Trail) -> dict[str, Any]:
         ],
         "blind": [[place, count] for place, count in trail.blind.items() if count],
         "stopped": trail.stopped,
+        **_wish_body(trail),
     }
 
 
-RECORDS = ("grow", "skip", "proved", "stop")
+def _wish_body(trail: Trail) -> dict[str, Any]:
+    if not trail.wishes:
+        return {}
+    return {
+        "wishes": trail.wishes,
+        "wish": wish_body(trail.wish),
+        **({"consent": list(trail.consent)} if trail.consent else {}),
+        **({"sealing": list(trail.sealing)} if trail.sealing else {}),
+    }
+
+
+RECORDS = ("grow", "skip", "proved", "stop", "wish", "sealing")
 
 
 class TrailFolding:
@@ -133,6 +194,10 @@ class TrailFolding:
         self._proved: dict[int, Link] = {}
         self._blind: dict[int, int] = {}
         self._stopped: str | None = None
+        self._wishes = 0
+        self._wish = Wish()
+        self._consent: Consent | None = None
+        self._sealing: Consent | None = None
 
     @property
     def trail(self) -> Trail:
@@ -143,6 +208,10 @@ class TrailFolding:
             dict(self._proved),
             dict(self._blind),
             self._stopped,
+            self._wishes,
+            self._wish,
+            self._consent,
+            self._sealing,
         )
 
     def restore(self, body: Mapping[str, Any]) -> None:
@@ -157,6 +226,11 @@ class TrailFolding:
                 self._stopped = why
             case why:
                 raise ValueError(f"{why!r} is no reason of an end")
+        if "wishes" in body:
+            self._wishes = _number(body["wishes"])
+            self._wish = Wish.model_validate(body["wish"])
+            self._consent = _consent(body.get("consent"))
+            self._sealing = _consent(body.get("sealing"))
 
     def add(self, plan: StreamPlan, record: Mapping[str, Any]) -> tuple[int, ...]:
         """Apply the next record.
@@ -175,7 +249,9 @@ class TrailFolding:
             case {"record": "proved", "segment": place, "to": to, "chain": chain, "rest": rest}:
                 link = _link(to, chain, rest, record["held"])
                 self._prove(self._place(place, plan), link, _number(record.get("blind", 0)))
-            case {"record": "grow" | "skip" | "stop"} if self._stopped is not None:
+            case {"record": "grow" | "skip" | "stop" | "wish" | "sealing"} if (
+                self._stopped is not None
+            ):
                 pass  # of a driver that has not seen the end
             case {"record": "stop", "why": str(why)}:
                 self._stopped = why
@@ -184,6 +260,12 @@ class TrailFolding:
             case {"record": "skip", "segment": place, "number": number, "start": start, "end": end}:
                 loss = Loss(_number(start), _number(end))
                 self._lose(self._place(place, plan), number, loss)
+            case {"record": "wish", "number": number, "wish": body}:
+                wish = Wish.model_validate(body)
+                self._hear(_number(number), wish, record.get("consent"))
+            case {"record": "sealing"}:
+                if self._consent is not None:  # else it was of an earlier wish
+                    self._sealing = self._consent
             case _:
                 raise ValueError(f"{record['record']} is no whole record")
         return ()
@@ -211,6 +293,12 @@ class TrailFolding:
         if number == len(before) and behind <= loss.start < loss.end:
             self._lost[place].append(loss)  # else another driver has recorded this loss
 
+    def _hear(self, number: int, wish: Wish, proof: object) -> None:
+        claimed = _consent([number, proof or ""])
+        if number == self._wishes:  # else another client was faster to wish
+            self._wishes, self._wish = number + 1, wish
+            self._consent = claimed if wish.cutover == "SealAndDrain" else None
+
     def _place(self, value: object, plan: StreamPlan) -> int:
         """Return the index of a segment, or raise ValueError if there is none."""
         place = _number(value)
@@ -225,6 +313,16 @@ def _link(to: object, chain: str, rest: str, held: object) -> Link:
     if link.held > min(link.offset, CHUNK):  # they are read again
         raise ValueError(f"{held} bytes before {to} are no part of a chunk")
     return link
+
+
+def _consent(value: object) -> Consent | None:
+    """Return a recorded consent, or raise ValueError if it cannot be one."""
+    match value:
+        case None:
+            return None
+        case [number, str(proof)] if len(proof) <= _PROOF:
+            return Consent(_number(number), proof)
+    raise ValueError("a consent is damaged")
 
 
 def _number(value: object) -> int:
