@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from sluice.api.fields.continuous import SEALED_STAYS
 from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sluice.api.fields.common import Resource
+    from sluice.api.fields.rules import Rule
     from sluice.api.status.common import ResourceStatus
 
 
@@ -83,6 +85,7 @@ class KindSpec:
             something in a store, or while other resources need it.
         columns: what `kubectl get` shows.
         conditions: the conditions that it may have, and what each says while it is True.
+        rules: what the API server checks of a resource as a whole, besides its name.
         driven: whether drivers work for it, in Jobs.
         uses_stores: whether it names StreamStores. The operator protects these while they are used.
     """
@@ -95,6 +98,7 @@ class KindSpec:
     finalizer: str
     columns: tuple[Column, ...]
     conditions: Mapping[ConditionType, str]
+    rules: tuple[Rule, ...] = ()
     driven: bool = False
     uses_stores: bool = True
 
@@ -150,6 +154,7 @@ KINDS: Final = (
         short="scopy",
         lifecycle=Lifecycle.FINITE,
         finalizer="staging",
+        rules=(SEALED_STAYS,),
         driven=True,
         columns=(
             *_READY,

@@ -184,7 +184,7 @@ def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
     stored = applier.apply(changed(COPY, "metadata.name", "defaults"))
     kept = {"scopePolicy": "MustExist", "onExists": "Fail", "sealWhenDone": False}
     filled = COPY["spec"]["target"] | kept
-    ends = {"onTruncation": "Fail", "sourceOnComplete": "Retain"}
+    ends = {"mode": "Snapshot", "onTruncation": "Fail", "sourceOnComplete": "Retain"}
     assert stored["spec"] == COPY["spec"] | ends | {"target": filled}
     assert stored["status"] == {"observedGeneration": -1}
     assert applier.apply(changed(STORE, "metadata.name", "defaults"))["status"] == {

@@ -83,7 +83,7 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("spec.limits.inFlightBytes", "2Gi"),
         ("spec.limits.inFlight", "64Mi"),
         ("spec.limits.inFlightBytes", "1.5"),
-        ("spec.mode", "Continuous"),
+        ("spec.mode", "Forever"),
         ("spec.backoffLimit", -1),
         ("spec.backoffLimit", "6"),
         ("spec.activeDeadlineSeconds", 59),

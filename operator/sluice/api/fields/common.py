@@ -65,7 +65,7 @@ def _without(pattern: str, remedy: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _only(pattern: str, remedy: str) -> AfterValidator:
+def only(pattern: str, remedy: str) -> AfterValidator:
     """Give a validator that refuses a text which `pattern` does not match as a whole."""
 
     def check(text: str) -> str:
@@ -98,14 +98,14 @@ NameInStore = Annotated[
         max_length=_LONGEST,
         json_schema_extra=rules(Rule(f"self.matches('{_ANY_NAME}')", _NO_NAME)),
     ),
-    _only(_ANY_NAME, _NO_NAME),
+    only(_ANY_NAME, _NO_NAME),
 ]
 """The name of an existing stream or scope: see `validateStreamName` of Pravega's NameUtils."""
 
 NewNameInStore = Annotated[
     str,
     Field(min_length=1, max_length=_LONGEST, json_schema_extra=rules(NEW_NAME_RULE)),
-    _only(_NEW_NAME, NO_NEW_NAME),
+    only(_NEW_NAME, NO_NEW_NAME),
 ]
 """The name of a stream or scope to make: see `validateUserStreamName` of Pravega's NameUtils."""
 

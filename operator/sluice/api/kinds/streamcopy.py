@@ -23,6 +23,16 @@ from sluice.api.fields.common import (
     StoreRef,
     other_store,
 )
+from sluice.api.fields.continuous import (
+    CONTINUOUS_RULES,
+    LAG_OBJECTIVE_SECONDS,
+    CutoverField,
+    LagObjective,
+    Mode,
+    ReaderGroups,
+    StopWhen,
+    check_together,
+)
 from sluice.api.fields.hooks import Hooks, HooksSpec
 from sluice.api.fields.instant import Instant
 from sluice.api.fields.ranges import MOST_RANGES, RangeSpec
@@ -217,6 +227,7 @@ class StreamCopySpec(ApiModel):
                 path=".source",
                 reason="FieldValueForbidden",
             ),
+            *CONTINUOUS_RULES,
         )
     )
 
@@ -240,6 +251,17 @@ class StreamCopySpec(ApiModel):
         description="The stream to make, or to append to. Cannot be changed.",
         json_schema_extra=immutable("the target", _ANOTHER),
     )
+    mode: Mode = Field(
+        default="Snapshot",
+        description="Where the copy ends. Snapshot ends where the source ended when the copy "
+        "began. Continuous then follows the source, until stopWhen, cutover or the source's seal "
+        "ends it. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("mode", _ANOTHER),
+    )
+    stop_when: StopWhen = None
+    cutover: CutoverField = "None"
+    reader_groups: ReaderGroups = ()
+    lag_objective_seconds: LagObjective = LAG_OBJECTIVE_SECONDS
     on_truncation: Literal["Fail", "Record"] = Field(
         default="Fail",
         description="What to do if a source loses bytes to its retention or a truncation before "
@@ -301,7 +323,13 @@ class StreamCopySpec(ApiModel):
     def _one_way(self) -> Self:
         if (self.source is None) == (self.sources is None):
             raise ValueError(f"exactly one {_WHAT} is needed: source, sources")
+        check_together(self, follows=self.follows)
         return self
+
+    @property
+    def follows(self) -> bool:
+        """Whether the copy goes on behind its bounds with what comes in its source."""
+        return self.mode == "Continuous"
 
     @property
     def origins(self) -> tuple[tuple[str, SourceSpec], ...]:
@@ -320,7 +348,7 @@ class StreamCopySpec(ApiModel):
 
         Defaults are left out, so that a field that a later version adds changes no copy's identity.
         """
-        parts = {"source", "sources", "target"}
+        parts = {"source", "sources", "target", "mode"}
         return self.model_dump(mode="json", by_alias=True, include=parts, exclude_defaults=True)
 
 

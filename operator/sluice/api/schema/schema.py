@@ -90,5 +90,5 @@ def structural(kind: KindSpec, *, operator_defaults: bool = False) -> Schema:
             "status": convert(status, "status", status["$defs"])
             | {"default": {"observedGeneration": -1}},
         },
-        RULES: [rule.written() for rule in _NAME_RULES],
+        RULES: [rule.written() for rule in (*_NAME_RULES, *kind.rules)],
     }

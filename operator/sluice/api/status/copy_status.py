@@ -13,10 +13,29 @@ from sluice.api.status.common import (
     GapStatus,
     HookedStatus,
     ObjectRef,
+    ShortText,
+    StatusModel,
     Text,
+    Time,
     VerificationStatus,
     head,
 )
+
+
+class CutoverStatus(StatusModel):
+    """How far the end of a copy is that follows its source."""
+
+    state: ShortText = Field(
+        description="Draining while the rest is followed, Sealed once the source takes no more "
+        "events, Done once the target has all."
+    )
+    source_cut: Text | None = Field(
+        default=None, description="Where the copy ends in the source: `segment=offset,...`."
+    )
+    target_cut: Text | None = Field(
+        default=None, description="The same position in the target: `segment=offset,...`."
+    )
+    time: Time | None = Field(default=None, description="When this state began.")
 
 
 class StreamCopyStatus(HookedStatus):
@@ -25,7 +44,7 @@ class StreamCopyStatus(HookedStatus):
     model_config = ConfigDict(
         json_schema_extra=following(
             jobRef=("startCut", "endCut"),
-            completionTime=("verification", "positionMapRef", "gaps"),
+            completionTime=("verification", "positionMapRef", "gaps", "cutover"),
         )
     )
 
@@ -54,4 +73,8 @@ class StreamCopyStatus(HookedStatus):
         default=None,
         description="Bytes that the sources had lost before they were read, the first 100 gaps. "
         "Only with onTruncation: Record.",
+    )
+    cutover: CutoverStatus | None = Field(
+        default=None,
+        description="The end of a copy that follows its source, once it is asked for.",
     )

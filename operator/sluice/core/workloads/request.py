@@ -111,6 +111,8 @@ def copy_request(
         part_bytes=part_bytes,
         append=spec.target.on_exists == "Append",
         make_scope=spec.target.scope_policy == "CreateIfAbsent",
+        follow=spec.follows,
+        stop_time=None if spec.stop_when is None else _milliseconds(spec.stop_when.time),
         tasks=tasks,
     )
 

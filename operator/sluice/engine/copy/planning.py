@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core.copy.planner import Range, plan_stream
@@ -247,13 +249,18 @@ def refuse_unfollowable(request: CopyRequest) -> None:
     """Raise InvalidSpec for a request to follow what has an end, or is not compared."""
     if not request.follow:
         return
+    source = request.sources[0]
     wrong = (
         (len(request.sources) > 1, "spec.sources", "one source, not several"),
-        (request.sources[0].archive is not None, "spec.source.archive", "a stream, not an archive"),
-        (request.sources[0].ranges != (Range(),), "spec.source.ranges", "a whole stream"),
-        (request.append, "spec.onExists", "a source into a target of its own"),
+        (source.archive is not None, "spec.source.archive", "a stream, not an archive"),
+        (source.ranges != (Range(),), "spec.source.ranges", "a whole stream"),
+        (
+            source.stream.stream.startswith("_"),
+            "spec.source.stream",
+            "no stream of the store's own",
+        ),
+        (request.append, "spec.target.onExists", "a source into a target of its own"),
         (request.move, "spec.sourceOnComplete", "a source that is retained"),
-        (not request.verify, None, "a source whose planned bytes are verified"),
     )
     for is_wrong, field, what in wrong:
         if is_wrong:
@@ -262,3 +269,20 @@ def refuse_unfollowable(request: CopyRequest) -> None:
                 field=field,
                 remedy="Change the field, or make a copy that does not follow its source.",
             )
+    if not request.verify:
+        raise InvalidSpec(
+            "a copy follows its source only behind bytes that are verified",
+            field="spec.mode",
+            remedy="Run it without --no-verify, or with mode: Snapshot.",
+        )
+    if request.stop_time is not None and request.stop_time <= time.time() * 1000:
+        raise InvalidSpec(
+            f"the copy is to end at {_stamp(request.stop_time)}, which is over",
+            field="spec.stopWhen.time",
+            remedy="Give a later time, or take mode: Snapshot for what the source has now.",
+        )
+
+
+def _stamp(milliseconds: int) -> str:
+    """Write a time, given in ms since 1970."""
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -148,7 +148,7 @@ def run_plan(
             _tidy_all(scope, target, retention(), limits)
             return scope
         sources = [stores.source(one) for one in plan.sources]
-        work = _work(plan, sources, target)
+        work = _work(plan, sources, target, limits)
         is_here = _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
         with ThreadExecutor(sources, target, slots=tasks.threads) as here:
             (report,) = Runner(
@@ -166,7 +166,7 @@ def run_plan(
 
 
 def _work(
-    plan: Plan, sources: Sequence[Source], target: Place
+    plan: Plan, sources: Sequence[Source], target: Place, limits: Callable[[], Limits]
 ) -> Work[Any, StreamReport | ArchiveReport]:
     """Return the work of a plan of a single stream.
 
@@ -179,6 +179,10 @@ def _work(
 
             archive = root(target).archive(plan.archive.path)
             return ArchiveCopy(plan.archive, sources, archive)
+        case StreamCopyPlan(streams=(stream,)) if stream.follow:
+            from sluice.engine.follow.work import FollowWork  # noqa: PLC0415 - see run_plan
+
+            return FollowWork(stream, sources, live(target), limits=limits)
         case StreamCopyPlan(streams=(stream,)):
             from sluice.engine.copy.stream_copy import StreamCopyWork  # noqa: PLC0415 - see run_plan
 

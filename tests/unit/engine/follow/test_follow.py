@@ -307,6 +307,7 @@ def test_the_rate_is_kept() -> None:
 
 
 ARCHIVE = SourceRequest(stream=SOURCE, archive=ArchiveChoice(path="a"))
+OWN = SourceRequest(stream=StreamName(scope="in", stream="_RGbilling"))
 PART = SourceRequest(stream=SOURCE, ranges=(Range(end=Position(text="in/s/0=4")),))
 
 
@@ -316,9 +317,10 @@ PART = SourceRequest(stream=SOURCE, ranges=(Range(end=Position(text="in/s/0=4"))
         ({"sources": (*FOLLOW.sources, SourceRequest(stream=TARGET))}, "spec.sources"),
         ({"sources": (ARCHIVE,)}, "spec.source.archive"),
         ({"sources": (PART,)}, "spec.source.ranges"),
-        ({"append": True}, "spec.onExists"),
+        ({"append": True}, "spec.target.onExists"),
         ({"move": True}, "spec.sourceOnComplete"),
-        ({"verify": False}, None),
+        ({"verify": False}, "spec.mode"),
+        ({"sources": (OWN,)}, "spec.source.stream"),
     ],
 )
 def test_only_a_whole_stream_is_followed(change: dict[str, object], field: str | None) -> None:
@@ -326,9 +328,24 @@ def test_only_a_whole_stream_is_followed(change: dict[str, object], field: str |
     world = World()
     put_source(world, [20])
     put_source(world, [20], name=StreamName(scope="out", stream="other"))
+    put_source(world, [20], name=OWN.stream)
     store = ModelStore(world)
     with pytest.raises(InvalidSpec, match="a copy follows") as refused:
         make_plan(FOLLOW.model_copy(update=change), [store])
     assert refused.value.field == field
     assert refused.value.remedy
     assert TARGET not in world.streams
+
+
+def test_a_copy_that_is_to_end_in_the_past_is_not_begun() -> None:
+    """It is refused with the field; one that was begun in time goes on, and then ends."""
+    world = World()
+    put_source(world, [20])
+    over = FOLLOW.model_copy(update={"stop_time": 1_000_000_000_000})
+    with pytest.raises(InvalidSpec, match=r"2001-09-09T01:46:40Z, which is over") as refused:
+        resolve(over, [ModelStore(world)], ModelStore(world))
+    assert refused.value.field == "spec.stopWhen.time"
+    assert refused.value.remedy
+    assert TARGET not in world.streams
+    killed(world, nothing)
+    assert resolve(over, [ModelStore(world)], ModelStore(world)).recorded
