@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from sluice.core.follow.lag import Followed
     from sluice.core.scope.scope import Counts
 
 PAUSE: Final = 10.0
@@ -33,12 +34,14 @@ class Progress(NamedTuple):
         total: bytes to copy.
         published: whether all bytes can be read in the target.
         streams: counts of the streams of a scope's copy; None for other copies.
+        follow: how far a source is followed; None for copies that follow none, and once it ended.
     """
 
     bytes: int
     total: int
     published: bool
     streams: Counts | None = None
+    follow: Followed | None = None
 
 
 class Pace(NamedTuple):

@@ -77,6 +77,18 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Following(Planned):
+    """All planned bytes are readable in the target, and the copy follows its source.
+
+    Attributes:
+        stopped: why nothing more is followed; None while it goes on. What is left is to compare the
+            rest, and to give the target its final configuration.
+    """
+
+    stopped: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScopePlanned(Planned):
     """Streams of a scope are left to copy, or to archive."""
 

@@ -85,7 +85,12 @@ class ArchiveWorkload:
         entry = begun(self.request, archive).entry
         return None if entry is None else told_of(archive, entry, most_gaps=_MOST_GAPS)
 
-    def watch(self, plan: Plan, target: Place) -> Measures:
+    def watch(
+        self,
+        plan: Plan,
+        target: Place,
+        sources: Sequence[Place] = (),  # noqa: ARG002 - an archive follows no source
+    ) -> Measures:
         """Return what measures the run's progress; it shows none if only the driver can plan."""
         if isinstance(plan, ArchiveRunPlan):
             return ArchiveWatch(plan.archive, root(target))

@@ -92,7 +92,12 @@ class ScopeWorkload:
         """Return None: the operator can see all results itself."""
         return None
 
-    def watch(self, plan: Plan, target: Place) -> Measures:
+    def watch(
+        self,
+        plan: Plan,
+        target: Place,
+        sources: Sequence[Place] = (),  # noqa: ARG002 - a scope's copy follows no source
+    ) -> Measures:
         """Return what measures the progress of a plan."""
         if isinstance(plan, ScopeCopyPlan):
             return ScopeWatch(plan, self._target(target))

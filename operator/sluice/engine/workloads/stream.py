@@ -16,6 +16,8 @@ from sluice.engine.copy.planning import begun, resolve
 from sluice.engine.copy.progress import Watch
 from sluice.engine.copy.query import abandon, ask
 from sluice.engine.copy.report import Outcome, StreamReport
+from sluice.engine.follow.lag import FollowWatch
+from sluice.engine.follow.state import followed
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.slices.read_leases import release
 from sluice.engine.workloads.workload import (
@@ -69,7 +71,9 @@ class StreamWorkload:
             plan = UnplannedCopy(sources=addresses, target=target[0], copying=self.request)
             return Planned(plan=plan)
         stream = known.streams[0] if known is not None and known.streams else None
-        return ask(self.request, sources=sources, target=located_live(target), known=stream)
+        goal = located_live(target)
+        answer = ask(self.request, sources=sources, target=goal, known=stream)
+        return followed(self.request, answer, goal[1]) if self.request.follow else answer
 
     def plan(
         self,
@@ -98,10 +102,13 @@ class StreamWorkload:
         """Return None: the operator can see the result itself."""
         return None
 
-    def watch(self, plan: Plan, target: Place) -> Measures:
+    def watch(self, plan: Plan, target: Place, sources: Sequence[Place] = ()) -> Measures:
         """Return what measures the progress of a plan."""
         if isinstance(plan, Unplanned):
             return UnplannedWatch(self.request, plan, live(target))
+        (stream,) = plan.streams
+        if stream.follow and sources:
+            return FollowWatch(stream, live(sources[stream.sources[0].store]), live(target))
         return Watch(plan, live(target))
 
     def abort(self, sources: Callable[[], Sequence[Place]], target: Place) -> str:

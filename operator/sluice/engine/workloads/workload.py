@@ -102,8 +102,15 @@ class Workload(Protocol):
         """Return what the operator cannot see itself, of an archive in a volume; else None."""
         ...
 
-    def watch(self, plan: Plan, target: Place) -> Measures:
-        """Return what measures the progress of a plan."""
+    def watch(self, plan: Plan, target: Place, sources: Sequence[Place] = ()) -> Measures:
+        """Return what measures the progress of a plan.
+
+        Args:
+            plan: the plan.
+            target: the store to write to.
+            sources: the stores to read from, as the plan numbers them. Without them it is not
+                measured how far a copy is behind a source that it follows.
+        """
         ...
 
     def abort(self, sources: Callable[[], Sequence[Place]], target: Place) -> str:

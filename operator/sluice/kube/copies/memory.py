@@ -27,7 +27,7 @@ class CopyMemory:
 
     Attributes:
         plan: the plan in the ConfigMap, which never changes, and its count in the allowance.
-        watch: the plan's hash, the target's store, and the measure of progress there.
+        watch: the plan's hash, the stores that are asked, and the measure of progress there.
         meter: the speed.
         metered: the hash of the plan, and the name of the attempt's Job, that the meter is about.
         controls: the controls that were last written for the driver.
@@ -35,7 +35,7 @@ class CopyMemory:
     """
 
     plan: tuple[PlanSeen, Kept] | None = None
-    watch: tuple[str, Place, Measures] | None = None
+    watch: tuple[tuple[str, Place, tuple[Place, ...]], Measures] | None = None
     meter: Meter = field(default_factory=Meter)
     metered: tuple[str, str] = ("", "")
     controls: dict[str, str] | None = None

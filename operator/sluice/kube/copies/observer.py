@@ -284,19 +284,23 @@ class CopyObserver:
         if world.plan is None:
             return situation
         plan = world.plan.plan
-        if memory.watch is None or memory.watch[:2] != (plan.hash, target):
-            memory.watch = (plan.hash, target, situation.workload.watch(plan, target))
+        follows = any(stream.follow for stream in plan.streams)
+        origins = tuple(await self._open(sources)) if follows else ()
+        measured = plan.hash, target, origins
+        if memory.watch is None or memory.watch[0] != measured:
+            memory.watch = measured, situation.workload.watch(plan, target, origins)
         attempt = world.job.name if world.job else ""
         if memory.metered != (plan.hash, attempt):
             memory.metered, memory.meter = (plan.hash, attempt), Meter()
-        watch = memory.watch[2]
+        watch = memory.watch[1]
         progress = await self.blocking(watch.measure)
         if not self._allowance.has_room:  # a new watch holds nothing, but reads all of it again
-            memory.watch = (plan.hash, target, situation.workload.watch(plan, target))
+            memory.watch = measured, situation.workload.watch(plan, target, origins)
         pace = memory.meter.read(time.monotonic(), progress.bytes, progress.total)
         reading = Reading(progress=progress, pace=pace)
         world, made = replace(world, reading=reading), made_by_driver(watch)
-        if progress.published:
+        ends = progress.follow is not None and progress.follow.stopped is not None
+        if progress.published or ends:
             # The store tells the end seconds before the kubelet tells that the pod has ended.
             ended = None
             with suppress(SluiceError):  # the progress is known, and the next look asks again
