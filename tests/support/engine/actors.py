@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from support.model import World
 
 
+WAITED = 1.0
+"""Seconds that an actor waits for bytes, each time, by its own clock."""
+
+
 class Actor:
     """A driver or an abort in a greenlet, moved call by call.
 
@@ -86,5 +90,7 @@ class Actor:
             raise GreenletExit
         self.pending = what
         self._scheduler.switch()
+        if what.startswith("take"):
+            self._now += WAITED
         self._world.history.append(f"{self.name}: {what}: {self._fate.value}")
         return self._fate

@@ -26,6 +26,10 @@ _PROOF: Final = 64
 """Characters of the longest consent."""
 
 
+_SEALINGS: Final = 100
+"""Most consents to seal the source that are kept. Any client can record some that are none."""
+
+
 class Loss(NamedTuple):
     """Bytes [start, end) of a source's segment that were lost before they were followed."""
 
@@ -59,7 +63,8 @@ class Trail:
         wishes: the number of wishes that were recorded.
         wish: the last one before the end.
         consent: what was recorded with it, if it is to seal the source.
-        sealing: the consent by which it was decided that the source is sealed; None until then.
+        sealing: the consents by which it was recorded that the source is sealed now. Those that are
+            the owner's decide it.
     """
 
     grown: tuple[SegmentPlan, ...] = ()
@@ -70,7 +75,7 @@ class Trail:
     wishes: int = 0
     wish: Wish = field(default_factory=Wish)
     consent: Consent | None = None
-    sealing: Consent | None = None
+    sealing: tuple[Consent, ...] = ()
 
 
 def grow_record(segments: Iterable[SegmentPlan], target: Iterable[int]) -> dict[str, Any]:
@@ -123,9 +128,15 @@ def proved_record(segment: int, link: Link, blind: int = 0) -> dict[str, Any]:
     }
 
 
-def stop_record(why: str) -> dict[str, Any]:
-    """Return the record that nothing more is followed; the first one holds."""
-    return {"record": "stop", "why": why}
+def stop_record(why: str, sealings: int = 0) -> dict[str, Any]:
+    """Return the record that nothing more is followed; the first one holds.
+
+    Args:
+        why: the reason.
+        sealings: how many consents to seal the source are recorded so far. The record counts only
+            if none comes between: then the copy has to go on to the source's end.
+    """
+    return {"record": "stop", "why": why, **({"sealings": sealings} if sealings else {})}
 
 
 def wish_record(number: int, wish: Wish, proof: str = "") -> dict[str, Any]:
@@ -174,7 +185,7 @@ def _wish_body(trail: Trail) -> dict[str, Any]:
         "wishes": trail.wishes,
         "wish": wish_body(trail.wish),
         **({"consent": list(trail.consent)} if trail.consent else {}),
-        **({"sealing": list(trail.sealing)} if trail.sealing else {}),
+        **({"sealing": [list(one) for one in trail.sealing]} if trail.sealing else {}),
     }
 
 
@@ -197,7 +208,7 @@ class TrailFolding:
         self._wishes = 0
         self._wish = Wish()
         self._consent: Consent | None = None
-        self._sealing: Consent | None = None
+        self._sealing: list[Consent] = []
 
     @property
     def trail(self) -> Trail:
@@ -211,7 +222,7 @@ class TrailFolding:
             self._wishes,
             self._wish,
             self._consent,
-            self._sealing,
+            tuple(self._sealing),
         )
 
     def restore(self, body: Mapping[str, Any]) -> None:
@@ -230,7 +241,7 @@ class TrailFolding:
             self._wishes = _number(body["wishes"])
             self._wish = Wish.model_validate(body["wish"])
             self._consent = _consent(body.get("consent"))
-            self._sealing = _consent(body.get("sealing"))
+            self._sealing = [one for one in map(_consent, body.get("sealing", ())) if one]
 
     def add(self, plan: StreamPlan, record: Mapping[str, Any]) -> tuple[int, ...]:
         """Apply the next record.
@@ -254,7 +265,8 @@ class TrailFolding:
             ):
                 pass  # of a driver that has not seen the end
             case {"record": "stop", "why": str(why)}:
-                self._stopped = why
+                if _number(record.get("sealings", 0)) == len(self._sealing):
+                    self._stopped = why
             case {"record": "grow", "segments": made, "target": ids}:
                 return self._grow(plan, list(map(SegmentPlan.model_validate, made)), ids)
             case {"record": "skip", "segment": place, "number": number, "start": start, "end": end}:
@@ -264,8 +276,9 @@ class TrailFolding:
                 wish = Wish.model_validate(body)
                 self._hear(_number(number), wish, record.get("consent"))
             case {"record": "sealing"}:
-                if self._consent is not None:  # else it was of an earlier wish
-                    self._sealing = self._consent
+                known = self._consent in self._sealing
+                if self._consent is not None and not known and len(self._sealing) < _SEALINGS:
+                    self._sealing.append(self._consent)  # without one, the wish has changed
             case _:
                 raise ValueError(f"{record['record']} is no whole record")
         return ()

@@ -299,6 +299,11 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class SealSource:
+    """Record that the source is sealed now, as its owner wishes, and seal it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Halt:
     """Shut segments to further appends: (index of the segment, its position) each."""
 
@@ -349,7 +354,7 @@ AppendStep = (
 ArchiveStep = Amend | Replan | RecordRun | DeleteJournal
 """The steps of a run of an archive that move no bytes."""
 
-FollowStep = Follow | Skip | Grow | Prove | Stop | Halt
+FollowStep = Follow | Skip | Grow | Prove | SealSource | Stop | Halt
 """The steps of following a source."""
 
 Step = CopyStep | AppendStep | ArchiveStep | FollowStep | Live | Transfer | Verify | Done

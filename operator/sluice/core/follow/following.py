@@ -3,7 +3,8 @@
 All planned bytes are readable in the target by then (`core.copy.next_step` has come to Live).
 
     Follow -> (Skip -> Follow) -> (Prove -> Grow -> Scale -> FixSegmentCount -> Publish -> Follow)
-      for each scale event of the source -> Stop -> Halt -> Prove -> ConfigureTarget
+      for each scale event of the source (-> SealSource -> Follow)
+      -> Stop -> Halt -> Prove -> ConfigureTarget
 
 Between Grow and Publish, `core.copy.next_step` decides: Grow extends the plan by segments without
 planned bytes, and publishing these sets their positions. As there, each step is safe to repeat and
@@ -15,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core.copy.steps import ConfigureTarget, Follow, Grow, Halt, Prove, Skip, Stop
+from sluice.core.follow.ending import CUT_OVER, SEALED, is_sealing, next_end
 from sluice.core.follow.rows import proved
 from sluice.errors import (
     SourceNotFound,
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
     from sluice.core.follow.observed import SeenRow, SeenStream
     from sluice.core.follow.position import Position
     from sluice.core.values.model import SegmentInfo
-
-SEALED = "SourceSealed"
-"""The reason of an end that nobody asked for: the source takes no more events."""
 
 
 def next_step(journal: Journal, seen: SeenStream) -> Step:
@@ -66,8 +65,12 @@ def next_step(journal: Journal, seen: SeenStream) -> Step:
     if any(_position(row).halted for row in seen.rows):
         # Halted for a loss that the source does not show, or for an end that was just recorded.
         raise StoreUnavailable(f"{journal.plan.target} was halted during the look")
-    if seen.wish is not None:
-        return Stop(seen.wish)
+    lag = sum(sources[row.row.index].info.length - _position(row).offset for row in seen.rows)
+    settled = not seen.made and (
+        seen.sealed or not any(source.info.sealed for source in sources.values())
+    )
+    if (end := next_end(journal, seen, lag, settled=settled)) is not None:
+        return end
     ended = {
         row.row.index
         for row in seen.rows
@@ -81,7 +84,7 @@ def next_step(journal: Journal, seen: SeenStream) -> Step:
     if passing and all(row.row.index in ended for row in passing):
         return _unproved(journal, passing) or Grow(seen.made)
     if len(ended) == len(seen.rows) and seen.sealed and not seen.made:
-        return Stop(SEALED)
+        return Stop(CUT_OVER if is_sealing(journal, seen.key) else SEALED)
     going = [row for row in seen.rows if row.row.index not in ended]
     unlisted = bool(ended) and not seen.made and not seen.sealed
     return Follow(_positions(going), waits=unlisted)

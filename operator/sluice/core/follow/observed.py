@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ class SeenStream:
         had: the ids of followed segments that the source once had, of those that do not exist.
         sealed: whether the source is sealed. It was looked at before `made`.
         made: the segments of the source's next scale event; empty if there is none yet.
-        wish: why the copy is to end here; None while it is to go on.
         closed: the segments of earlier generations, at their ends.
         shut: whether the target is sealed, so that nothing can be appended.
+        quiet: for how many seconds this driver has seen nothing come in the source.
+        now: the time by this driver's clock.
+        key: the key by which this driver knows wishes of the copy's owner to seal the source.
     """
 
     rows: tuple[SeenRow, ...]
@@ -50,6 +53,8 @@ class SeenStream:
     had: frozenset[int] = frozenset()
     sealed: bool = False
     made: tuple[Segment, ...] = ()
-    wish: str | None = None
     closed: tuple[SeenRow, ...] = ()
     shut: bool = False
+    quiet: float = 0.0
+    now: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    key: str = ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from sluice.core.values.model import Frozen, StreamName
 from sluice.core.values.trouble import Trouble
 
@@ -59,6 +61,7 @@ class StreamReport(Frozen):
         error: why it failed.
         cleaned: after a failure, whether staging and the unpublished target were deleted. If not,
             the copy goes on from there when it is run again.
+        ended: why a copy that follows its source ended (`core.follow.ending`).
     """
 
     copy_id: str
@@ -69,6 +72,7 @@ class StreamReport(Frozen):
     segments: tuple[SegmentReport, ...] = ()
     error: Trouble | None = None
     cleaned: bool = False
+    ended: str | None = Field(default=None, exclude_if=lambda why: why is None)
 
     @classmethod
     def failed(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from sluice.core.copy import follow_progress
@@ -13,31 +15,40 @@ from sluice.core.copy.steps import (
     Halt,
     Live,
     Prove,
+    SealSource,
     Skip,
     Stop,
 )
 from sluice.core.follow import following
+from sluice.core.follow.ending import room
 from sluice.core.follow.rows import row_of
 from sluice.engine.access.source_runs import writable
 from sluice.engine.copy.new_target import NewTarget
-from sluice.engine.follow import perform
+from sluice.engine.follow import perform, wishes
 from sluice.engine.follow.observe import is_listed, look
 from sluice.engine.follow.proving import Prover
 from sluice.engine.follow.session import PROVE_SECONDS, Session
+from sluice.engine.follow.watch import Quiet, Watch, wall_clock
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.throttle import RateLimiter
 from sluice.engine.tasks.work import MOVED_ON
 from sluice.errors import InvalidEventNumber, SluiceError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.observed import Observed
     from sluice.core.copy.steps import Step
+    from sluice.core.values.wish import Wish
     from sluice.engine.staging.ending import StagedStream
     from sluice.engine.tasks.work import Clock
     from sluice.stores.base import Store
+
+
+class _Interrupted(Exception):
+    """Another step is to be decided, while bytes wait for the copy's rate."""
 
 
 class FollowedTarget(NewTarget):
@@ -47,8 +58,12 @@ class FollowedTarget(NewTarget):
         stream: the stream.
         limits: returns the present limits. It is called several times a second, and may raise to
             end the work.
-        wish: returns why the copy is to end; None while it is to go on.
+        wish: how the copy is to end, to be written down when this driver begins to follow; None for
+            no other wish than the one that is written.
+        key: the key by which wishes of the copy's owner to seal the source are known; see
+            `core.values.wish.consent`. Without a key, this driver seals no source.
         clock: time.
+        wall: returns the time of the day.
         every: seconds after which appended bytes are compared.
         long: bytes of a journal from which on its records are replaced by one.
     """
@@ -58,18 +73,25 @@ class FollowedTarget(NewTarget):
         stream: StagedStream,
         *,
         limits: Callable[[], Limits] = Limits,
-        wish: Callable[[], str | None] = lambda: None,
+        wish: Wish | None = None,
+        key: str = "",
         clock: Clock = time,
+        wall: Callable[[], datetime] = wall_clock,
         every: float = PROVE_SECONDS,
         long: int = perform.LONG,
     ) -> None:
         super().__init__(stream, keep=True, alone=True)
         self._limits = limits
         self._wish = wish
+        self._key = key
         self._clock = clock
+        self._wall = wall
         self._every = every
         self._long = long
-        self._rate = RateLimiter(lambda: limits().bytes_per_second, clock)
+        self._rate = RateLimiter(self._pace, clock)
+        self._quiet = Quiet(clock)
+        self._watch: Watch | None = None
+        self._room: int | None = None
         self._prover: Prover | None = None
         self._journal: Journal | None = None
 
@@ -79,14 +101,21 @@ class FollowedTarget(NewTarget):
         if not isinstance(step, Live):
             return step
         stream = self._stream
+        if self._wish is not None:
+            wishes.write(self._wish, stream.journal, key=self._key)
+            self._wish = None
         self._journal, state = look(
             stream.plan,
             stream.journal,
             self._source,
             stream.target,
-            wish=self._wish(),
             shut=seen.target is not None and seen.target.sealed,
         )
+        self._quiet.note(
+            {row.row.index: row.source.info.length for row in state.rows if row.source is not None}
+        )
+        state = replace(state, quiet=self._quiet.seconds, now=self._wall(), key=self._key)
+        self._room = room(self._journal, state)
         return following.next_step(self._journal, state)
 
     def perform(self, step: Step) -> bool:
@@ -96,18 +125,19 @@ class FollowedTarget(NewTarget):
         journal, log, target = self._decided, self._stream.journal, self._stream.target
         match step:
             case Follow():
-                self._follow(journal, step)
+                with self._watching(journal) as watch:
+                    self._follow(journal, step, watch)
             case Skip(losses):
                 perform.skip(journal, losses, log, self._source, target)
             case Grow(segments):
                 perform.grow(journal, segments, log, self._source, target)
             case Prove(ends):
-                for index, end in ends:
-                    link = self._compares.prove(journal, row_of(journal, index), end)
-                    blind = self._compares.blind.pop(index, 0)
-                    log.write([follow_progress.proved_record(index, link, blind)])
+                with self._watching(journal):
+                    self._prove(journal, ends)
+            case SealSource():
+                perform.seal_source(journal, log, self._source, self._key)
             case Stop(why):
-                log.write([follow_progress.stop_record(why)])
+                log.write([follow_progress.stop_record(why, len(journal.trail.sealing))])
             case Halt(positions):
                 perform.halt(journal, positions, target)
             case _:
@@ -131,17 +161,48 @@ class FollowedTarget(NewTarget):
             self._prover = Prover(self._source, self._stream.target, self._rate)
         return self._prover
 
-    def _asked(self) -> str | None:
-        """Return why the copy is to end. Raises what the limits raise to end this driver's work."""
-        self._limits()
-        return self._wish()
+    def _pace(self) -> float | None:
+        """Return the present rate. While bytes wait for it, something else may come first.
 
-    def _follow(self, journal: Journal, step: Follow) -> None:
+        Raises:
+            _Interrupted: another step is to be decided.
+        """
+        if self._watch is not None and self._watch.is_due():
+            raise _Interrupted
+        return self._limits().bytes_per_second
+
+    @contextmanager
+    def _watching(self, journal: Journal) -> Iterator[Watch]:
+        """Break the block off where it waits for its rate, if another step is to be decided."""
+        self._watch = Watch(
+            journal,
+            self._stream.journal,
+            self._source,
+            quiet=self._quiet,
+            key=self._key,
+            clock=self._clock,
+            wall=self._wall,
+        )
+        try:
+            with suppress(_Interrupted):
+                yield self._watch
+        finally:
+            self._watch = None
+
+    def _prove(self, journal: Journal, ends: Sequence[tuple[int, int]]) -> None:
+        """Compare segments up to these offsets, and record each."""
+        for index, end in ends:
+            link = self._compares.prove(journal, row_of(journal, index), end)
+            blind = self._compares.blind.pop(index, 0)
+            self._stream.journal.write([follow_progress.proved_record(index, link, blind)])
+
+    def _follow(self, journal: Journal, step: Follow, watch: Watch) -> None:
         """Follow until something else has to be decided.
 
-        A session that has appended counts as progress, however it ended: what broke it off shows
+        A session that has worked counts as progress, however it ended: what broke it off shows
         again, if it lasts.
         """
+        slots = max(1, len(step.positions))
         session = Session(
             journal,
             step,
@@ -149,9 +210,10 @@ class FollowedTarget(NewTarget):
             source=self._source,
             target=self._stream.target,
             prover=self._compares,
-            window=self._limits().window(max(1, len(step.positions))),
+            window=lambda: self._limits().window(slots),
             spend=self._rate.spend,
-            wish=self._asked,
+            room=self._room,
+            watch=watch,
             listed=lambda: is_listed(journal.current, self._source),
             clock=self._clock,
             every=self._every,
@@ -162,5 +224,5 @@ class FollowedTarget(NewTarget):
         except (*MOVED_ON, InvalidEventNumber):
             return
         except SluiceError as error:
-            if not (error.retryable and session.moved):
+            if not (error.retryable and session.worked):
                 raise

@@ -34,7 +34,6 @@ def look(
     source: Source,
     target: Store,
     *,
-    wish: str | None = None,
     shut: bool = False,
 ) -> tuple[Journal, SeenStream]:
     """Look at a copy whose planned bytes are all readable in the target.
@@ -44,7 +43,6 @@ def look(
         copy_journal: the copy's journal, which is loaded again here.
         source: the store of the source.
         target: the target store.
-        wish: why the copy is to end here; None if it is to go on.
         shut: whether the target is sealed.
 
     Returns:
@@ -81,7 +79,6 @@ def look(
         had=frozenset(segment for segment in lost if source.had(name, segment)),
         sealed=described is not None and described.sealed,
         made=made,
-        wish=wish,
         closed=_closed(journal, target),
         shut=shut,
     )

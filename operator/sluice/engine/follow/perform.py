@@ -11,13 +11,15 @@ from sluice.core.copy.journal import checkpoint_record
 from sluice.core.copy.plan import SegmentPlan
 from sluice.core.copy.record_frames import frame
 from sluice.core.events.framing import EventCounter
+from sluice.core.follow.ending import is_sealing
 from sluice.core.follow.position import Position
 from sluice.core.follow.rows import proved, row_of
 from sluice.core.values import identity
 from sluice.core.values.model import break_in
+from sluice.engine.copy.moving import is_planned
 from sluice.engine.follow.observe import source_name, target_name
 from sluice.engine.journal.record_log import MAX_RECORD
-from sluice.errors import EventsDamaged, SourceTruncated, SourceUnsupported
+from sluice.errors import EventsDamaged, SourceReplaced, SourceTruncated, SourceUnsupported
 from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
@@ -132,6 +134,33 @@ def grow(
     ranges = [[extended.segments[i].keys for i in one] for one in extended.generations[1:]]
     ids = [*first, *itertools.chain(*target.following(first, ranges))]
     log.write([follow_progress.grow_record(later, ids[len(plan.segments) :])])
+
+
+def seal_source(journal: Journal, log: CopyJournal, source: Store, key: str) -> None:
+    """Seal the source, as the copy's owner wishes. Nothing takes that back.
+
+    First it is recorded. That counts only if the wish is still the present one. From then on the
+    copy ends where its source ends: no end that another driver records counts any more.
+
+    Args:
+        journal: the journal, as the step was decided from it.
+        log: the copy's journal.
+        source: the store of the source.
+        key: the key by which the owner's wish is known.
+
+    Raises:
+        SourceReplaced: another stream has the source's name, and was not sealed.
+    """
+    plan = journal.current
+    if not is_sealing(journal, key):
+        log.write([follow_progress.sealing_record()])
+    now = log.load()
+    if now is None or now.trail.stopped is not None or not is_sealing(now, key):
+        return  # the wish was changed, or the end was recorded: look again
+    if not is_planned(plan, source):
+        name = plan.sources[0].stream
+        raise SourceReplaced(f"{name} was deleted and made again, and is not sealed")
+    source.seal_stream(plan.sources[0].stream)
 
 
 def shorten(log: CopyJournal, most: int = LONG) -> bool:

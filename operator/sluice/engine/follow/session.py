@@ -16,6 +16,7 @@ from sluice.core.follow.rows import proved, row_of
 from sluice.core.values import identity
 from sluice.engine.follow.observe import is_renewed, source_name, target_name
 from sluice.engine.follow.perform import LONG, shorten
+from sluice.engine.tasks.work import LASTING_SECONDS
 from sluice.errors import EventsDamaged, InvalidEventNumber, ProtocolError
 from sluice.stores.tails import Arrived, Ended
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from sluice.core.follow.cutting import Cut
     from sluice.core.follow.rows import Row
     from sluice.engine.follow.proving import Prover
+    from sluice.engine.follow.watch import Watch
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.engine.tasks.work import Clock
     from sluice.stores.base import Store
@@ -42,11 +44,8 @@ IDLE_SECONDS: Final = 1.0
 BUSY_SECONDS: Final = 0.02
 """Seconds to wait for bytes, while blocks in flight are not confirmed."""
 
-LOOK_SECONDS: Final = 0.2
+LISTED_SECONDS: Final = 0.2
 """Seconds until the source is looked at again, whose next segments are not listed yet."""
-
-JOURNAL_ROUNDS: Final = 10
-"""Rounds without bytes after which the journal is looked at: another driver may have ended it."""
 
 PROVE_SECONDS: Final = 10.0
 """Seconds after which appended bytes are read back and compared."""
@@ -94,9 +93,10 @@ class Session:
         source: the store of the source.
         target: the target store.
         prover: compares what was appended.
-        window: most bytes in flight for each segment.
-        spend: waits until so many bytes may be moved, and counts them.
-        wish: returns why the copy is to end; None while it is to go on. It may raise to end this.
+        window: returns the most bytes in flight for each segment. It may raise to end this.
+        spend: waits until so many bytes may be moved, and counts them. It may raise to end this.
+        room: most bytes to append, but for the rest of a block.
+        watch: notices that something else is to be decided.
         listed: tells whether the source lists what follows an ended segment, or is sealed.
         clock: time.
         every: seconds after which appended bytes are compared.
@@ -112,9 +112,10 @@ class Session:
         source: Store,
         target: Store,
         prover: Prover,
-        window: int,
+        window: Callable[[], int],
         spend: Callable[[int], None],
-        wish: Callable[[], str | None],
+        room: int | None,
+        watch: Watch,
         listed: Callable[[], bool],
         clock: Clock,
         every: float = PROVE_SECONDS,
@@ -127,8 +128,10 @@ class Session:
         self._target = target
         self._prover = prover
         self._window = window
+        self._held = window()
         self._spend = spend
-        self._wish = wish
+        self._room = room
+        self._watch = watch
         self._listed = listed
         self._clock = clock
         self._every = every
@@ -139,15 +142,16 @@ class Session:
             row = row_of(journal, index)
             name = source_name(plan, row, source)
             self._lines[name] = _Line(row, name, target_name(plan, row, target), position)
+            watch.positions[index] = position
         self._over = False
-        self._quiet = 0
-        self._compared = self._looked = clock.monotonic()
+        self._began = self._compared = self._looked = clock.monotonic()
         self._recorded = dict.fromkeys(self._lines, clock.monotonic())
 
     @property
-    def moved(self) -> bool:
-        """Whether the store has confirmed bytes of this session."""
-        return any(line.confirmed > line.start for line in self._lines.values())
+    def worked(self) -> bool:
+        """Whether bytes were confirmed, or might have been for a while, had any come."""
+        moved = any(line.confirmed > line.start for line in self._lines.values())
+        return moved or self._clock.monotonic() - self._began >= LASTING_SECONDS
 
     def run(self) -> None:
         """Follow, until something else has to be decided.
@@ -164,11 +168,12 @@ class Session:
             tails = opened.enter_context(self._source.tails(most=MOST))
             for line in self._lines.values():
                 tails.watch(line.source, line.read)
-            while not self._over and self._wish() is None:
+            while not self._over and not self._watch.is_due() and self._window() == self._held:
                 self._round(tails, opened)
             for line in self._lines.values():
                 self._settle(line)
-            self._prove()
+            if not self._watch.is_due():  # else what is to be decided may not have to wait for this
+                self._prove()
 
     def _round(self, tails: Tails, opened: ExitStack) -> None:
         came = tails.take(self._wait())
@@ -188,18 +193,14 @@ class Session:
         behind = sum(line.confirmed - line.compared for line in self._lines.values())
         if now - self._compared >= self._every or behind >= PROVE_BYTES:
             self._prove()
-        if self._waits and (not came or now - self._looked >= LOOK_SECONDS):
+        if self._waits and (not came or now - self._looked >= LISTED_SECONDS):
             self._looked = now
             self._over = self._over or self._listed()
-        self._quiet = 0 if came else self._quiet + 1
-        if self._quiet and self._quiet % JOURNAL_ROUNDS == 0:
-            journal = self._log.load()
-            self._over = self._over or journal is None or _way(journal) != _way(self._journal)
 
     def _wait(self) -> float:
         if any(line.sent > line.confirmed for line in self._lines.values()):
             return BUSY_SECONDS
-        return LOOK_SECONDS if self._waits else IDLE_SECONDS
+        return LISTED_SECONDS if self._waits else IDLE_SECONDS
 
     def _check_renewed(self, came: Sequence[Arrived | Ended | Broken]) -> None:
         """End the session if the source was deleted and made again, since it was looked at.
@@ -221,16 +222,22 @@ class Session:
         if event.offset != line.read:
             raise ProtocolError(f"{line.source} gave offset {event.offset} in place of {line.read}")
         line.read += len(event.data)
+        self._watch.quiet.note({line.row.index: line.read})
         for cut in line.cutter.feed(event.data):
             self._append(line, cut, opened)
 
     def _append(self, line: _Line, cut: Cut, opened: ExitStack) -> None:
+        if self._room is not None:
+            if self._room <= 0:
+                return  # the copy ends before these bytes
+            self._room -= len(cut.data)
+            self._over = self._over or self._room <= 0
         self._spend(len(cut.data))
         if line.appender is None:
             plan = self._journal.plan
             writer = identity.position_attribute(plan.copy_id, line.row.segment.id)
             line.appender = opened.enter_context(
-                self._target.appender(line.target, writer=writer, window=self._window)
+                self._target.appender(line.target, writer=writer, window=self._held)
             )
             if line.appender.last != line.sent:
                 raise InvalidEventNumber(
@@ -257,7 +264,7 @@ class Session:
             raise foreign_writes(
                 self._journal, line.row.target, line.confirmed + line.shift, there, there - wanted
             )
-        line.confirmed = acknowledged
+        line.confirmed = self._watch.positions[line.row.index] = acknowledged
 
     def _settle(self, line: _Line) -> None:
         """Wait until all of a segment is confirmed."""
@@ -298,8 +305,3 @@ class Session:
         if records:
             self._log.write(records)
             shorten(self._log, self._long)
-
-
-def _way(journal: Journal) -> tuple[object, ...]:
-    """Return what another driver may have decided."""
-    return journal.current.segments, journal.trail.lost, journal.trail.stopped

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.copy.follow_progress import wish_record
-from sluice.core.values.wish import consent, is_consent
+from sluice.core.follow.ending import may_seal
+from sluice.core.values.wish import consent
 from sluice.errors import StoreBusy
 
 if TYPE_CHECKING:
-    from sluice.core.copy.follow_progress import Consent
     from sluice.core.copy.journal import Journal
     from sluice.core.values.wish import Wish
     from sluice.engine.journal.copy_journal import CopyJournal
@@ -52,26 +52,10 @@ def write(wish: Wish, journal: CopyJournal, *, key: str = "") -> bool:
     raise StoreBusy(f"other clients write other wishes into {journal.name}")
 
 
-def may_seal(journal: Journal, key: str) -> bool:
-    """Tell whether the present wish is to seal the source, and is its owner's."""
-    return _is_owners(journal, journal.trail.consent, key)
-
-
-def is_sealing(journal: Journal, key: str) -> bool:
-    """Tell whether it is decided that the source is sealed, by a wish of the copy's owner."""
-    return _is_owners(journal, journal.trail.sealing, key)
-
-
 def _holds(wish: Wish, journal: Journal, key: str) -> bool:
     if journal.trail.wish != wish:
         return False
     return not (_seals(wish) and key) or may_seal(journal, key)
-
-
-def _is_owners(journal: Journal, claimed: Consent | None, key: str) -> bool:
-    return claimed is not None and is_consent(
-        claimed.proof, key, journal.plan.copy_id, claimed.number
-    )
 
 
 def _seals(wish: Wish) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.core.events.digest import combine
 from sluice.core.follow.rows import proved
 from sluice.core.workloads.answers import UNVERIFIED
-from sluice.engine.copy.report import SegmentReport
+from sluice.engine.copy.report import SegmentReport, StreamReport
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.follow.followed_target import FollowedTarget
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class FollowWork(StreamCopyWork):
     """The copy of one stream that goes on with what comes in the source, until it is to end.
 
-    It ends when the source is sealed and followed to its end, or when it is asked to.
+    It ends when the source is sealed and followed to its end, or as its journal's last wish says.
 
     Args:
         plan: what to copy. If another plan is recorded, that one takes its place.
@@ -37,6 +37,7 @@ class FollowWork(StreamCopyWork):
         self, plan: StreamPlan, sources: Sequence[Origin], target: Store, **how: Any
     ) -> None:
         super().__init__(plan, 0, sources, target)
+        self._ended: str | None = None
         self._followed = FollowedTarget(self, **how)
 
     @property
@@ -58,6 +59,15 @@ class FollowWork(StreamCopyWork):
         if self._journal().trail.stopped is None:
             return UNVERIFIED
         return combine(link.digest for link in self._links()).hex()
+
+    def remember(self) -> None:
+        """Make the segments' reports now, and note why the copy ends."""
+        super().remember()
+        self._ended = self._journal().trail.stopped
+
+    def finished(self, digest: str) -> StreamReport:
+        """Return the report of a complete copy, with the reason of its end."""
+        return super().finished(digest).model_copy(update={"ended": self._ended})
 
     def _report_segments(self) -> tuple[SegmentReport, ...]:
         if not self.plan.follow:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from sluice.core.copy.steps import Done, Transfer, Verify
+from sluice.core.copy.steps import Done, Follow, Transfer, Verify
 from sluice.core.pace.retry import Patience
 from sluice.errors import (
     UNDECIDED,
@@ -36,6 +36,9 @@ CLEANED = (Category.SPEC, Category.INTEGRITY)
 
 KEPT = (CopyAborted, *UNDECIDED)
 """Failures that delete nothing: nothing is left, or a person has to decide first."""
+
+LASTING_SECONDS: Final = 1.0
+"""Seconds after which following a source counts as work, though nothing came."""
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -268,7 +271,10 @@ class StreamRun(Generic[P, R]):
         if self._done > self.MOST_REPEATS:
             self._done = self.MOST_REPEATS  # do it once more after the wait
             raise StoreUnavailable(f"{type(step).__name__} was done and shows no effect")
+        began = self._clock.monotonic()
         self.copy.perform(step)
+        if isinstance(step, Follow) and self._clock.monotonic() - began >= LASTING_SECONDS:
+            self._done = 0  # nothing came meanwhile, and that is no failure
         self._done += 1  # not reached if the step raised
         if self._done == 1:
             self._patience.advanced()

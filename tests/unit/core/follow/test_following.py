@@ -20,11 +20,13 @@ from sluice.core.copy.journal import (
 from sluice.core.copy.observed import SeenSource
 from sluice.core.copy.steps import ConfigureTarget, Follow, Grow, Halt, Prove, Skip, Step, Stop
 from sluice.core.events.chain import Link
-from sluice.core.follow.following import SEALED, next_step
+from sluice.core.follow.ending import SEALED
+from sluice.core.follow.following import next_step
 from sluice.core.follow.observed import SeenRow, SeenStream
 from sluice.core.follow.position import Position, position_of
 from sluice.core.follow.rows import Stretch, proved, row_of
 from sluice.core.values.model import KeyRange, Segment, SegmentInfo
+from sluice.core.values.wish import Wish
 from sluice.errors import (
     JournalDamaged,
     SluiceError,
@@ -137,7 +139,8 @@ def test_a_wish_ends_it_where_it_is() -> None:
     """The positions at which the segments are halted are the cut."""
     known = journal()
     rows = (row(known, 0, at=100, length=500), row(known, 1, at=60))
-    assert decide(known, *rows, wish="Asked") == Stop("Asked")
+    asked = journal(follow_progress.wish_record(0, Wish(bytes=160)))
+    assert decide(asked, *rows) == Stop("Bytes")
     late = journal(follow_progress.stop_record("Asked"), follow_progress.stop_record("Other"))
     assert late.trail.stopped == "Asked"
     assert decide(late, *rows) == Halt(((0, 100), (1, 60)))

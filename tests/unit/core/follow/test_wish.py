@@ -45,12 +45,35 @@ def test_the_last_wish_before_the_end_counts() -> None:
 def test_a_decision_to_seal_stays() -> None:
     """It counts only by a wish to seal; a wish that comes later does not take it back."""
     sealing = follow_progress.sealing_record()
-    assert journal(sealing).trail.sealing is None
-    assert journal(wish(0, SEAL, "p"), wish(1, Wish()), sealing).trail.sealing is None
+    assert journal(sealing).trail.sealing == ()
+    assert journal(wish(0, SEAL, "p"), wish(1, Wish()), sealing).trail.sealing == ()
     known = journal(wish(0, FULL), wish(1, SEAL, "p"), sealing, wish(2, Wish())).trail
-    assert known.sealing == follow_progress.Consent(1, "p")
+    assert known.sealing == (follow_progress.Consent(1, "p"),)
     assert (known.wish, known.consent) == (Wish(), None)
-    assert journal(wish(0, FULL, "p"), sealing).trail.sealing is None
+    assert journal(wish(0, FULL, "p"), sealing).trail.sealing == ()
+
+
+def test_an_end_that_was_decided_before_a_seal_does_not_count() -> None:
+    """Else the source would be sealed, and the target would lack its last bytes."""
+    begin = (wish(0, SEAL, "p"), follow_progress.sealing_record())
+    assert journal(*begin, follow_progress.stop_record("Time")).trail.stopped is None
+    late = (follow_progress.stop_record("CutOver", 1), follow_progress.stop_record("Time", 1))
+    assert journal(*begin, *late).trail.stopped == "CutOver"
+    again = journal(*begin, follow_progress.sealing_record(), *late)
+    assert again.trail.stopped == "CutOver"
+
+
+def test_other_clients_cannot_hide_a_decision_to_seal() -> None:
+    """What is the owner's stays, however many others come; and no journal grows by them."""
+    begin = [wish(0, SEAL, "p"), follow_progress.sealing_record()]
+    forged = [
+        record
+        for number in range(1, 200)
+        for record in (wish(number, SEAL, "f"), follow_progress.sealing_record())
+    ]
+    known = journal(*begin, *forged).trail.sealing
+    assert known[0] == follow_progress.Consent(0, "p")
+    assert len(known) == 100
 
 
 def test_a_checkpoint_has_the_wish() -> None:
@@ -103,7 +126,8 @@ def test_a_damaged_wish_is_named(record: dict[str, object]) -> None:
         {"wishes": 1},
         {"wishes": 1, "wish": {"bytes": -1}},
         {"wishes": 1, "wish": {}, "consent": [0]},
-        {"wishes": 1, "wish": {}, "sealing": [0, 1]},
+        {"wishes": 1, "wish": {}, "sealing": [[0, 1]]},
+        {"wishes": 1, "wish": {}, "sealing": 5},
     ],
 )
 def test_a_damaged_checkpoint_of_a_wish_is_named(trail: dict[str, object]) -> None:

@@ -11,8 +11,10 @@ from sluice.core.events.chain import Chain, Link
 from sluice.core.follow.rows import proved
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
+from sluice.core.values.wish import Wish
 from sluice.engine.copy.planning import make_plan, resolve
 from sluice.engine.copy.report import Outcome
+from sluice.engine.follow import wishes
 from sluice.engine.follow.work import FollowWork
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.tasks.executor import InlineExecutor
@@ -21,7 +23,7 @@ from sluice.engine.tasks.runner import Runner
 from sluice.errors import InvalidSpec
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import CHUNK, REQUEST, ManualClock, events_of, put_source
-from support.model import EVENT_COUNT, ModelStore, World, segment_name
+from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 FOLLOW = REQUEST.model_copy(update={"follow": True})
 RECORD = FOLLOW.model_copy(update={"on_truncation": "Record"})
-DONE = "Done"
+DONE = Wish(bytes=1)
+"""The wish that the copy ends now."""
 
 
 class Killed(Exception):
@@ -52,6 +55,7 @@ def run(
     *acts: Callable[[], object],
     request: Any = FOLLOW,
     rounds: int = 5,
+    pause: float = 1.0,
     clock: ManualClock | None = None,
     **how: Any,
 ) -> StreamReport:
@@ -62,25 +66,26 @@ def run(
         acts: things that happen while the source is followed, some rounds apart. Then the copy is
             asked to end.
         request: the request.
-        rounds: how often the driver asks whether to end between two of them.
+        rounds: how often the driver waits for bytes between two of them.
+        pause: seconds that the driver waits for bytes, each time.
         clock: the driver's clock.
         how: further arguments of `FollowWork`.
     """
-    store = ModelStore(world)
     left = [act for act in acts for _ in range(rounds)]
-
-    def wish() -> str | None:
-        if not left:
-            return DONE
-        act = left.pop(0)
-        if act not in left:
-            act()
-        return None
-
     clock = clock or ManualClock()
+
+    def gate(what: str) -> Fate:
+        if what.startswith("take"):
+            clock.now += pause if left else 1.0
+            act = left.pop(0) if left else lambda: write_wish(world, DONE)
+            if act not in left:
+                act()
+        return Fate.DONE
+
+    store = ModelStore(world, gate)
     plan = resolve(request, [store], store).plan
     assert plan is not None
-    work = FollowWork(plan, [store], store, wish=wish, clock=clock, **{"every": 0.0} | how)
+    work = FollowWork(plan, [store], store, clock=clock, **{"every": 0.0} | how)
     (report,) = Runner(
         [work],
         executor=InlineExecutor([store], store),
@@ -101,6 +106,11 @@ def killed(world: World, *acts: Callable[[], object], request: Any = FOLLOW, **h
     journal = CopyJournal(ModelStore(world), COPY, TARGET).load()
     assert journal is not None
     return journal
+
+
+def write_wish(world: World, wish: Wish, key: str = "") -> bool:
+    """Wish how the copy is to end, as another process does."""
+    return wishes.write(wish, CopyJournal(ModelStore(world), COPY, TARGET), key=key)
 
 
 def nothing() -> None:
@@ -301,6 +311,7 @@ def test_the_rate_is_kept() -> None:
         limits=lambda: limits,
         clock=clock,
         rounds=200,
+        pause=0.01,
     )
     assert report.outcome is Outcome.COPIED, report.error
     assert sum(clock.slept) > 2 * 50 * 98 / 1024 - 2

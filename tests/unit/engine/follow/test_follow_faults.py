@@ -13,6 +13,7 @@ from sluice.core.follow import following
 from sluice.core.follow.cutting import Cut, Cutter
 from sluice.core.follow.position import Position
 from sluice.core.follow.rows import row_of
+from sluice.core.values.wish import Wish
 from sluice.engine.follow import observe, perform
 from sluice.engine.follow.session import Session
 from support.model.store import ModelAppender
@@ -150,7 +151,7 @@ def append_after_the_end(machine: Following) -> None:
     (late, _) = machine.alive
     machine.write(0, [30])
     machine.hold(late, "append ", 0)
-    machine.ask()
+    machine.run(machine.wisher(Wish(bytes=1)))
     machine.run(machine.driver())
     machine.step(late)
 

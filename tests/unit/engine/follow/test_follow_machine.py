@@ -6,6 +6,9 @@ the target.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
 from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -17,14 +20,19 @@ from hypothesis.stateful import (
     rule,
 )
 
+from sluice.core.copy.follow_progress import sealing_record, wish_record
+from sluice.core.follow.ending import CUT_OVER, is_sealing
+from sluice.core.values.wish import Wish
 from sluice.engine.copy.abort import abort, finish_abort, sweep
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
+from sluice.engine.follow import wishes
 from sluice.engine.follow.work import FollowWork
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.runner import Runner
-from sluice.errors import AbortRefused, CopyAborted, StoreBusy, StoreUnavailable
+from sluice.errors import AbortRefused, CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable
 from support.engine.actors import Actor
 from support.engine.followed_world import SIZES, FollowedWorld, events
 from support.engine.plans import COPY, SOURCE, TARGET
@@ -49,7 +57,7 @@ KINDS = (
     "describe",
     "read",
 )
-EXPECTED = (AbortRefused, CopyAborted, StoreBusy, StoreUnavailable)
+EXPECTED = (AbortRefused, CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable)
 LOST = ("SourceTruncated",)
 DAMAGE = (
     "DigestMismatch",
@@ -61,7 +69,22 @@ DAMAGE = (
     "SourceUnsupported",
     "TargetExists",
 )
-WHY = "StoppedByTest"
+KEY = "key"
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+SEAL = Wish(cutover="SealAndDrain")
+ON: Final = (Wish(), SEAL, SEAL.model_copy(update={"time": NOON, "bytes": 1}))
+"""Wishes by which a copy has all that its source ever holds."""
+
+WISHES = st.sampled_from(
+    [
+        *ON,
+        Wish(cutover="Drain"),
+        Wish(idle_seconds=3),
+        Wish(bytes=60),
+        Wish(bytes=1 << 40),
+        Wish(time=NOON),
+    ]
+)
 
 
 class Following(FollowedWorld):
@@ -74,7 +97,10 @@ class Following(FollowedWorld):
         self.number = 0
         self.alive: list[Actor] = []
         self.aborted = False
-        self.wish: str | None = None
+        self.ends = False
+        self.seals = False
+        self.sealed = False
+        self.now = NOON - timedelta(hours=1)
 
     @initialize(
         shapes=st.lists(SIZES, min_size=1, max_size=3),
@@ -111,15 +137,46 @@ class Following(FollowedWorld):
                     break
                 actor.move()
 
-    @rule()
-    def ask(self) -> None:
-        """The copy is asked to end."""
-        self.world.history.append("the copy is to end")
-        self.wish = WHY
+    # The copy's owner, and a client that may write to the target's scope
+
+    def wished(self, wish: Wish) -> None:
+        """Remember a wish: from now on it may come true."""
+        self.ends = self.ends or wish not in ON
+        self.seals = self.seals or wish.cutover == "SealAndDrain"
+
+    @rule(target=actors, wish=WISHES)
+    def wisher(self, wish: Wish) -> Actor:
+        """The owner wishes how the copy is to end."""
+        self.wished(wish)
+        self.number += 1
+
+        def write(store: ModelStore, _: Actor) -> object:
+            return wishes.write(wish, CopyJournal(store, COPY, TARGET), key=KEY)
+
+        return self.actor(Actor(f"wish {self.number}: {wish!r}", self.world, write))
+
+    @rule(replays=st.booleans())
+    def forge(self, *, replays: bool) -> None:
+        """A client without the key has the source sealed, or would like to."""
+        log = CopyJournal(ModelStore(self.world), COPY, TARGET)
+        known = log.load()
+        if known is None or known.target is None:
+            return
+        consent = known.trail.consent
+        proof = consent.proof if replays and consent is not None else "f" * 64
+        number = known.trail.wishes
+        log.write([wish_record(number, SEAL, proof), sealing_record()])
+        self.world.history.append("another client: forges a wish")
+
+    @rule(hours=st.sampled_from([-2, 1, 2]))
+    def set_clocks(self, hours: int) -> None:
+        """Time passes, or the clocks of all followers are set back."""
+        self.now += timedelta(hours=hours)
+        self.world.history.append(f"it is {self.now:%H:%M}")
 
     # The drivers
 
-    def drive(self, store: ModelStore, clock: Actor) -> object:
+    def drive(self, store: ModelStore, clock: Actor, wish: Wish | None) -> object:
         """What one driver does from beginning to end."""
         finish_abort(COPY, TARGET, store)
         plan = resolve(self.request, [store], store).plan
@@ -130,8 +187,10 @@ class Following(FollowedWorld):
             plan,
             [store],
             store,
-            wish=lambda: self.wish,
+            wish=wish,
+            key=KEY,
             clock=clock,
+            wall=lambda: self.now,
             every=self.every,
             long=self.long,
         )
@@ -151,11 +210,14 @@ class Following(FollowedWorld):
         self.alive.append(actor)
         return actor
 
-    @rule(target=actors)
-    def driver(self) -> Actor:
-        """A driver starts."""
+    @rule(target=actors, wish=st.none() | WISHES)
+    def driver(self, wish: Wish | None = None) -> Actor:
+        """A driver starts, maybe with a wish of its own."""
+        self.wished(wish or Wish())
         self.number += 1
-        return self.actor(Actor(f"driver {self.number}", self.world, self.drive))
+        name = f"driver {self.number}"
+        drive = lambda store, clock: self.drive(store, clock, wish)  # noqa: E731 - as an argument
+        return self.actor(Actor(name, self.world, drive))
 
     @precondition(lambda self: not self.aborted)
     @rule(target=actors)
@@ -194,13 +256,26 @@ class Following(FollowedWorld):
         """One call of an actor. An abort is not held up before it seals the target, as ever."""
         if not actor.alive:
             return
+        if actor.pending == f"seal_stream {SOURCE}":
+            self.check_seal()
+            self.sealed = self.sealed or fate is not Fate.REQUEST_LOST
         layouts = self.layouts()
         configures = actor.pending.startswith("update_stream")
         actor.move(fate)
         # A store has no compare-and-set for policies: see "What is not guaranteed".
         self.rescaled = self.rescaled or (configures and layouts not in {self.layouts(), 0})
-        while actor.alive and actor.pending.startswith("seal_stream") and not self.is_whole():
+        while actor.alive and actor.pending == f"seal_stream {TARGET}" and not self.is_whole():
             actor.move()
+
+    def check_seal(self) -> None:
+        """A source is sealed only if its owner wishes it, and nothing else ends the copy then."""
+        assert self.seals, "sealed without its owner"
+        known = CopyJournal(ModelStore(self.world), COPY, TARGET).load()
+        if self.aborted or self.has_lost():
+            return  # the journal may be gone, or another one
+        assert known is not None
+        assert is_sealing(known, KEY)
+        assert known.trail.stopped in {None, CUT_OVER}
 
     def layouts(self) -> int:
         """The number of scale events of the target; 0 if there is no target."""
@@ -250,13 +325,17 @@ class Following(FollowedWorld):
             assert self.is_whole()
 
     def complete(self) -> None:
-        """A whole target has all that its source ever held, unless the copy was asked to end."""
+        """A whole target has all that its source ever held, unless it was wished to end before.
+
+        If a driver has sealed the source, nothing is left in it, whatever else was wished.
+        """
         assert self.is_whole()
+        short = self.ends and not self.sealed
         found = self.world.streams[TARGET]
-        assert len(found.made) == len(self.world.streams[SOURCE].made) or self.wish is not None
+        assert len(found.made) == len(self.world.streams[SOURCE].made) or short
         self.the_target_holds_a_beginning()
         for ours, theirs in zip(found.readable, self.readable, strict=False):
-            assert self.wish is not None or self.is_beginning(ours.id, theirs.id)
+            assert short or self.is_beginning(ours.id, theirs.id)
             there = self.world.segments[segment_name(TARGET, ours.id)]
             assert there.attributes[EVENT_COUNT] == len(events(bytes(there.data)))
 

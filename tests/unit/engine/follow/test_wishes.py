@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sluice.core.copy import follow_progress
 from sluice.core.copy.journal import target_record
+from sluice.core.follow.ending import is_sealing, may_seal
 from sluice.core.values.wish import Wish
 from sluice.engine.follow import wishes
 from sluice.engine.journal.copy_journal import CopyJournal
@@ -77,18 +78,18 @@ def test_only_a_wish_with_the_right_key_may_seal() -> None:
     forged = log.loaded
     assert forged is not None
     assert forged.trail.wish == SEAL
-    assert not wishes.may_seal(forged, KEY)
-    assert not wishes.is_sealing(forged, KEY)
+    assert not may_seal(forged, KEY)
+    assert not is_sealing(forged, KEY)
     assert wishes.write(SEAL, other(world), key=KEY)
     found = log.load()
     assert found is not None
     assert found.trail.wishes == 2
-    assert wishes.may_seal(found, KEY)
-    assert not wishes.may_seal(found, "other")
-    assert not wishes.may_seal(found, "")
+    assert may_seal(found, KEY)
+    assert not may_seal(found, "other")
+    assert not may_seal(found, "")
     log.write([follow_progress.sealing_record()])
     assert log.loaded is not None
-    assert wishes.is_sealing(log.loaded, KEY)
+    assert is_sealing(log.loaded, KEY)
 
 
 def test_a_consent_is_not_used_twice() -> None:
@@ -103,4 +104,4 @@ def test_a_consent_is_not_used_twice() -> None:
     log.write([follow_progress.wish_record(2, SEAL, consent.proof)])
     assert log.loaded is not None
     assert log.loaded.trail.wish == SEAL
-    assert not wishes.may_seal(log.loaded, KEY)
+    assert not may_seal(log.loaded, KEY)

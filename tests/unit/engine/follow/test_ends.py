@@ -1,0 +1,199 @@
+"""A follower that ends as its owner wishes, on a store in memory."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core.values.wish import Wish
+from sluice.engine.copy.report import Outcome
+from sluice.engine.follow.watch import Quiet
+from sluice.engine.journal.copy_journal import CopyJournal
+from sluice.engine.tasks.limits import Limits
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import ManualClock, events_of, put_source
+from support.model import ModelStore, World
+from unit.engine.follow.test_follow import killed, nothing, run, write, write_wish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SEAL = Wish(cutover="SealAndDrain")
+KEY = "key"
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+
+
+def wishing(world: World, wish: Wish, key: str = "") -> Callable[[], object]:
+    """The act of wishing."""
+    return lambda: write_wish(world, wish, key)
+
+
+def writing(world: World, seed: int) -> Callable[[], object]:
+    """The act of writing to the source."""
+    return lambda: write(world, 0, [40], seed)
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"), [(Wish(cutover="Drain"), "Drained"), (Wish(idle_seconds=20), "Idle")]
+)
+def test_a_copy_ends_once_nothing_comes(wish: Wish, why: str) -> None:
+    """As long as something comes now and then, it goes on."""
+    world = World()
+    put_source(world, [20])
+    clock = ManualClock()
+    acts = [writing(world, seed) for seed in range(8)]
+    report = run(world, wishing(world, wish), *acts, *[nothing] * 8, clock=clock, rounds=4)
+    assert (report.outcome, report.ended) == (Outcome.COPIED, why), report.error
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
+    assert not world.streams[SOURCE].sealed
+
+
+def test_a_wish_can_be_changed_and_taken_back() -> None:
+    """The last one counts."""
+    world = World()
+    put_source(world, [20])
+    acts = [wishing(world, Wish(idle_seconds=6)), wishing(world, Wish()), nothing, nothing]
+    report = run(world, *acts, wishing(world, Wish(cutover="Drain")), *[nothing] * 5, rounds=2)
+    assert report.ended == "Drained", report.error
+
+
+def test_a_copy_ends_after_so_many_bytes() -> None:
+    """With the block in which they are reached; the rest is left in the source."""
+    world = World()
+    (first,) = put_source(world, [20])
+    acts = [wishing(world, Wish(bytes=len(first) + 60)), writing(world, 1), writing(world, 2)]
+    report = run(world, *acts, writing(world, 3), *[nothing] * 3)
+    assert report.ended == "Bytes", report.error
+    assert world.bytes_of(TARGET) == [first + events_of([40], 1) + events_of([40], 2)]
+
+
+def test_a_copy_ends_at_its_time_though_clocks_are_set_back() -> None:
+    """It ends when its clock shows the time, and what comes later is left in the source."""
+    world = World()
+    (first,) = put_source(world, [20])
+    day = [NOON - timedelta(minutes=5)]
+
+    def set_clock(minutes: int) -> Callable[[], None]:
+        return lambda: day.append(NOON + timedelta(minutes=minutes))
+
+    acts = [wishing(world, Wish(time=NOON)), set_clock(-1), writing(world, 1), set_clock(-60)]
+    more = [writing(world, 2), set_clock(0), writing(world, 3), set_clock(-90), writing(world, 4)]
+    report = run(world, *acts, *more, wall=lambda: day[-1])
+    assert report.ended == "Time", report.error
+    assert world.bytes_of(TARGET) == [first + events_of([40], 1) + events_of([40], 2)]
+
+
+def test_a_cutover_seals_the_source_and_has_all_of_it() -> None:
+    """Its reason tells that; what else was wished does not count."""
+    world = World()
+    put_source(world, [20], [9])
+    wish = SEAL.model_copy(update={"bytes": 1, "time": NOON})
+    acts = [writing(world, 1), wishing(world, wish, KEY), writing(world, 2)]
+    report = run(world, *acts, key=KEY, wall=lambda: NOON)
+    assert (report.outcome, report.ended) == (Outcome.COPIED, "CutOver"), report.error
+    assert world.streams[SOURCE].sealed
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
+
+
+@pytest.mark.parametrize("key", ["", "other"])
+def test_a_cutover_that_is_not_its_owners_seals_nothing(key: str) -> None:
+    """The follower goes on until another wish."""
+    world = World()
+    put_source(world, [20])
+    report = run(world, wishing(world, SEAL, "forged"), writing(world, 1), nothing, key=key)
+    assert report.ended == "Bytes", report.error
+    assert not world.streams[SOURCE].sealed
+
+
+def test_a_wish_of_the_drivers_own_is_written_down() -> None:
+    """As `sluice run -f` has one; a wish that comes later takes its place."""
+    world = World()
+    put_source(world, [20])
+    report = run(world, *[nothing] * 9, wish=SEAL, key=KEY)
+    assert report.ended == "CutOver", report.error
+    other = World()
+    put_source(other, [20])
+    wish = Wish(idle_seconds=60)
+    acts = [nothing, wishing(other, Wish(cutover="Drain")), *[nothing] * 3]
+    assert run(other, *acts, wish=wish).ended == "Drained"
+
+
+def test_a_wish_is_seen_while_bytes_wait_for_their_rate() -> None:
+    """Also if a block takes minutes, and while bytes are compared."""
+    world = World()
+    put_source(world, [20])
+    clock = ManualClock()
+    times: list[float] = []
+
+    def limits() -> Limits:
+        if clock.now > 30 and not times:
+            times.append(clock.now)
+            write_wish(world, Wish(bytes=1))
+        return Limits(bytes_per_second=1)
+
+    acts = [lambda: write(world, 0, [90] * 50, 7), *[nothing] * 9]
+    report = run(world, *acts, limits=limits, clock=clock, rounds=200, pause=0.0)
+    assert report.ended == "Bytes", report.error
+    stops = [at for at in times if at]
+    assert stops
+    assert len(world.bytes_of(TARGET)[0]) < 28 + 98 * 3
+
+
+def test_a_limit_that_changes_holds_at_once() -> None:
+    """For the rate of a block that waits, and for the bytes in flight of a session that goes on."""
+    world = World()
+    put_source(world, [20])
+    clock = ManualClock()
+    slow = Limits(bytes_per_second=1)
+    fast = Limits(bytes_per_second=1 << 20, in_flight_bytes=64 << 20)
+
+    def limits() -> Limits:
+        return slow if clock.now < 60 else fast
+
+    acts = [lambda: write(world, 0, [90] * 50, 7), *[nothing] * 9]
+    report = run(world, *acts, limits=limits, clock=clock, rounds=200, pause=0.01)
+    assert report.ended == "Bytes", report.error
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
+    assert clock.now < 120
+
+
+def test_bytes_that_another_driver_followed_are_no_silence() -> None:
+    """A driver that wakes up after a long time has seen nothing come, but not that nothing came."""
+    clock = ManualClock()
+    quiet = Quiet(clock)
+    quiet.note({0: 100, 1: 50})
+    clock.now += 3600
+    quiet.note({0: 170, 1: 50})
+    assert quiet.seconds == 0
+    clock.now += 7
+    quiet.note({1: 50})
+    quiet.note({0: 170})
+    assert quiet.seconds == 7
+    quiet.note({2: 0})
+    assert quiet.seconds == 0
+
+
+def test_a_driver_begins_its_wait_anew() -> None:
+    """A driver that was killed has told nobody how long nothing came."""
+    world = World()
+    put_source(world, [20])
+    wish = Wish(idle_seconds=30)
+    for _ in range(3):
+        killed(world, wishing(world, wish), nothing, rounds=10)
+    journal = CopyJournal(ModelStore(world), COPY, TARGET).load()
+    assert journal is not None
+    assert journal.trail.stopped is None
+    report = run(world, *[nothing] * 5, rounds=10)
+    assert report.ended == "Idle", report.error
+
+
+def test_an_idle_copy_goes_on_for_ever() -> None:
+    """Whatever its owner changes meanwhile, and whatever the store refuses now and then."""
+    world = World()
+    put_source(world, [20])
+    acts = [wishing(world, Wish(idle_seconds=9_000 + n)) for n in range(50)]
+    report = run(world, *acts, writing(world, 1), nothing, rounds=20)
+    assert report.ended == "Bytes", report.error
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
