@@ -5,6 +5,7 @@ import io.pravega.client.stream.EventStreamReader;
 import io.pravega.client.stream.ReaderConfig;
 import io.pravega.client.stream.ReaderGroupConfig;
 import io.pravega.client.stream.Stream;
+import io.pravega.client.stream.StreamCut;
 import io.pravega.client.stream.impl.ByteBufferSerializer;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -13,28 +14,32 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
-/**
- * A reader group that stays attached to a stream from its head on, until the stream is sealed and
- * read to its end.
- */
+/** A reader group that stays attached to a stream, and enters each event into an account. */
 final class Follower {
     private static final long POLL_MILLIS = 200;
 
     private final Session session;
     private final Stream stream;
     private final String group = "follower-" + UUID.randomUUID();
-    private final Ledger ledger = new Ledger();
+    private final Account account;
     private final List<Thread> threads = new ArrayList<>();
     private final long started = System.nanoTime();
     private volatile Throwable failure;
     private volatile boolean giveUp;
 
-    Follower(Session session, Stream stream, int readers, long checkpointMillis) {
+    Follower(
+            Session session,
+            Stream stream,
+            StreamCut from,
+            int readers,
+            long checkpointMillis,
+            Account account) {
         this.session = session;
         this.stream = stream;
+        this.account = account;
         ReaderGroupConfig config =
                 ReaderGroupConfig.builder()
-                        .stream(stream)
+                        .stream(stream, from)
                         .automaticCheckpointIntervalMillis(checkpointMillis)
                         .groupRefreshTimeMillis(checkpointMillis)
                         .build();
@@ -65,8 +70,8 @@ final class Follower {
                 if (read.getEvent() != null) {
                     // Enter it before the next read: until then no reader gets the segment's
                     // successors, so the order of entries is the order of reading.
-                    synchronized (ledger) {
-                        ledger.enter(read.getEvent());
+                    synchronized (account) {
+                        account.enter(read.getEvent());
                     }
                 } else if (read.isReadCompleted()) {
                     return;
@@ -79,8 +84,27 @@ final class Follower {
 
     /** Return the number of events read so far. */
     long events() {
-        synchronized (ledger) {
-            return ledger.events();
+        synchronized (account) {
+            return account.events();
+        }
+    }
+
+    /** Return what the account has. */
+    Map<String, Object> report() {
+        synchronized (account) {
+            return account.report();
+        }
+    }
+
+    /** Stop reading, wherever the readers are. */
+    void leave() throws InterruptedException {
+        giveUp = true;
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        delete();
+        if (failure != null) {
+            throw new IllegalStateException("a reader failed", failure);
         }
     }
 
@@ -92,22 +116,19 @@ final class Follower {
             thread.join(Math.max(1, left));
         }
         boolean ended = threads.stream().noneMatch(Thread::isAlive);
-        giveUp = true;
-        for (Thread thread : threads) {
-            thread.join();
+        leave();
+        if (!ended) {
+            throw new IllegalStateException("no end of the stream; read " + account.report());
         }
+        Map<String, Object> report = account.report();
+        report.put("seconds", (System.nanoTime() - started) / 1e9);
+        return report;
+    }
+
+    private void delete() {
         try (ReaderGroupManager groups =
                 ReaderGroupManager.withScope(stream.getScope(), session.config)) {
             groups.deleteReaderGroup(group);
         }
-        if (failure != null) {
-            throw new IllegalStateException("a reader failed", failure);
-        }
-        if (!ended) {
-            throw new IllegalStateException("no end of the stream; read " + ledger.report());
-        }
-        Map<String, Object> report = ledger.report();
-        report.put("seconds", (System.nanoTime() - started) / 1e9);
-        return report;
     }
 }

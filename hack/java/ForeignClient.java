@@ -125,6 +125,10 @@ public final class ForeignClient {
             case "createTable" -> tables.create(command);
             case "deleteTable" -> tables.delete(command);
             case "startReaders" -> reads.start(command);
+            case "startDelays" -> reads.startDelays(command);
+            case "startRelay" -> reads.startRelay(command);
+            case "account" -> reads.account(command);
+            case "leave" -> reads.leave(command);
             case "readSoFar" -> reads.soFar(command);
             case "stopReaders" -> reads.stop(command);
             case "visible" -> reads.visible(command);

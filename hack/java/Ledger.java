@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.Set;
 
 /** An account of the read events, which checks that each key's numbers come once and in order. */
-final class Ledger {
+final class Ledger implements Account {
     private final Map<String, Key> keys = new HashMap<>();
     private long events;
     private long bytes;
@@ -22,7 +22,8 @@ final class Ledger {
         final Set<Long> missing = new HashSet<>();
     }
 
-    void enter(ByteBuffer event) {
+    @Override
+    public void enter(ByteBuffer event) {
         events++;
         bytes += event.remaining();
         digest += Payload.hash(event);
@@ -60,7 +61,8 @@ final class Ledger {
         }
     }
 
-    long events() {
+    @Override
+    public long events() {
         return events;
     }
 
@@ -69,7 +71,8 @@ final class Ledger {
         return bytes + events * Long.BYTES;
     }
 
-    Map<String, Object> report() {
+    @Override
+    public Map<String, Object> report() {
         Map<String, Object> report = new LinkedHashMap<>();
         report.put("events", events);
         report.put("bytes", bytes);

@@ -7,15 +7,23 @@ import java.util.SplittableRandom;
  *
  * <p>Event {@code g} of {@code n} keys belongs to key {@code g % n} and is its {@code g / n}th. So
  * a run that starts at the number where an earlier run ended continues every key.
+ *
+ * <p>Stamped events have the time at which they are made as well: {@code key|sequence|number|time|}.
  */
 final class Payload implements Events {
     private static final int SHIFTS = 61;
 
     private final int size;
     private final byte[] filler;
+    private final boolean stamped;
 
     Payload(int size, long seed) {
+        this(size, seed, false);
+    }
+
+    Payload(int size, long seed, boolean stamped) {
         this.size = size;
+        this.stamped = stamped;
         this.filler = new byte[size + SHIFTS];
         SplittableRandom random = new SplittableRandom(seed);
         for (int i = 0; i < filler.length; i++) {
@@ -26,8 +34,9 @@ final class Payload implements Events {
     /** Make one event, whose padding also depends on its number. */
     @Override
     public ByteBuffer make(String key, long sequence, long number) {
+        String time = stamped ? System.nanoTime() + "|" : "";
         byte[] header =
-                (key + '|' + sequence + '|' + number + '|').getBytes(StandardCharsets.UTF_8);
+                (key + '|' + sequence + '|' + number + '|' + time).getBytes(StandardCharsets.UTF_8);
         if (header.length > size) {
             throw new IllegalArgumentException(
                     "size " + size + " does not hold the header of " + header.length + " bytes");
@@ -59,6 +68,22 @@ final class Payload implements Events {
         } catch (NumberFormatException e) {
             return null;
         }
+    }
+
+    /** Return the time in a stamped event, by {@link System#nanoTime}. */
+    static long stamp(ByteBuffer event) {
+        int begin = -1;
+        for (int bars = 0; bars < 3; bars++) {
+            begin = indexOfBar(event, begin + 1);
+            if (begin < 0) {
+                throw new IllegalArgumentException("an event without a time");
+            }
+        }
+        long time = 0;
+        for (int i = event.position() + begin + 1; event.get(i) != '|'; i++) {
+            time = time * 10 + event.get(i) - '0';
+        }
+        return time;
     }
 
     /** Hash an event. The sum over a stream is its digest, whatever the order of reading. */

@@ -31,6 +31,7 @@ final class Reads {
 
     private final Session session;
     private final Map<Long, Follower> running = new HashMap<>();
+    private final Map<Long, Relay> relays = new HashMap<>();
     private long started;
 
     Reads(Session session) {
@@ -59,14 +60,52 @@ final class Reads {
     /** Attach a reader group to a stream, from its head on, and return the group's number. */
     Map<String, Object> start(Command command) {
         Stream stream = Stream.of(command.scope(), command.stream());
+        return attach(stream, StreamCut.UNBOUNDED, command, new Ledger());
+    }
+
+    /** Attach a reader group to a stream of stamped events, from its tail on, as {@code start}. */
+    Map<String, Object> startDelays(Command command) {
+        Stream stream = Stream.of(command.scope(), command.stream());
+        return attach(stream, tail(stream), command, new Delays());
+    }
+
+    /** Begin to write each event that comes in a stream to another one. Return as {@code start}. */
+    Map<String, Object> startRelay(Command command) {
+        Stream stream = Stream.of(command.scope(), command.stream());
+        Relay relay = new Relay(session, Stream.of(command.scope(), command.text("target")));
+        Map<String, Object> answer = attach(stream, tail(stream), command, relay);
+        relays.put(started, relay);
+        return answer;
+    }
+
+    private Map<String, Object> attach(
+            Stream stream, StreamCut from, Command command, Account account) {
         int readers = command.count("readers", 1);
-        running.put(++started, new Follower(session, stream, readers, CHECKPOINT_MILLIS));
+        Follower follower =
+                new Follower(session, stream, from, readers, CHECKPOINT_MILLIS, account);
+        running.put(++started, follower);
         return Map.of("readers", started);
     }
 
     /** Return the number of events that a reader group has read. */
     Map<String, Object> soFar(Command command) {
         return Map.of("events", running.get(command.number("readers")).events());
+    }
+
+    /** Return the account of a reader group; that of delays begins anew. */
+    Map<String, Object> account(Command command) {
+        return running.get(command.number("readers")).report();
+    }
+
+    /** Take a reader group away from its stream. */
+    Map<String, Object> leave(Command command) throws InterruptedException {
+        long number = command.number("readers");
+        running.remove(number).leave();
+        Relay relay = relays.remove(number);
+        if (relay != null) {
+            relay.close();
+        }
+        return Map.of();
     }
 
     /** Wait until a reader group has read a stream, which must be sealed, to its end. */

@@ -81,7 +81,8 @@ final class Writes {
     }
 
     private static Payload payload(Command command) {
-        return new Payload(Math.toIntExact(command.number("size")), command.number("seed", 0));
+        int size = Math.toIntExact(command.number("size"));
+        return new Payload(size, command.number("seed", 0), command.has("stamped"));
     }
 
     private EventStreamClientFactory factory(Command command) {

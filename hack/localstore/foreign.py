@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from localstore import reports
 from localstore.accounts import User
+from localstore.foreign_delays import ForeignDelays
 from localstore.foreign_groups import ForeignGroups
 from localstore.foreign_jvm import (
     SECONDS,
@@ -48,7 +49,7 @@ class Following:
         return reports.Read(**self._call("stopReaders", arguments, patience + SECONDS))
 
 
-class ForeignClient(ForeignGroups, ForeignMany):
+class ForeignClient(ForeignDelays, ForeignGroups, ForeignMany):
     """The official client, for one store.
 
     Calls may come from several threads and are answered one after the other. A call that misses its
@@ -243,6 +244,7 @@ class ForeignClient(ForeignGroups, ForeignMany):
         keys: int = 1,
         first: int = 0,
         seed: int = 0,
+        stamped: bool = False,
     ) -> Callable[[], reports.Paced]:
         """Start to write in the background at a steady rate.
 
@@ -254,17 +256,22 @@ class ForeignClient(ForeignGroups, ForeignMany):
             keys: as for `write`.
             first: as for `write`.
             seed: as for `write`.
+            stamped: whether each event has the time at which it is written, for `delays`.
 
         Returns:
             A function that stops the writer and returns its report.
         """
-        arguments = _of(scope, stream) | {
-            "rate": rate,
-            "size": size,
-            "keys": keys,
-            "first": first,
-            "seed": seed,
-        }
+        arguments = (
+            _of(scope, stream)
+            | {
+                "rate": rate,
+                "size": size,
+                "keys": keys,
+                "first": first,
+                "seed": seed,
+            }
+            | given(stamped=stamped or None)
+        )
         number = self._call("startWriter", arguments)["writer"]
         return lambda: reports.Paced(**self._call("stopWriter", {"writer": number}))
 

@@ -42,6 +42,23 @@ class Paced:
 
 
 @dataclass(frozen=True)
+class Delays:
+    """The times from the writing of events to their reading.
+
+    Attributes:
+        events: number of events.
+        p50_ms: their median, in ms.
+        p99_ms: 99th percentile, in ms.
+        max_ms: maximum, in ms.
+    """
+
+    events: int
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+
+
+@dataclass(frozen=True)
 class Read:
     """The events that a reader group read.
 

@@ -1,7 +1,8 @@
 """Run the benchmarks: `python -m bench [--only KEY ...] [--pairs N] [--scale F]`.
 
 A group stands for its keys. `engine` and `archives` are copies and archives in a process of this
-machine. `scopes` are whole scopes by the command. `operator` is the operator in a cluster.
+machine. `scopes` are whole scopes by the command. `follow` are streams that are followed.
+`operator` is the operator in a cluster.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from bench.archive_phases import archive_phases
 from bench.cluster import applies, ephemerals, small_streams
 from bench.cluster.site import operator_site
 from bench.floor import floor_processes
+from bench.follow import delays, interruptions, limits, speed
 from bench.lab import Lab
 from bench.ours import Spark
 from bench.phases import all_phases
@@ -51,6 +53,16 @@ SCOPES = (
 )
 """The keys that need a store on this machine, with the functions that measure them."""
 
+FOLLOW = (
+    (delays.TIMED, delays.measure_delays),
+    ((speed.KEY,), speed.measure_speed),
+    (interruptions.INTERRUPTED, interruptions.measure_interruptions),
+    (limits.LIMITED, limits.measure_limits),
+)
+"""The keys of streams that are followed, with the functions that measure them."""
+
+FOLLOW_KEYS = [key for keys, _ in FOLLOW for key in keys]
+
 OPERATOR_KEYS = [key for keys, _ in OPERATOR for key in keys]
 
 LATEST = Path(__file__).parents[2] / "build" / "bench" / "latest.json"
@@ -70,6 +82,7 @@ def main() -> int:
             "engine": [*engine, crossing.KEY, far.KEY],
             "archives": archives,
             "scopes": scopes.KEYS,
+            "follow": FOLLOW_KEYS,
             "operator": OPERATOR_KEYS,
         }
         options = _options(groups)
@@ -93,6 +106,7 @@ def main() -> int:
     copies = partial(far.measure_far, runs=options.pairs, scale=scale)
     _measure(report, only, "a store 40 ms away", far.far_store, [((far.KEY,), copies)])
     _measure(report, only, "whole scopes by the command", scopes.local_store, SCOPES)
+    _measure(report, only, "streams that are followed", scopes.local_store, FOLLOW)
     _measure(report, only, "the operator in a cluster", operator_site, OPERATOR)
     console.print(report.table())
     for table in report.phases():

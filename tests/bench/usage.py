@@ -30,6 +30,11 @@ def cpu_seconds(pid: int) -> float:
     return (user + system) / _TICKS
 
 
+def rss(pid: int) -> int:
+    """Return the memory of a running process in bytes, without its children."""
+    return _memory(pid, "VmRSS:")
+
+
 def machine_cpu_seconds() -> float:
     """Return the machine's CPU seconds since its start, without idle and waiting time."""
     user, nice, system, _idle, _wait, *interrupts = map(
@@ -153,7 +158,11 @@ def _command(pid: int) -> str:
 
 
 def _peak_rss(pid: int) -> int:
+    return _memory(pid, "VmHWM:")
+
+
+def _memory(pid: int, field: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(field):
             return int(line.split()[1]) * 1024
     return 0  # the process is ending and has no memory any more

@@ -1,6 +1,7 @@
 """A follower of a stream as a process of its own, which a test may kill.
 
-    python -m support.engine.follower CONTROLLER SCOPE/SOURCE SCOPE/TARGET [--record]
+    python -m support.engine.follower CONTROLLER SCOPE/SOURCE SCOPE/TARGET [--record] [--every S]
+        [--controls FILE]
 
 It ends when the source is sealed and followed to its end. Its last line is the outcome.
 """
@@ -21,6 +22,7 @@ from sluice.engine.copy.planning import resolve
 from sluice.engine.follow.work import FollowWork
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.runner import Runner
+from sluice.pipelines.driver.controls import Controls
 from sluice.pipelines.programs.stores import Stores
 from support.engine.plans import COPY
 from support.store.inline import SETTINGS
@@ -38,7 +40,13 @@ EVERY = 1.0
 
 
 def follow(
-    uri: str, source: StreamName, target: StreamName, *, record: bool = False
+    uri: str,
+    source: StreamName,
+    target: StreamName,
+    *,
+    record: bool = False,
+    every: float = EVERY,
+    controls: Path | None = None,
 ) -> StreamReport | None:
     """Follow a stream to its end, in this process; None if that was done already.
 
@@ -47,6 +55,8 @@ def follow(
         source: the stream.
         target: its target.
         record: whether to go on without bytes that the source loses.
+        every: seconds after which appended bytes are compared.
+        controls: the file with the present limits; None for no limits.
     """
     request = CopyRequest(
         copy_id=COPY,
@@ -61,8 +71,10 @@ def follow(
         plan = resolve(request, [store], store).plan
         if plan is None:
             return None
-        work = FollowWork(plan, [store], store, every=EVERY)
-        (report,) = Runner([work], executor=InlineExecutor([store], store)).run()
+        limits = Controls(controls)
+        work = FollowWork(plan, [store], store, every=every, limits=limits)
+        executor = InlineExecutor([store], store)
+        (report,) = Runner([work], executor=executor, limits=limits).run()
     return report
 
 
@@ -93,8 +105,9 @@ def main() -> int:
     parser.add_argument("source", type=_stream)
     parser.add_argument("target", type=_stream)
     parser.add_argument("--record", action="store_true")
-    given = parser.parse_args()
-    report = follow(given.uri, given.source, given.target, record=given.record)
+    parser.add_argument("--every", type=float, default=EVERY)
+    parser.add_argument("--controls", type=Path)
+    report = follow(**vars(parser.parse_args()))
     if report is not None and report.error is not None:
         print(f"{report.error.reason}: {report.error.message}")  # noqa: T201 - for the test
         return 1

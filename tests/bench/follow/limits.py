@@ -1,0 +1,85 @@
+"""How exactly a follower keeps to a limit, and how soon to a new one."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from bench.follow.followed import KEYS, Followed, followed
+from bench.model import Goal, Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench.scopes import Place
+
+    Say = Callable[[str], None]
+
+ERROR_KEY: Final = "follow_limit_error"
+CHANGE_KEY: Final = "follow_limit_change_s"
+LIMITED: Final = (ERROR_KEY, CHANGE_KEY)
+
+_MIB: Final = 1 << 20
+_LIMITS: Final = (1 * _MIB, 10 * _MIB, 50 * _MIB)
+_SECONDS: Final = 30
+_PAYLOAD: Final = 8184
+_EVENT: Final = _PAYLOAD + 8
+_TURNS: Final = 3
+_WINDOW: Final = 0.5
+"""Seconds over which a new speed is measured."""
+
+
+def measure_limits(place: Place, say: Say) -> list[Measurement]:
+    """Follow what a writer has written at once, and change a limit midway.
+
+    A limit counts the bytes that are appended and those that are read back, as for any copy. So
+    the follower moves twice the bytes until it ends, when all of them are compared.
+    """
+    errors, counts = [], {}
+    for limit in _LIMITS:
+        speed = _speed(place, limit)
+        errors.append(abs(speed / limit - 1))
+        counts[f"MiB/s at {limit // _MIB} MiB/s"] = speed / _MIB
+        say(f"{speed / _MIB:.2f} MiB/s at {limit // _MIB} MiB/s")
+    changes = [_change(place) for _ in range(_TURNS)]
+    say(f"a new limit holds after {', '.join(f'{one:.1f}' for one in changes)} s")
+    return [
+        Measurement(ERROR_KEY, (max(errors),), Goal("<=", 0.1), unit="", counts=counts),
+        Measurement(CHANGE_KEY, tuple(changes), Goal("<", 10), counts={"median": median(changes)}),
+    ]
+
+
+def _speed(place: Place, limit: int) -> float:
+    """Return the bytes per second that a limited follower moves until it ends."""
+    with followed(place) as ours:
+        ours.limit(limit)
+        time.sleep(1.0)
+        events = limit * _SECONDS // 2 // _EVENT
+        begun = time.monotonic()
+        _write(place, ours, events)
+        place.java.seal(ours.scope, ours.source)
+        ours.wait_end()
+        return 2 * events * _EVENT / (time.monotonic() - begun)
+
+
+def _change(place: Place) -> float:
+    """Return the seconds after which a follower is as fast as a new limit allows."""
+    slow, fast = _LIMITS[:2]
+    with followed(place) as ours, ours.lag() as lag:
+        ours.limit(slow)
+        time.sleep(1.0)
+        begun = time.monotonic()
+        _write(place, ours, 10 * fast // _EVENT)
+        lag.wait(lambda sample: sample.target > _MIB, since=begun)
+        changed = time.monotonic()
+        ours.limit(fast)
+        while True:
+            last = lag.wait(lambda _: True, since=time.monotonic())
+            grown = [one for one in lag.samples() if one.at >= max(changed, last.at - _WINDOW)]
+            if last.target - grown[0].target > fast * _WINDOW * 0.9:
+                return last.at - changed
+
+
+def _write(place: Place, ours: Followed, events: int) -> None:
+    place.java.write(ours.scope, ours.source, events=events, size=_PAYLOAD, keys=KEYS)
