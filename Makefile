@@ -2,7 +2,7 @@
 # installed before, and a JDK 17 and Maven where apt cannot do it.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-crash test-rest lint classes bench store-up store-down cluster-up cluster-down image dist release-notes docs docs-serve clean
+.PHONY: help demo check test test-crash test-rest soak lint classes bench store-up store-down cluster-up cluster-down image dist release-notes docs docs-serve clean
 
 # Some images forbid Python to keep what it has compiled. Then each of the thousand processes of the
 # tests, and each command of the demo, would compile all modules anew: half a second each time.
@@ -44,6 +44,11 @@ test-rest: ## What make test leaves out of many alike
 	@$(MAKE) --no-print-directory classes
 	@SLUICE_SEARCH=20 $(BIN)/python hack/lanes.py -m "(exhaustive or search or hypothesis) and not crash"
 
+soak: ## Follow a source for an hour: exactly, in the same memory, with a short journal
+	@hack/bootstrap.sh
+	@$(MAKE) --no-print-directory classes
+	@$(BIN)/pytest -m soak
+
 lint: ## Style, types, layers, generated code
 	@hack/bootstrap.sh python
 	@$(BIN)/ruff check
@@ -62,7 +67,7 @@ classes: # so that the JVMs of the tests start in half the time
 	@hack/bootstrap.sh
 	@$(BIN)/python hack/classes.py
 
-bench: ## Measure against the official Java client, and the operator (ONLY=engine, archives, scopes or operator)
+bench: ## Measure against the official Java client, and the operator (ONLY=engine, archives, scopes, follow or operator)
 	@hack/bootstrap.sh
 	@PYTHONPATH=hack:tests $(BIN)/python -m bench $(if $(ONLY),--only $(ONLY))
 

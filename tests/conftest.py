@@ -219,7 +219,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Leave out tests that only `make test-rest` runs, unless a mark or a name selects tests."""
     if not config.option.markexpr and not any("::" in path for path in config.args):
-        config.option.markexpr = "not exhaustive"
+        config.option.markexpr = "not exhaustive and not soak"
 
 
 @pytest.hookimpl(trylast=True)  # after the selection of tests

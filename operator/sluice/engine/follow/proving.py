@@ -142,7 +142,8 @@ def _feed(
             if not left:
                 left = next(ours).data
             count = min(len(left), len(data))
-            if left[:count] != data[:count]:
+            # Views are compared item by item, which takes ten times as long.
+            if bytes(left[:count]) != bytes(data[:count]):
                 at = next(i for i in range(count) if left[i] != data[i])
                 raise DigestMismatch(
                     f"segment {row.target} of {journal.plan.target} has another byte than its "
