@@ -62,6 +62,9 @@ PLUGIN: Final = "kubectl-sluice"
 """The name under which kubectl finds this program as `kubectl sluice`."""
 
 
+_INTERRUPTED: Final = "Interrupted. What is staged is kept: run again to go on."
+
+
 class Commands(click.Group):
     """A group whose commands are imported when they are called: each needs little of Sluice."""
 
@@ -137,10 +140,11 @@ def main() -> None:
         sys.exit(error.exit_code)
     except Terminated:
         sys.exit(143)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as error:
         from sluice import console  # noqa: PLC0415 - as above
 
-        console.err.print("Interrupted. What is staged is kept: run again to go on.")
+        said = str(error.__cause__ or error)  # click makes an Abort of an interrupt
+        console.err.print(console.Words(said or _INTERRUPTED))
         sys.exit(130)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 from sluice import console
 from sluice.api.fields.hooks import HooksSpec
 from sluice.api.kinds.streamarchive import StreamArchive
+from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.load import load
 from sluice.commands.scopes import ScopeView
 from sluice.commands.shared import (
@@ -43,6 +45,8 @@ from sluice.pipelines.spark.application import local_spark
 from sluice.pipelines.spark.lost import SparkLost
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark import SparkContext
 
     from sluice.api.load import Resources
@@ -56,6 +60,9 @@ _VIEWS: Final[dict[type[Request], type[View[Any, Any, Any]]]] = {
     ArchiveRequest: ArchiveView,
 }
 """The output of each kind."""
+
+_OWNER: Final = secrets.token_hex(32)
+"""The key by which this process knows its own wish to seal a source: see `core.values.wish`."""
 
 TASKS = click.option(
     "--tasks",
@@ -125,7 +132,8 @@ def run(
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
         where = Tasks(spark=spark, settings=settings, threads=slots)
-        for job in all_jobs(_unhooked(read(file)), settings, verify=verify, tasks=slots):
+        jobs = all_jobs(_unhooked(read(file)), settings, verify=verify, tasks=slots)
+        for job in in_turn(jobs):
             result = run_job(job, stores, where, patience)
             if result is None:
                 console.note.print(f"{job.name} is suspended: it is planned and not run")
@@ -180,8 +188,12 @@ def run_job(
             if job.suspend:
                 return None
             console.note.print(view.table(found.plan, recorded=found.recorded))
+            if job.wish is not None:
+                console.note.print(
+                    console.Words(f"{job.name} follows its source {console.until(job.wish)}")
+                )
             live = console.LiveProgress(found.plan, job.workload, tasks.settings)
-            with live.shown():
+            with _left(job, live), live.shown():
                 report = run_plan(
                     found.plan,
                     stores,
@@ -190,6 +202,8 @@ def run_job(
                     retention=lambda: job.retention,
                     listener=live,
                     patience=patience,
+                    wish=job.wish,
+                    key=_OWNER,
                 )
         view.after(stores, report)
     except SluiceError as error:
@@ -200,18 +214,65 @@ def run_job(
     return view.ended(report, time.monotonic() - began)
 
 
-def _unhooked(resources: Resources) -> Resources:
-    """Return resources without hooks.
+def in_turn(jobs: list[Job[Any]]) -> list[Job[Any]]:
+    """Return jobs in the order in which they are run: one that follows its source comes last.
 
     Raises:
-        InvalidSpec: a copy has hooks. Without its Jobs it would miss what writers still write.
+        InvalidSpec: several follow their sources. The first might never end.
+    """
+    following = [job for job in jobs if job.wish is not None and not job.suspend]
+    if len(following) > 1:
+        names = ", ".join(job.name for job in following)
+        raise InvalidSpec(
+            f"{len(following)} copies of the file follow their sources: {names}",
+            field="spec.mode",
+            remedy="Run each from a file of its own, side by side, or apply the file to a cluster.",
+        )
+    if following and following[0] is not jobs[-1]:
+        console.note.print(
+            console.Words(f"{following[0].name} follows its source, and is run last")
+        )
+    return [*(job for job in jobs if job not in following), *following]
+
+
+@contextmanager
+def _left(job: Job[Any], live: console.LiveProgress) -> Iterator[None]:
+    """Say what an interrupt leaves, if the copy follows its source by then.
+
+    Raises:
+        KeyboardInterrupt: it came, with these words.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        follow = live.followed
+        if follow is None:
+            raise
+        raise KeyboardInterrupt(console.left(job.name, follow)) from None
+
+
+def _unhooked(resources: Resources) -> Resources:
+    """Return resources without hooks and reader groups.
+
+    Raises:
+        InvalidSpec: a copy has hooks. Without its Jobs it would miss what writers still write. Or
+            it has reader groups, which wait for their readers, also after this process has ended.
     """
     for copy in resources.order:
-        if not isinstance(copy, StreamArchive) and copy.spec.hooks != HooksSpec():
+        if isinstance(copy, StreamArchive):
+            continue
+        if copy.spec.hooks != HooksSpec():
             raise InvalidSpec(
                 f"{copy.kind} {copy.metadata.name!r} has hooks, which are Jobs of a cluster",
                 field="spec.hooks",
                 remedy="Remove the field from the file, and do by hand what the Jobs do.",
+            )
+        if isinstance(copy, StreamCopy) and copy.spec.reader_groups:
+            raise InvalidSpec(
+                f"StreamCopy {copy.metadata.name!r} has reader groups, which the operator makes",
+                field="spec.readerGroups",
+                remedy="Remove the field from the file. Once the copy has ended, make each group "
+                "by `sluice position -f FILE --reader-group GROUP --apply`.",
             )
     return resources
 

@@ -12,6 +12,7 @@ from sluice.console.archives import (
 from sluice.console.archiving import archive_plan, show_archive_report, show_retained
 from sluice.console.copies import outcome_word, plan_table, report_table, show_report, summary
 from sluice.console.description import show_description
+from sluice.console.following import left, until
 from sluice.console.grid import Column, Grid
 from sluice.console.logs import readable
 from sluice.console.overview import by_state, show_overview
@@ -52,6 +53,7 @@ __all__ = [
     "err",
     "hush",
     "instant",
+    "left",
     "note",
     "out",
     "outcome_word",
@@ -80,5 +82,6 @@ __all__ = [
     "show_trouble",
     "show_verification",
     "summary",
+    "until",
     "verification_table",
 ]

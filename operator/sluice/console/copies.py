@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 
-from sluice.console import cells
+from sluice.console import cells, following
 from sluice.console.grid import Column, Grid
 from sluice.console.page import Words, duration, err, note, show_trouble
 from sluice.core.values.text import EMPTY, lost_behind, size
@@ -15,6 +15,7 @@ from sluice.engine.copy.report import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sluice.core.copy.plan import StreamPlan
     from sluice.core.workloads.plan import Plan, StreamCopyPlan
     from sluice.engine.copy.report import StreamReport
 
@@ -49,7 +50,7 @@ def plan_table(plan: StreamCopyPlan, *, recorded: bool) -> Group:
         )
     return Group(
         Words(f"Plan {plan.hash[:12]} ({cells.bounds(recorded=recorded)})", "italic"),
-        Words(f"{stream.origin} -> {stream.target}{' (append)' if stream.append else ''}"),
+        Words(f"{stream.origin} -> {stream.target}{_manner(stream)}"),
         table,
         Words(
             f"{size(plan.bytes)}, {cells.events(stream.events)} events, {_uris(plan)} -> "
@@ -57,6 +58,13 @@ def plan_table(plan: StreamCopyPlan, *, recorded: bool) -> Group:
             "dim italic",
         ),
     )
+
+
+def _manner(stream: StreamPlan) -> str:
+    """Say what is not told by the names of the streams."""
+    if stream.append:
+        return " (append)"
+    return " (and then follows)" if stream.follow else ""
 
 
 def _uris(plan: Plan) -> str:
@@ -105,6 +113,8 @@ def show_report(report: StreamReport, seconds: float) -> None:
     """Print how one stream's copy ended."""
     if report.outcome is Outcome.COPIED:
         note.print(report_table(report, seconds))
+        if report.ended is not None:
+            note.print(Words(f"It ended because {following.ending(report.ended)}."))
         if not report.bytes:
             note.print(EMPTY)
         for gap in report.gaps:
@@ -118,8 +128,6 @@ def show_report(report: StreamReport, seconds: float) -> None:
         for one in report.segments:
             if one.torn:
                 err.print(Words(lost_behind(one.source, one.end)))
-            if one.plain:
-                note.print(Words(f"Segment {one.source} has plain bytes, which are no events."))
     elif report.outcome is Outcome.ALREADY_COMPLETE:
         note.print(
             Words(

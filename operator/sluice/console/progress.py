@@ -11,11 +11,23 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from sluice.console import following
 from sluice.console.page import Words, duration, err, note
-from sluice.core.copy.steps import Publish, RecordRun, Stitch, Transfer, Verify
+from sluice.core.copy.steps import (
+    Follow,
+    Halt,
+    Prove,
+    Publish,
+    RecordRun,
+    SealSource,
+    Stitch,
+    Stop,
+    Transfer,
+    Verify,
+)
 from sluice.core.scope.progress import Meter
 from sluice.core.values.text import size
-from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan
+from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopyPlan
 from sluice.errors import SluiceError
 from sluice.pipelines.programs.stores import Stores
 
@@ -24,6 +36,7 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.copy.steps import Step
+    from sluice.core.follow.lag import Followed
     from sluice.core.scope.progress import Pace
     from sluice.core.scope.progress import Progress as Reading
     from sluice.core.scope.scope import Counts, StreamResult
@@ -34,6 +47,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 _POLL_SECONDS = 0.5
+_LIVE_SECONDS = 2.0
+"""Seconds between two looks at a copy that follows its source, perhaps for months."""
 _WAITS = "waiting for the store"
 _WIDE_PAGE, _WIDE_BAR, _NARROW_BAR = 100, 24, 8
 """Columns from which on a page has the wide bar, and the characters of both bars."""
@@ -58,6 +73,11 @@ def _bar() -> Progress:
     )
 
 
+def _room() -> int:
+    """Return the characters that a bar leaves for the text behind it."""
+    return note.width - _bar_width() - len(_WAITS) - _GAPS
+
+
 def _progress(
     done: int,
     total: int,
@@ -79,7 +99,7 @@ def _progress(
         "rate": f"{size(pace.rate)}/s",
         "left": f"ETA {duration(pace.eta)}",
     }
-    room = note.width - _bar_width() - len(_WAITS) - _GAPS
+    room = _room()
     for spare in ("", "events", "rate"):
         parts.pop(spare, None)
         text = "  ".join(part for part in parts.values() if part)
@@ -132,12 +152,17 @@ class LiveProgress:
         plan: the plan of one stream, or of a scope.
         workload: measures the progress of the plan.
         settings: for the connection to the store.
+
+    Attributes:
+        followed: how far a copy that follows its source is, as it was last seen; None before it
+            follows.
     """
 
     QUIET_SECONDS = 10.0
 
     def __init__(self, plan: Plan, workload: Workload, settings: Settings) -> None:
         self._plan = plan
+        self._follows = isinstance(plan, StreamCopyPlan) and plan.streams[0].follow
         self._workload = workload
         self._settings = settings
         self._phase = "starting"
@@ -146,6 +171,9 @@ class LiveProgress:
         self._bar = _bar()
         self._lock = threading.Lock()  # several workers report streams of a scope
         self._said: dict[str, tuple[float, int]] = {}
+        self._retries = 0
+        self._is_live = False
+        self.followed: Followed | None = None
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
         """Show the phase that a step belongs to."""
@@ -163,9 +191,26 @@ class LiveProgress:
                 self._phase = "publishing"
             case RecordRun():
                 self._phase = "recording"
+            case Follow():
+                self._follow(copy.plan.origin)
+            case SealSource():
+                self._phase = "sealing the source"
+            case Stop(why):
+                note.print(Words(f"{copy.plan.origin} is to end: {following.ending(why)}"))
+                self._phase = "ending"
+            case Halt() | Prove():
+                self._phase = "proving"
+
+    def _follow(self, origin: str) -> None:
+        """Show that a source is followed; print it the first time, for terminals without a bar."""
+        self._phase = "following"
+        if not self._is_live:
+            self._is_live = True
+            note.print(Words(f"{origin} is followed: all planned bytes are verified and readable"))
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
         """Print why a step is tried again, and after how many seconds."""
+        self._retries += 1
         unsaid = self._unsaid(error.reason) if isinstance(self._plan, ScopeCopyPlan) else 0
         if unsaid is None:
             return
@@ -223,13 +268,27 @@ class LiveProgress:
         waits = pace.waits and progress.bytes < progress.total and self._phase in _MOVING
         return _WAITS if waits else self._phase
 
+    def _text(self, progress: Reading, pace: Pace) -> str:
+        """Return the text behind the bar."""
+        follow = progress.follow
+        if follow is not None and follow.live:
+            self.followed = follow
+            return following.live_line(follow, pace.rate, self._retries, _room())
+        return _progress(
+            progress.bytes,
+            self._plan.bytes,
+            pace,
+            events=self._plan.events,
+            streams=progress.streams,
+        )
+
     def _watch(self) -> None:
         total = self._plan.bytes
-        count = self._plan.events
         task = self._bar.add_task("starting", total=total or 1, text="")
         meter = Meter()
         with Stores(self._settings) as stores:  # on connections of its own
-            watch = self._workload.watch(self._plan, stores.place(self._plan.target))
+            sources = [stores.place(one) for one in self._plan.sources] if self._follows else []
+            watch = self._workload.watch(self._plan, stores.place(self._plan.target), sources)
             while not self._stop.is_set():
                 try:
                     progress = watch.measure()
@@ -245,11 +304,9 @@ class LiveProgress:
                         completed=done,
                         total=whole,
                         description=waiting or self._description(progress, pace),
-                        text=_progress(
-                            progress.bytes, total, pace, events=count, streams=progress.streams
-                        ),
+                        text=self._text(progress, pace),
                     )
-                self._stop.wait(_POLL_SECONDS)
+                self._stop.wait(_LIVE_SECONDS if self.followed else _POLL_SECONDS)
 
 
 def _extent(progress: Reading) -> tuple[int, int]:

@@ -167,6 +167,16 @@ def check_volume(address: StoreAddress, *, store: str, field: str) -> None:
         )
 
 
+def ending(*, moves: bool, seals: bool) -> tuple[Operation, ...]:
+    """List what a copy does to its source at its end, which its source's store has to allow.
+
+    Args:
+        moves: whether it deletes the source.
+        seals: whether it seals the source, which changes a stream that exists.
+    """
+    return (*(("Delete",) if moves else ()), *(("Append",) if seals else ()))
+
+
 def needs(spec: EphemeralStreamSpec) -> set[Operation]:
     """List the operations that an EphemeralStream does in its store, now or later."""
     needed: set[Operation] = set()

@@ -23,6 +23,7 @@ from sluice.core.copy.planner import (
 from sluice.core.scope.request import ArchiveTo, Rename, RestoreFrom, ScopeRequest, Selector
 from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.values.wish import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -200,6 +201,16 @@ def archive_id(archive: StreamArchive, *, cluster: str) -> str:
         namespace=archive.metadata.namespace,
         name=archive.metadata.name,
         identity=archive.spec.identity(),
+    )
+
+
+def wish_of(spec: StreamCopySpec) -> Wish:
+    """Return how a copy that follows its source is to end, as its spec says at the moment."""
+    stop = spec.stop_when
+    if stop is None:
+        return Wish(cutover=spec.cutover)
+    return Wish(
+        cutover=spec.cutover, idle_seconds=stop.idle_seconds, bytes=stop.bytes, time=stop.time
     )
 
 

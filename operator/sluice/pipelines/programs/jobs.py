@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sluice.api.kinds.scopecopy import ScopeCopySpec
 from sluice.api.kinds.streamarchive import StreamArchiveSpec
+from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.archive.retention import Retention
 from sluice.core.workloads import access
 from sluice.core.workloads.answers import ScopeEnded
@@ -16,6 +17,7 @@ from sluice.core.workloads.request import (
     retention_of,
     source_stores,
     store_address,
+    wish_of,
 )
 from sluice.core.workloads.scope_log import planned_results
 from sluice.engine.access.source_runs import choose
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from sluice.api.fields.common import InStore
     from sluice.api.fields.scopeplaces import ScopeSource
     from sluice.api.kinds.streamarchive import ArchivedStream
-    from sluice.api.kinds.streamcopy import SourceSpec, StreamCopySpec
+    from sluice.api.kinds.streamcopy import SourceSpec
     from sluice.api.kinds.streamstore import StreamStore
     from sluice.api.load import Resources
     from sluice.api.registry import Copy
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.planner import CopyRequest
     from sluice.core.scope.request import ScopeRequest
     from sluice.core.values.model import StoreAddress
+    from sluice.core.values.wish import Wish
     from sluice.engine.workloads.workload import Found, Workload
     from sluice.pipelines.programs.stores import Stores
 
@@ -58,6 +61,7 @@ class Job(Generic[Q]):
         limits: the limits of a run.
         retention: which runs of an archive are kept.
         suspend: whether it is planned only.
+        wish: how it is to end, if it follows its source; else None.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Job(Generic[Q]):
     limits: Limits
     retention: Retention = field(default_factory=Retention)
     suspend: bool = False
+    wish: Wish | None = None
 
     @property
     def workload(self) -> Workload:
@@ -103,7 +108,7 @@ def all_jobs(
 
     Raises:
         InvalidSpec: a resource names a store that is not in the file, or of the wrong kind.
-        AccessDenied: a move may not delete its source.
+        AccessDenied: a copy may not delete or seal its source.
     """
     return [_job(one, resources, settings, verify=verify, tasks=tasks) for one in resources.order]
 
@@ -137,16 +142,22 @@ def _job(
         limits=_limits(spec),
         retention=retention_of(spec),
         suspend=spec.suspend,
+        wish=wish_of(spec) if isinstance(spec, StreamCopySpec) and spec.follows else None,
     )
-    for place, source in origins if job.workload.moves else ():
+    needs = access.ending(moves=job.workload.moves, seals=_seals(job))
+    for place, source in origins if needs else ():
         access.check(
             named[source.store].spec.access,
             store=source.store,
             scope=source.scope,
-            operations=("Read", "Delete"),
+            operations=("Read", *needs),
             field=place,
         )
     return job
+
+
+def _seals(job: Job[Any]) -> bool:
+    return job.wish is not None and job.wish.cutover == "SealAndDrain"
 
 
 def store_of(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sluice.archive.runs.archive import Archive
     from sluice.config import Settings
     from sluice.core.archive.manifest import Maker
+    from sluice.core.values.wish import Wish
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.listener import ScopeListener
@@ -107,6 +108,8 @@ def run_plan(
     retention: Callable[[], Retention] = Retention,
     listener: ScopeListener | None = None,
     patience: float | None = None,
+    wish: Wish | None = None,
+    key: str = "",
 ) -> Report:
     """Run a plan to its end, or until nothing more can be done now.
 
@@ -120,6 +123,8 @@ def run_plan(
         retention: returns which runs of an archive are kept; called after the runs are recorded.
         listener: is told of every step; of a scope's streams by many threads.
         patience: see Runner; for a scope it holds for each stream.
+        wish: how a copy that follows its source is to end; see FollowedTarget.
+        key: the key of wishes; see FollowedTarget.
 
     Returns:
         The report; a failure is in it.
@@ -148,7 +153,7 @@ def run_plan(
             _tidy_all(scope, target, retention(), limits)
             return scope
         sources = [stores.source(one) for one in plan.sources]
-        work = _work(plan, sources, target, limits)
+        work = _work(plan, sources, target, limits=limits, wish=wish, key=key)
         is_here = _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
         with ThreadExecutor(sources, target, slots=tasks.threads) as here:
             (report,) = Runner(
@@ -166,9 +171,15 @@ def run_plan(
 
 
 def _work(
-    plan: Plan, sources: Sequence[Source], target: Place, limits: Callable[[], Limits]
+    plan: Plan, sources: Sequence[Source], target: Place, **how: Any
 ) -> Work[Any, StreamReport | ArchiveReport]:
     """Return the work of a plan of a single stream.
+
+    Args:
+        plan: the plan.
+        sources: the stores to read from.
+        target: the store to write to.
+        how: how a source is followed; see `FollowWork`.
 
     Raises:
         InvalidSpec: the plan is of no kind that can be run.
@@ -182,7 +193,7 @@ def _work(
         case StreamCopyPlan(streams=(stream,)) if stream.follow:
             from sluice.engine.follow.work import FollowWork  # noqa: PLC0415 - see run_plan
 
-            return FollowWork(stream, sources, live(target), limits=limits)
+            return FollowWork(stream, sources, live(target), **how)
         case StreamCopyPlan(streams=(stream,)):
             from sluice.engine.copy.stream_copy import StreamCopyWork  # noqa: PLC0415 - see run_plan
 

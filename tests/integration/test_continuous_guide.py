@@ -1,0 +1,94 @@
+"""The guide of copies that follow their source, and its example, do what they say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sluice.api.load import load
+from support.command.follow_command import following
+from support.command.sluice_command import Filed
+from support.until import until
+
+if TYPE_CHECKING:
+    from localstore import ForeignClient, Standalone
+
+ROOT: Final = Path(__file__).parents[2]
+GUIDE: Final = ROOT / "docs" / "continuous.md"
+EXAMPLE: Final = ROOT / "examples" / "streamcopy-continuous.yaml"
+ADDRESS: Final = "tcp://127.0.0.1:9090"
+IDLE: Final = "idleSeconds: 600"
+EVENTS: Final = 500
+KEYS: Final = 8
+
+
+@dataclass
+class Written(Filed):
+    """A file with another store's address, and seconds for which a test can wait."""
+
+    folder: Path
+    text: str
+    uri: str
+    log_level = "warning"
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def file(self) -> Path:
+        """The file, written anew."""
+        assert ADDRESS in self.text
+        assert IDLE in self.text
+        path = self.folder / "copy.yaml"
+        path.write_text(self.text.replace(ADDRESS, self.uri).replace(IDLE, "idleSeconds: 4"))
+        return path
+
+
+def shown(kind: str) -> list[str]:
+    """The blocks of a kind in the guide."""
+    return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def without_numbers(line: str) -> str:
+    """A line without what differs from run to run."""
+    line = line.replace("10m00s", "4s")
+    return re.sub(r"^Plan [0-9a-f]+", "Plan", line)
+
+
+@pytest.mark.parametrize("text", [shown("yaml")[0], EXAMPLE.read_text()], ids=["guide", "example"])
+def test_an_example_follows_what_it_names(
+    text: str, tmp_path: Path, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """It says what the guide shows, follows, and ends as its file says."""
+    (copy,) = load(text).copies
+    assert copy.spec.source is not None
+    source = (copy.spec.source.scope, copy.spec.source.stream)
+    target = (copy.spec.target.scope, copy.spec.target.stream)
+    for scope in {source[0], target[0]}:
+        foreign.create_scope(scope)
+    foreign.create(*source)
+    foreign.write(*source, events=EVENTS, keys=KEYS)
+    with following(Written(tmp_path, text, standalone.controller_uri), "-o", "json") as process:
+        foreign.write(*source, events=EVENTS, keys=KEYS)
+        until("all is there", lambda: foreign.visible(*target).events == 2 * EVENTS)
+        ended = process.ended()
+    assert ended.json[0]["ended"] == "Idle"
+    assert foreign.read(*target).digest == foreign.read(*source).digest
+    if text == shown("yaml")[0]:
+        said = [without_numbers(line) for line in ended.err.splitlines()]
+        _, *lines = shown("console")[0].splitlines()
+        assert [line for line in map(without_numbers, lines) if line not in said] == []
+    for stream in (source, target):
+        foreign.delete(*stream)
+
+
+def test_the_other_resources_of_the_guide_are_parts_of_good_ones() -> None:
+    """What is shown of a spec is taken with the first example around it."""
+    first, *parts = shown("yaml")
+    assert parts
+    for part in parts:
+        _, _, spec = part.partition("spec:\n")
+        (copy,) = load(first + spec).copies
+        assert copy.spec.follows

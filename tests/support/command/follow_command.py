@@ -1,0 +1,100 @@
+"""A copy that follows its source, as people run it: a process with a file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from support.command.sluice_command import Copy, Filed, Finished
+from support.until import PATIENCE, until
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+LIVE = "is followed: all planned bytes are verified and readable"
+"""What a process says once it follows."""
+
+
+@dataclass
+class FollowingCopy(Copy):
+    """A StreamCopy in a file that follows its source.
+
+    Args:
+        ends: the fields that say how it ends.
+    """
+
+    ends: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def file(self) -> Path:
+        """The file, written anew."""
+        path = super().file
+        fields = {"mode": "Continuous", **self.ends}
+        more = "".join(f"  {name}: {json.dumps(value)}\n" for name, value in fields.items())
+        path.write_text(path.read_text() + more)
+        return path
+
+    def following(self, *options: str) -> AbstractContextManager[Process]:
+        """Return a block with a process that follows the source."""
+        return following(self, *options)
+
+
+@contextmanager
+def following(file: Filed, *options: str) -> Iterator[Process]:
+    """Yield a process that follows a source by now. It is killed at the end of the block."""
+    process = file.start("run", *options)
+    one = Process(process)
+    try:
+        one.wait_for(LIVE)
+        yield one
+    finally:
+        process.kill()
+        one.ended()
+
+
+class Process:
+    """A process that runs the command, whose words can be read while it runs."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._said: list[str] = []
+        self._finished: Finished | None = None
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as err:
+            self._said.extend(err)
+
+    @property
+    def said(self) -> str:
+        """All that it has said so far."""
+        return "".join(self._said)
+
+    def wait_for(self, words: str) -> None:
+        """Wait until it says something."""
+        until(words, lambda: words in self.said or self._process.poll() is not None)
+        assert words in self.said, self.said
+
+    def interrupt(self) -> Finished:
+        """Interrupt it as a person does at a terminal."""
+        self._process.send_signal(signal.SIGINT)
+        return self.ended()
+
+    def ended(self) -> Finished:
+        """Wait for its end."""
+        if self._finished is None:
+            code = self._process.wait(PATIENCE)
+            self._reader.join()
+            assert self._process.stdout is not None
+            with self._process.stdout as out:
+                self._finished = Finished(code, out.read(), self.said)
+        return self._finished
