@@ -128,6 +128,8 @@ def show_report(report: StreamReport, seconds: float) -> None:
         for one in report.segments:
             if one.torn:
                 err.print(Words(lost_behind(one.source, one.end)))
+            if one.plain:
+                note.print(Words(f"Segment {one.source} has plain bytes, which are no events."))
     elif report.outcome is Outcome.ALREADY_COMPLETE:
         note.print(
             Words(

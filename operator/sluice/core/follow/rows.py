@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sluice.core.events.chain import Link, linked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sluice.core.copy.follow_progress import Loss
     from sluice.core.copy.journal import Journal
@@ -32,12 +32,14 @@ class Row:
         segment: its plan.
         target: the id of the target's segment.
         lost: the bytes that are left out behind the plan, in order.
+        plain: whether it has plain bytes in place of events.
     """
 
     index: int
     segment: SegmentPlan
     target: int
     lost: tuple[Loss, ...] = ()
+    plain: bool = False
 
     def shift(self, offset: int) -> int:
         """Return the difference between target and source offsets, from a source offset on."""
@@ -60,7 +62,26 @@ def row_of(journal: Journal, index: int) -> Row:
     """Return the row of a segment of the plan, whose target's segments are recorded."""
     bound = journal.target or ()
     lost = journal.trail.lost.get(index, ())
-    return Row(index, journal.current.segments[index], bound[index], lost)
+    segments = journal.current.segments
+    return Row(index, segments[index], bound[index], lost, _is_plain(journal, segments, index))
+
+
+def _is_plain(journal: Journal, segments: Sequence[SegmentPlan], index: int) -> bool:
+    """Tell whether a segment has plain bytes in place of events.
+
+    When planned bytes are verified, their events are counted, and recorded if the bytes are events.
+    A segment without planned bytes has what all segments with planned bytes have; events, if there
+    are none, or if these differ.
+    """
+    if segments[index].length:
+        return index not in journal.events
+    planned = (i for i in range(len(journal.plan.segments)) if segments[i].length)
+    first = next(planned, None)
+    return (
+        first is not None
+        and first not in journal.events
+        and all(i not in journal.events for i in planned)
+    )
 
 
 def proved(journal: Journal, index: int) -> Link:

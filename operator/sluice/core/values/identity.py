@@ -122,6 +122,16 @@ def reading_key(copy: str, manifest: str) -> str:
     return _key(copy, "reading", manifest)
 
 
+def event_key(copy: str, start: int) -> str:
+    """Return the key of the staging segment of a single event: 32 hexadecimal digits.
+
+    Args:
+        copy: the copy id.
+        start: the source offset at which the event begins.
+    """
+    return _key(copy, "event", start)
+
+
 def turns_key() -> str:
     """Return the key of the log that says which copy may scale a stream: 32 hexadecimal digits."""
     return _key("", "turns")

@@ -36,6 +36,7 @@ class SegmentReport(Frozen):
         lost: bytes before `start` that were to be copied, and that the source had lost before they
             were read.
         torn: whether an unknown number of bytes after `end` was lost before it could be archived.
+        plain: whether a copy that follows its source found no events in it, and cut it anywhere.
     """
 
     source: int
@@ -46,6 +47,7 @@ class SegmentReport(Frozen):
     digest: str
     lost: int = 0
     torn: bool = False
+    plain: bool = False
 
 
 class StreamReport(Frozen):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from sluice.core.copy import follow_progress
 from sluice.core.copy.steps import (
+    DeleteJournal,
     Follow,
     FollowStep,
     Grow,
@@ -20,6 +21,7 @@ from sluice.core.copy.steps import (
     Stop,
 )
 from sluice.core.follow import following
+from sluice.core.follow.cutting import LONGEST
 from sluice.core.follow.ending import room
 from sluice.core.follow.rows import row_of
 from sluice.engine.access.source_runs import writable
@@ -66,6 +68,7 @@ class FollowedTarget(NewTarget):
         wall: returns the time of the day.
         every: seconds after which appended bytes are compared.
         long: bytes of a journal from which on its records are replaced by one.
+        longest: most bytes of an event that is appended; longer ones are staged and merged.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class FollowedTarget(NewTarget):
         wall: Callable[[], datetime] = wall_clock,
         every: float = PROVE_SECONDS,
         long: int = perform.LONG,
+        longest: int = LONGEST,
     ) -> None:
         super().__init__(stream, keep=True, alone=True)
         self._limits = limits
@@ -92,6 +96,7 @@ class FollowedTarget(NewTarget):
         self._quiet = Quiet(clock)
         self._watch: Watch | None = None
         self._room: int | None = None
+        self._longest = longest
         self._prover: Prover | None = None
         self._journal: Journal | None = None
 
@@ -120,6 +125,8 @@ class FollowedTarget(NewTarget):
 
     def perform(self, step: Step) -> bool:
         """Carry out a step that moves no bytes, or a step of following."""
+        if isinstance(step, DeleteJournal):
+            perform.sweep(self._stream.staged.journal, self._stream.target)
         if not isinstance(step, FollowStep):
             return super().perform(step)
         journal, log, target = self._decided, self._stream.journal, self._stream.target
@@ -218,6 +225,7 @@ class FollowedTarget(NewTarget):
             clock=self._clock,
             every=self._every,
             long=self._long,
+            longest=self._longest,
         )
         try:
             session.run()

@@ -137,6 +137,22 @@ def _places(
     return places, infos
 
 
+def position(plan: StreamPlan, row: Row, target: Store) -> Position | None:
+    """Return a row's position; None if it is not known."""
+    attribute = identity.position_attribute(plan.copy_id, row.segment.id)
+    return position_of(*target.attributes([(target_name(plan, row, target), attribute)]))
+
+
+def place_of(plan: StreamPlan, row: Row, target: Store) -> tuple[Position | None, int | None]:
+    """Return a row's position, and how many bytes of its segment are not the source's.
+
+    None for what is not known: the position may have changed meanwhile.
+    """
+    places, infos = _places(plan, [row], target)
+    ((place, steady),), (info,) = places, infos
+    return place, _foreign(row, place, info, steady=steady)
+
+
 def _closed(journal: Journal, target: Store) -> tuple[SeenRow, ...]:
     """Return the target's segments of earlier generations, which take no more bytes.
 

@@ -17,8 +17,9 @@ from sluice.core.follow.rows import proved, row_of
 from sluice.core.values import identity
 from sluice.core.values.model import break_in
 from sluice.engine.copy.moving import is_planned
-from sluice.engine.follow.observe import source_name, target_name
+from sluice.engine.follow.observe import position, source_name, target_name
 from sluice.engine.journal.record_log import MAX_RECORD
+from sluice.engine.staging.large_events import clear_events, sweep_events
 from sluice.errors import EventsDamaged, SourceReplaced, SourceTruncated, SourceUnsupported
 from sluice.stores.writing import CompareAndSet
 
@@ -68,9 +69,8 @@ def skip(
         row = row_of(journal, index)
         _check_event(source_name(journal.plan, row, source), end, source)
         halted = Position(start, halted=True)
-        if not _move(journal.plan, row, Position(start), halted, target) and not _is_at(
-            journal.plan, row, halted, target
-        ):
+        moved = _move(journal.plan, row, Position(start), halted, target)
+        if not moved and position(journal.plan, row, target) != halted:
             continue  # another driver has appended: look again
         # A loss that another driver has recorded before it died is not recorded again: the record
         # would begin within it, and does not count.
@@ -80,6 +80,7 @@ def skip(
         loss = next((loss for loss in held if loss.start == start), None)
         if loss is not None:  # else the end was recorded before, and the segment stays halted
             _move(journal.plan, row, halted, Position(loss.end), target)
+            _clear(journal.plan, [(row, start)], target)
 
 
 def grow(
@@ -191,6 +192,22 @@ def halt(journal: Journal, positions: Sequence[tuple[int, int]], target: Store) 
         _move(journal.plan, row_of(journal, index), at, Position(offset, halted=True), target)
 
 
+def sweep(journal: Journal, target: Store) -> None:
+    """Delete what is left of staged events, once all segments are halted.
+
+    Events are given up where the source loses them, and where the copy ends.
+    """
+    plan, bound = journal.plan, journal.target or ()
+    lost = journal.trail.lost.items()
+    places = [(row_of(journal, index), loss.start) for index, losses in lost for loss in losses]
+    _clear(plan, places, target)
+    sweep_events(plan.copy_id, plan.target, bound, target)
+
+
+def _clear(plan: StreamPlan, places: Sequence[tuple[Row, int]], target: Store) -> None:
+    clear_events(plan.copy_id, plan.target, [(row.target, at) for row, at in places], target)
+
+
 def _check_event(name: str, start: int, source: Source) -> None:
     """Check that an event begins at an offset: then header follows header, up to the end.
 
@@ -223,8 +240,3 @@ def _move(plan: StreamPlan, row: Row, before: Position, after: Position, target:
     attribute = identity.position_attribute(plan.copy_id, row.segment.id)
     condition = CompareAndSet(attribute, before.value, after.value)
     return target.set_attribute(target_name(plan, row, target), condition)
-
-
-def _is_at(plan: StreamPlan, row: Row, position: Position, target: Store) -> bool:
-    attribute = identity.position_attribute(plan.copy_id, row.segment.id)
-    return target.attributes([(target_name(plan, row, target), attribute)]) == [position.value]

@@ -65,6 +65,29 @@ class Prover:
             chain.leap(to)
         return chain.link
 
+    def compare(
+        self, journal: Journal, row: Row, staging: str, origin: int, stretch: tuple[int, int]
+    ) -> None:
+        """Compare bytes that are staged, and not yet in the target's segment.
+
+        Args:
+            journal: the copy's journal.
+            row: the segment.
+            staging: full name of the staging segment.
+            origin: source offset of its first byte.
+            stretch: the bytes to compare, as source offsets.
+
+        Raises:
+            DigestMismatch: other bytes are staged.
+            SegmentTruncated, NoSuchSegment: the source has lost them.
+        """
+        start, end = stretch
+        ours = self._target.read(staging, start - origin, end - origin, flow=self._flow)
+        theirs = self._source.read(source_name(journal.plan, row, self._source), start, end)
+        where = f"what is staged for segment {row.target} of {journal.plan.target}"
+        for _ in _equal(where, row, start, ours, theirs):
+            pass
+
     def _chain(self, journal: Journal, row: Row) -> Chain:
         """Return the chain of a segment, from where it is compared."""
         known, chain = proved(journal, row.index), self._chains.get(row.index)
@@ -92,7 +115,9 @@ class Prover:
         )
         try:
             theirs = self._source.read(source_name(plan, row, self._source), start, end)
-            _feed(journal, row, ours, theirs, chain)
+            where = f"segment {row.target} of {plan.target}"
+            for data in _equal(where, row, start, ours, theirs):
+                chain.feed(data)
         except (SegmentTruncated, NoSuchSegment) as error:
             begins = error.start_offset if isinstance(error, SegmentTruncated) else end
             if error.segment != source_name(plan, row, self._source) or begins <= start:
@@ -127,10 +152,17 @@ class Prover:
             self._compare(journal, row, stretch._replace(start=upto), chain)
 
 
-def _feed(
-    journal: Journal, row: Row, ours: Iterator[Block], theirs: Iterator[Block], chain: Chain
-) -> None:
-    """Compare two rows of blocks, and feed the chain with what is equal.
+def _equal(
+    where: str, row: Row, at: int, ours: Iterator[Block], theirs: Iterator[Block]
+) -> Iterator[memoryview]:
+    """Compare two rows of blocks, and yield what is equal, in order.
+
+    Args:
+        where: where the bytes of the target are, for errors.
+        row: the segment.
+        at: the source offset of the first byte.
+        ours: the blocks of the target.
+        theirs: the blocks of the source.
 
     Raises:
         DigestMismatch: they differ.
@@ -144,12 +176,12 @@ def _feed(
             count = min(len(left), len(data))
             # Views are compared item by item, which takes ten times as long.
             if bytes(left[:count]) != bytes(data[:count]):
-                at = next(i for i in range(count) if left[i] != data[i])
+                at += next(i for i in range(count) if left[i] != data[i])
                 raise DigestMismatch(
-                    f"segment {row.target} of {journal.plan.target} has another byte than its "
-                    f"source at the source's offset {chain.link.offset + at} of segment "
-                    f"{row.segment.id}",
+                    f"{where} has another byte than its source at the source's offset {at} of "
+                    f"segment {row.segment.id}",
                     remedy="Delete this copy, and make another one; the target is not to be used.",
                 )
-            chain.feed(data[:count])
+            yield data[:count]
+            at += count
             left, data = left[count:], data[count:]

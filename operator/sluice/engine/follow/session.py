@@ -10,10 +10,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.copy.follow_progress import proved_record
-from sluice.core.follow.cutting import Cutter
+from sluice.core.follow.cutting import LONGEST, Cutter, Piece
 from sluice.core.follow.following import foreign_writes
 from sluice.core.follow.rows import proved, row_of
 from sluice.core.values import identity
+from sluice.engine.follow.large_event import staging
 from sluice.engine.follow.observe import is_renewed, source_name, target_name
 from sluice.engine.follow.perform import LONG, shorten
 from sluice.engine.tasks.work import LASTING_SECONDS
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.steps import Follow
     from sluice.core.follow.cutting import Cut
     from sluice.core.follow.rows import Row
+    from sluice.engine.follow.large_event import LargeEvent
     from sluice.engine.follow.proving import Prover
     from sluice.engine.follow.watch import Watch
     from sluice.engine.journal.copy_journal import CopyJournal
@@ -67,20 +69,29 @@ class _Line:
         sent: the source offset up to which bytes were sent.
         confirmed: the source offset up to which the store has confirmed bytes.
         compared: the source offset up to which bytes of this session were compared.
+        large: the event on its way that is longer than one append takes, if there is one.
+        opened: what is open for this segment.
         known: whether the source's segment was found to be the planned one since bytes came.
         ended: whether it is followed to its sealed end.
     """
 
-    def __init__(self, row: Row, source: str, target: str, position: int) -> None:
+    def __init__(self, row: Row, source: str, target: str, position: int, *, longest: int) -> None:
         self.row = row
         self.source = source
         self.target = target
-        self.cutter = Cutter(source, position)
+        self.cutter = Cutter(source, position, plain=row.plain, longest=longest)
         self.shift = row.shift(position)
         self.appender: Appender | None = None
+        self.large: LargeEvent | None = None
+        self.opened = ExitStack()
         self.start = self.read = self.sent = self.confirmed = self.compared = position
         self.known = False
         self.ended = False
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the store has confirmed or staged bytes of this session."""
+        return self.confirmed > self.start or (self.large is not None and self.large.moved)
 
 
 class Session:
@@ -101,6 +112,7 @@ class Session:
         clock: time.
         every: seconds after which appended bytes are compared.
         long: bytes of a journal from which on its records are replaced by one.
+        longest: most bytes of an event that is appended; longer ones are staged and merged.
     """
 
     def __init__(
@@ -120,6 +132,7 @@ class Session:
         clock: Clock,
         every: float = PROVE_SECONDS,
         long: int = LONG,
+        longest: int = LONGEST,
     ) -> None:
         self._long = long
         self._journal = journal
@@ -141,7 +154,9 @@ class Session:
         for index, position in step.positions:
             row = row_of(journal, index)
             name = source_name(plan, row, source)
-            self._lines[name] = _Line(row, name, target_name(plan, row, target), position)
+            self._lines[name] = _Line(
+                row, name, target_name(plan, row, target), position, longest=longest
+            )
             watch.positions[index] = position
         self._over = False
         self._began = self._compared = self._looked = clock.monotonic()
@@ -149,8 +164,8 @@ class Session:
 
     @property
     def worked(self) -> bool:
-        """Whether bytes were confirmed, or might have been for a while, had any come."""
-        moved = any(line.confirmed > line.start for line in self._lines.values())
+        """Whether bytes were confirmed or staged, or might have been for a while, had any come."""
+        moved = any(line.has_moved for line in self._lines.values())
         return moved or self._clock.monotonic() - self._began >= LASTING_SECONDS
 
     def run(self) -> None:
@@ -160,27 +175,28 @@ class Session:
             InvalidEventNumber: another driver was faster.
             TargetReplaced: another client has written to the target.
             EventsDamaged: bytes of the source are no events.
-            SourceUnsupported: an event is longer than one append takes.
             DigestMismatch, SourceTruncated: as `Prover.prove` does.
+            ConditionFailed, NoSuchSegment: another driver was faster with a long event.
             BackendError: a store refused a call or did not answer it.
         """
         with ExitStack() as opened:
             tails = opened.enter_context(self._source.tails(most=MOST))
             for line in self._lines.values():
+                opened.enter_context(line.opened)
                 tails.watch(line.source, line.read)
             while not self._over and not self._watch.is_due() and self._window() == self._held:
-                self._round(tails, opened)
+                self._round(tails)
             for line in self._lines.values():
                 self._settle(line)
             if not self._watch.is_due():  # else what is to be decided may not have to wait for this
                 self._prove()
 
-    def _round(self, tails: Tails, opened: ExitStack) -> None:
+    def _round(self, tails: Tails) -> None:
         came = tails.take(self._wait())
         self._check_renewed(came)
         for event in came:
             if isinstance(event, Arrived):
-                self._arrived(self._lines[event.segment], event, opened)
+                self._arrived(self._lines[event.segment], event)
             elif isinstance(event, Ended):
                 self._end(self._lines[event.segment], event.offset)
             else:
@@ -218,25 +234,58 @@ class Session:
         for line in lines:
             line.known = True
 
-    def _arrived(self, line: _Line, event: Arrived, opened: ExitStack) -> None:
+    def _arrived(self, line: _Line, event: Arrived) -> None:
         if event.offset != line.read:
             raise ProtocolError(f"{line.source} gave offset {event.offset} in place of {line.read}")
         line.read += len(event.data)
         self._watch.quiet.note({line.row.index: line.read})
-        for cut in line.cutter.feed(event.data):
-            self._append(line, cut, opened)
+        try:
+            for cut in line.cutter.feed(event.data):
+                if self._room is not None and self._room <= 0:
+                    return  # the copy ends before these bytes
+                if isinstance(cut, Piece):
+                    self._stage(line, cut)
+                else:
+                    self._append(line, cut)
+        except EventsDamaged:
+            self._settle(line)  # all events before the damage
+            raise
 
-    def _append(self, line: _Line, cut: Cut, opened: ExitStack) -> None:
+    def _fill(self, count: int) -> None:
+        """Count bytes that are in the target, or are on their way there."""
         if self._room is not None:
-            if self._room <= 0:
-                return  # the copy ends before these bytes
-            self._room -= len(cut.data)
+            self._room -= count
             self._over = self._over or self._room <= 0
+
+    def _stage(self, line: _Line, piece: Piece) -> None:
+        """Stage a piece of an event that is longer than one append takes; merge after the last."""
+        if line.large is None:
+            self._settle(line)
+            opening = staging(
+                self._journal,
+                line.row,
+                piece.start,
+                target=self._target,
+                prover=self._prover,
+                window=self._held,
+                spend=self._spend,
+            )
+            line.large = line.opened.enter_context(opening)
+        line.large.take(piece)
+        if piece.end == piece.behind:
+            line.large.merge(piece.behind)
+            line.opened.close()  # also the appender, which knows an earlier position
+            line.large = line.appender = None
+            line.sent = line.confirmed = self._watch.positions[line.row.index] = piece.behind
+            self._fill(piece.behind - piece.start)
+
+    def _append(self, line: _Line, cut: Cut) -> None:
+        self._fill(len(cut.data))
         self._spend(len(cut.data))
         if line.appender is None:
             plan = self._journal.plan
             writer = identity.position_attribute(plan.copy_id, line.row.segment.id)
-            line.appender = opened.enter_context(
+            line.appender = line.opened.enter_context(
                 self._target.appender(line.target, writer=writer, window=self._held)
             )
             if line.appender.last != line.sent:
@@ -273,7 +322,7 @@ class Session:
             self._confirm(line)
 
     def _end(self, line: _Line, offset: int) -> None:
-        if offset != line.read or line.cutter.rest:
+        if offset != line.read or line.cutter.begun is not None:
             raise EventsDamaged(
                 f"{line.source} is sealed at offset {offset}, inside the event that begins at "
                 f"{line.sent}"
@@ -292,10 +341,12 @@ class Session:
         now = self._compared = self._clock.monotonic()
         records = []
         for name, line in self._lines.items():
+            at = self._prover.link(self._journal, line.row.index).offset
             line.compared = line.confirmed
-            if self._prover.link(self._journal, line.row.index).offset >= line.confirmed:
+            if at >= line.confirmed:
                 continue
-            link = self._prover.prove(self._journal, line.row, line.confirmed)
+            to = line.compared = min(line.confirmed, at + PROVE_BYTES)
+            link = self._prover.prove(self._journal, line.row, to)
             known = proved(self._log.loaded or self._journal, line.row.index)
             late = now - self._recorded[name] >= RECORD_SECONDS
             if line.ended or late or link.chain != known.chain:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.events.digest import combine
-from sluice.core.follow.rows import proved
+from sluice.core.follow.rows import proved, row_of
 from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.copy.report import SegmentReport, StreamReport
 from sluice.engine.copy.stream_copy import StreamCopyWork
@@ -85,6 +85,7 @@ class FollowWork(StreamCopyWork):
                 digest=link.digest.hex(),
                 lost=segment.lost
                 + sum(loss.end - loss.start for loss in trail.lost.get(index, ())),
+                plain=row_of(self._journal(), index).plain,
             )
             for index, (segment, target, link, count) in enumerate(
                 zip(plan.segments, self._bound(), self._links(), counts, strict=True)

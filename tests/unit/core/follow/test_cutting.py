@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.core.follow import cutting
-from sluice.core.follow.cutting import Cutter
-from sluice.errors import EventsDamaged, SourceUnsupported
+from sluice.core.follow.cutting import Cut, Cutter, Piece
+from sluice.errors import EventsDamaged
 from support.engine.sources import events_of
 
 
@@ -30,6 +30,7 @@ def test_blocks_are_whole_events_in_order(sizes: list[int], cuts: list[int], sta
         ends.add(max(ends) + 8 + size)
     for begin, end in pairwise(edges):
         for cut in cutter.feed(data[begin:end]):
+            assert isinstance(cut, Cut)
             out += cut.data
             events += cut.events
             assert cut.end == start + len(out)
@@ -46,6 +47,8 @@ def test_the_beginning_of_an_event_waits_for_its_end() -> None:
     assert (first.data, first.events, cutter.rest) == (data[:28], 1, 5)
     assert list(cutter.feed(data[33:60])) == []
     (second,) = cutter.feed(data[60:])
+    assert isinstance(first, Cut)
+    assert isinstance(second, Cut)
     assert (second.data, second.end, second.events) == (data[28:], len(data), 1)
 
 
@@ -62,18 +65,61 @@ def test_blocks_stay_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bytes_that_are_no_events_are_refused_by_their_offset() -> None:
-    """The segment and the offset are named."""
+    """The segment and the offset are named, and the events before are handed out."""
     cutter = Cutter("s/0", 100)
-    data = events_of([20]) + b"no event, but text"
-    with pytest.raises(EventsDamaged, match="no event begins at offset 128 of s/0"):
-        list(cutter.feed(data))
+    feeding = cutter.feed(events_of([20, 5]) + b"no event, but text")
+    assert next(feeding) == Cut(events_of([20, 5]), 141, 2)
+    with pytest.raises(EventsDamaged, match="no event begins at offset 141 of s/0"):
+        next(feeding)
 
 
-def test_an_event_longer_than_an_append_is_refused_before_it_has_come() -> None:
-    """Its header says it, so memory does not grow with it."""
-    cutter = Cutter("s/0", 7)
-    assert list(cutter.feed(struct.pack(">i", 0))) == []
-    with pytest.raises(SourceUnsupported, match=r"the event at offset 7 of s/0 has 8\.4 MB"):
-        list(cutter.feed(struct.pack(">i", (8 << 20) - 7)))
+@given(
+    st.lists(st.integers(0, 60), max_size=8),
+    st.lists(st.integers(0, 600), max_size=8),
+    st.integers(9, 50),
+)
+def test_long_events_come_in_pieces_and_are_not_kept(
+    sizes: list[int], cuts: list[int], longest: int
+) -> None:
+    """Which events come in pieces depends on their lengths alone, not on how their bytes come."""
+    data = events_of(sizes)
+    edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    cutter, out = Cutter("s/0", 7, longest=longest), b""
+    counted, long = 0, set()
+    for begin, end in pairwise(edges):
+        for cut in cutter.feed(data[begin:end]):
+            out += cut.data
+            assert cut.end == 7 + len(out)
+            if isinstance(cut, Piece):
+                assert cut.start < cut.end <= cut.behind
+                long.add((cut.start, cut.behind))
+                counted += cut.end == cut.behind
+            else:
+                counted += cut.events
+        assert cutter.rest <= longest
+    bounds, at = [], 7
+    for size in sizes:
+        bounds.append((at, at + 8 + size))
+        at += 8 + size
+    assert long == {(start, end) for start, end in bounds if end - start > longest}
+    assert (out, counted, cutter.begun) == (data, len(sizes), None)
+
+
+def test_an_event_that_one_append_takes_is_not_cut() -> None:
+    """The longest one has 8 MiB with its header; a longer one comes in pieces at once."""
     longest = Cutter("s/0", 0)
     assert list(longest.feed(struct.pack(">ii", 0, (8 << 20) - 8))) == []
+    assert longest.rest == 8
+    longer = Cutter("s/0", 5)
+    (piece,) = longer.feed(struct.pack(">ii", 0, (8 << 20) - 7))
+    assert piece == Piece(struct.pack(">ii", 0, (8 << 20) - 7), 13, 5, 5 + (8 << 20) + 1)
+    assert (longer.rest, longer.begun) == (0, 5)
+
+
+def test_plain_bytes_are_cut_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block goes on where the one before ended; nothing waits."""
+    monkeypatch.setattr(cutting, "BLOCK", 5)
+    cutter = Cutter("s/0", 3, plain=True)
+    assert list(cutter.feed(b"text")) == [Cut(b"text", 7, 1)]
+    assert list(cutter.feed(b" no event")) == [Cut(b" no e", 12, 1), Cut(b"vent", 16, 1)]
+    assert (cutter.rest, cutter.begun) == (0, None)

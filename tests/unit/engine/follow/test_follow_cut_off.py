@@ -31,7 +31,7 @@ def drive(store: ModelStore, clock: Actor) -> object:
     plan = resolve(FOLLOW, [store], store).plan
     if plan is None:
         return Outcome.ALREADY_COMPLETE
-    work = FollowWork(plan, [store], store, clock=clock, every=0.0, long=600)
+    work = FollowWork(plan, [store], store, clock=clock, every=0.0, long=600, longest=45)
     (report,) = Runner(
         [work],
         executor=InlineExecutor([store], store),
@@ -115,7 +115,10 @@ class Scene:
 
 
 def test_a_driver_that_is_left_alone_follows_all_of_it() -> None:
-    """Writes, a loss, a split, a merge and the end: the scene itself."""
+    """Writes, a loss, a split, a merge and the end: the scene itself.
+
+    Some events are longer than what is appended at once.
+    """
     scene = Scene()
     actor = scene.driver("driver")
     scene.run(actor)

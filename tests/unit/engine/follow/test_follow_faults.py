@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -14,8 +15,9 @@ from sluice.core.follow.cutting import Cut, Cutter
 from sluice.core.follow.position import Position
 from sluice.core.follow.rows import row_of
 from sluice.core.values.wish import Wish
-from sluice.engine.follow import observe, perform
+from sluice.engine.follow import large_event, observe, perform
 from sluice.engine.follow.session import Session
+from support.model import ModelStore
 from support.model.store import ModelAppender
 from unit.engine.follow.test_follow_machine import Following
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.journal import Journal
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.reading import Buffer
-    from support.model import ModelStore
+    from sluice.stores.writing import CompareAndSet
 
 
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +102,28 @@ def unhalted(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def unconditional(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A staged event is merged wherever the target's segment is followed to."""
+
+    def merge(
+        self: ModelStore, target: str, source: str, condition: CompareAndSet, **how: Any
+    ) -> None:
+        merged(self, target, source, condition._replace(expected=ANY), **how)
+
+    merged = ModelStore.merge
+    monkeypatch.setattr(ModelStore, "merge", merge)
+
+
+def unswept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that are given up stay staged."""
+    monkeypatch.setattr(perform, "sweep", lambda *_: None)
+
+
+def unlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver stages an event however late it comes."""
+    monkeypatch.setattr(large_event, "position", lambda *_: ANY)
+
+
 def write_past_a_follower(machine: Following) -> None:
     """Another client writes to the target between two blocks of its follower."""
     machine.source([[20]], [], record=False, every=0.0, ready=1)
@@ -156,6 +180,42 @@ def append_after_the_end(machine: Following) -> None:
     machine.step(late)
 
 
+def lose_an_event_that_is_merged(machine: Following) -> None:
+    """A driver is held up before it merges an event, and another one leaves the event out."""
+    machine.source([[20]], [], record=True, every=0.0, longest=40, ready=1)
+    (late, _) = machine.alive
+    machine.write(0, [90, 20])
+    machine.hold(late, "merge", 0)
+    machine.truncate(0, 2)
+    other = machine.driver()
+    machine.hold(other, "append_at", 1)
+    machine.step(other)  # the position is behind the event, which is still staged
+    machine.step(late)
+    machine.go_on(other)
+
+
+def die_while_an_event_is_staged(machine: Following) -> None:
+    """The copy is to end while an event has come and is not in the target."""
+    machine.source([[20]], [], record=False, every=0.0, longest=40, ready=1)
+    (first, _) = machine.alive
+    machine.write(0, [90])
+    machine.hold(first, "append ", 1)
+    machine.kill(first)
+    machine.run(machine.wisher(Wish(bytes=1)))
+
+
+def stage_after_the_end(machine: Following) -> None:
+    """A driver is held up before it stages an event, while another one ends the copy."""
+    machine.source([[20]], [], record=False, every=0.0, longest=40, ready=1)
+    (late, _) = machine.alive
+    machine.write(0, [90])
+    machine.hold(late, "create", 0)
+    machine.run(machine.wisher(Wish(bytes=1)))
+    machine.run(machine.driver())
+    machine.run(late)
+    assert machine.world.staging() == []
+
+
 WALKS = (
     (unchecked, write_past_a_follower),
     (skipped_first, die_within_a_skip),
@@ -163,6 +223,9 @@ WALKS = (
     (unfenced, append_side_by_side),
     (torn, write_a_long_event),
     (unhalted, append_after_the_end),
+    (unconditional, lose_an_event_that_is_merged),
+    (unswept, die_while_an_event_is_staged),
+    (unlooked, stage_after_the_end),
 )
 
 

@@ -52,6 +52,8 @@ KINDS = (
     "set_attribute",
     "scale",
     "update_stream",
+    "create",
+    "seal",
     "merge",
     "attributes",
     "describe",
@@ -111,6 +113,7 @@ class Following(FollowedWorld):
         record=st.booleans(),
         every=st.sampled_from([0.0, 1e9]),
         long=st.sampled_from([100, 1 << 20]),
+        longest=st.sampled_from([40, 1 << 20]),
         ready=st.integers(0, 2),
     )
     def source(
@@ -121,6 +124,7 @@ class Following(FollowedWorld):
         record: bool,
         every: float,
         long: int = 1 << 20,
+        longest: int = 1 << 20,
         ready: int,
     ) -> None:
         """A source of a few segments, and two drivers, which may be following it already."""
@@ -130,6 +134,7 @@ class Following(FollowedWorld):
         self.record = record
         self.every = every
         self.long = long
+        self.longest = longest
         self.remember()
         for actor in (self.driver(), self.driver())[:ready]:
             for _ in range(MANY):
@@ -193,6 +198,7 @@ class Following(FollowedWorld):
             wall=lambda: self.now,
             every=self.every,
             long=self.long,
+            longest=self.longest,
         )
         (report,) = Runner(
             [work],
