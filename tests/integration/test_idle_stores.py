@@ -39,6 +39,8 @@ from support.crash import cut_driver
 from support.engine.append_points import APPENDING
 from support.store.idle import wait_until_evicted
 from support.store.inline import SETTINGS, drive, job_of, run_inline
+from support.store.live_copies import Follower, is_live
+from support.until import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +57,7 @@ pytestmark = [pytest.mark.patient, pytest.mark.timeout(600)]
 EVENTS = 400
 KEYS = 16
 GROUP = "billing"
+LIVE_GROUP = "live-billing"
 
 Stop = tuple["type[Step]", bool]
 COPYING: dict[str, Stop] = {
@@ -96,6 +99,7 @@ class Scene:
         told: what was told of each before.
         scope: a copy of a scope that is whole, its plan, and what was said of it.
         claim: of a prefix, with two streams.
+        live: a copy that is live, and whose follower has died.
     """
 
     copies: dict[str, Copy]
@@ -106,6 +110,7 @@ class Scene:
     told: dict[str, Answer]
     scope: tuple[ScopeCopy, Plan, ScopeEnded]
     claim: Claim
+    live: Copy
 
 
 class Maker:
@@ -166,6 +171,19 @@ class Maker:
         report = run_inline(made)
         assert report.outcome is Outcome.COPIED, report.error
         return made, planned.plan.streams[0]
+
+    def live(self) -> Copy:
+        """A copy that is live, and whose follower has died."""
+        made = self.copy("live", self.stream("followed"), mode="Continuous")
+        with Follower(made):
+            self._foreign.write(*made.source, events=100, keys=KEYS, first=EVENTS)
+            until("all is there", lambda: self._size(made.target) == self._size(made.source))
+        self._foreign.create_group(self.name, LIVE_GROUP, "followed")
+        self._foreign.read_group(self.name, LIVE_GROUP, events=EVENTS // 2)
+        return made
+
+    def _size(self, stream: tuple[str, str]) -> int:
+        return sum(one.end for one in self._foreign.info(*stream).segments)
 
     def scope(self) -> tuple[ScopeCopy, Plan, ScopeEnded]:
         """A copy of a scope that is whole, its plan, and what was said of it."""
@@ -252,6 +270,7 @@ def scene(
     foreign.read_group(maker.name, GROUP, events=EVENTS // 2)
     before = {what: told(copy, known) for what, (copy, known) in made.items()}
     scope = maker.scope()
+    live = maker.live()
     with Stores(SETTINGS) as stores:
         store = cast("PravegaStore", stores[StoreAddress(uri=standalone.controller_uri)])
         claim = prefix_claim(store, f"{maker.name}-claims")
@@ -266,6 +285,7 @@ def scene(
         told=before,
         scope=scope,
         claim=claim,
+        live=live,
     )
 
 
@@ -352,6 +372,28 @@ def test_the_streams_of_a_prefix_stay_claimed(scene: Scene, standalone: Standalo
         assert (found.streams, found.left_alone) == (("app-a", "app-b"), 0)
         assert claims.release(scene.claim, store, delete=True) == 2
         assert store.list_streams(scene.claim.scope) == []
+
+
+def test_a_live_copy_goes_on(scene: Scene, foreign: ForeignClient) -> None:
+    """Its marks and positions are read: it is verified, translated, followed on and cut over."""
+    copy = scene.live
+    assert is_live(copy)
+    ended = copy.run("verify", "-o", "json")
+    assert ended.code == 0, ended.err
+    (found,) = ended.json["verifications"]
+    assert (found["result"], found["source"]["events"]) == ("Equal", EVENTS + 100)
+    moved = copy.run(
+        "position", "--reader-group", LIVE_GROUP, "--apply", "--as", "onward", "-o", "json"
+    )
+    assert moved.code == 0, moved.err
+    assert moved.json["applied"] == "Created"
+    with Follower(copy) as follower:
+        foreign.write(*copy.source, events=100, keys=KEYS, first=EVENTS + 100)
+        assert foreign.seal(*copy.source)
+        report = follower.ended()
+    assert report.outcome is Outcome.COPIED, report.error
+    assert report.events == EVENTS + 200
+    assert _content(foreign, copy.target) == _content(foreign, copy.source)
 
 
 def _content(foreign: ForeignClient, stream: tuple[str, str]) -> tuple[int, str]:

@@ -64,7 +64,7 @@ def position(
     """Tell which position of a source is which one of its copy's target.
 
     Without --cut and --reader-group, print the map: which bytes of each source segment are in which
-    target segment. The file has to have one StreamCopy, and its target to be whole.
+    target segment. The file has to have one StreamCopy, and its target to be whole or live.
     """
     if group is None and (apply or name or alone):
         raise InvalidSpec(
@@ -87,7 +87,8 @@ def position(
     (job,) = found
     with Stores(settings) as stores:
         store = stores[job.target]
-        mapped = position_map(job.request.copy_id, job.request.target, store)
+        request = job.request
+        mapped = position_map(request.copy_id, request.target, store, follow=request.follow)
         with suppress(SluiceError):  # an archive that is gone costs only the names of its streams
             job = with_runs(job, stores)
         given = None if cut is None else _given(job, cut, store)

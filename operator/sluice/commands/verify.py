@@ -224,6 +224,7 @@ def _of_copy(job: Job[CopyRequest], stores: Stores) -> Matched:
             for source, address in zip(request.sources, addresses, strict=True)
         ],
         Subject(stores[job.target], job.target.uri, request.target),
+        follow=request.follow,
         whole=[i for i, source in enumerate(request.sources) if source.ranges == (Range(),)],
     )
 

@@ -70,7 +70,14 @@ def show_verification(found: Verification) -> None:
     """Print how two streams compare."""
     out.print(verification_table(found))
     if found.gone:
-        out.print(f"{found.gone:,} bytes of the source are gone and could not be compared.")
+        said = (
+            "are gone; the copy compared them while it followed."
+            if found.is_proved
+            else "are gone and could not be compared."
+        )
+        out.print(f"{found.gone:,} bytes of the source {said}")
+    if found.taken:
+        out.print(f"{found.taken:,} bytes of the target are gone by its retention.")
     if found.beyond:
         out.print(
             f"{found.beyond:,} bytes of the target are outside of these bounds, not compared."

@@ -32,6 +32,7 @@ metadata: {{name: {name}}}
 spec:
   {origin}
   target: {target}
+  mode: {mode}
   onTruncation: {on_truncation}
   sourceOnComplete: {on_complete}
   limits: {limits}
@@ -113,6 +114,7 @@ class Copy(Filed):
         target: scope and stream.
         limits: the copy's limits.
         ranges: ranges of the source, as YAML has them.
+        mode: the copy's `mode`.
         exists: the copy's `onExists`.
         name: the resource's name; the target's by default.
         more: sources after the first, with their ranges.
@@ -136,6 +138,7 @@ class Copy(Filed):
     on_truncation: str = "Fail"
     on_complete: str = "Retain"
     operations: Sequence[str] = ("Read", "Create", "Append", "Delete")
+    mode: str = "Snapshot"
     exists: str = "Fail"
     scope_policy: str = "MustExist"
     name: str = ""
@@ -168,6 +171,7 @@ class Copy(Filed):
                         "scopePolicy": self.scope_policy,
                     }
                 ),
+                mode=self.mode,
                 on_truncation=self.on_truncation,
                 on_complete=self.on_complete,
                 operations=json.dumps(list(self.operations)),

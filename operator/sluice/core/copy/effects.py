@@ -104,7 +104,7 @@ def after(
             return None
         if isinstance(step, ConfigureTarget):
             tags = (*identity.owner_tags(plan.copy_id), identity.TAG_COMPLETE + digest)
-            target = replace(target, tags=tags)
+            target = replace(target, tags=tags, config=None)
     if isinstance(step, WriteReceipt):
         roll = replace(roll, digest=digest)
     return Observed(journal=journal, target=target, segments=segments, roll=roll)

@@ -59,6 +59,9 @@ class Trail:
         proved: for each segment, the digest up to where the target was compared with the source.
         blind: for each segment, the bytes of `proved` that the source had lost before they were
             compared.
+        taken: for each segment, the bytes of `proved` that the target had lost before they were
+            compared, by its retention.
+        left: whether the copy was ended while it was live.
         stopped: why nothing more is followed; None until then.
         wishes: the number of wishes that were recorded.
         wish: the last one before the end.
@@ -76,6 +79,8 @@ class Trail:
     wish: Wish = field(default_factory=Wish)
     consent: Consent | None = None
     sealing: tuple[Consent, ...] = ()
+    taken: Mapping[int, int] = field(default_factory=dict)
+    left: bool = False
 
 
 def grow_record(segments: Iterable[SegmentPlan], target: Iterable[int]) -> dict[str, Any]:
@@ -109,13 +114,14 @@ def skip_record(segment: int, number: int, loss: Loss) -> dict[str, Any]:
     }
 
 
-def proved_record(segment: int, link: Link, blind: int = 0) -> dict[str, Any]:
+def proved_record(segment: int, link: Link, blind: int = 0, taken: int = 0) -> dict[str, Any]:
     """Return the record that a segment's bytes in the target are those of the source.
 
     Args:
         segment: the segment.
         link: the digest of all of its bytes so far.
         blind: how many of those since the last record the source had lost before.
+        taken: how many of those since the last record the target had lost before.
     """
     return {
         "record": "proved",
@@ -125,6 +131,7 @@ def proved_record(segment: int, link: Link, blind: int = 0) -> dict[str, Any]:
         "rest": link.rest.hex(),
         "held": link.held,
         **({"blind": blind} if blind else {}),
+        **({"taken": taken} if taken else {}),
     }
 
 
@@ -163,6 +170,11 @@ def sealing_record() -> dict[str, Any]:
     return {"record": "sealing"}
 
 
+def leave_record() -> dict[str, Any]:
+    """Return the record that the copy is ended while it is live: no driver goes on with it."""
+    return {"record": "leave"}
+
+
 def trail_body(trail: Trail) -> dict[str, Any]:
     """Return a trail as a part of a record; see `TrailFolding.restore`."""
     return {
@@ -173,7 +185,9 @@ def trail_body(trail: Trail) -> dict[str, Any]:
             for place, link in trail.proved.items()
         ],
         "blind": [[place, count] for place, count in trail.blind.items() if count],
+        "taken": [[place, count] for place, count in trail.taken.items() if count],
         "stopped": trail.stopped,
+        **({"left": True} if trail.left else {}),
         **_wish_body(trail),
     }
 
@@ -189,7 +203,7 @@ def _wish_body(trail: Trail) -> dict[str, Any]:
     }
 
 
-RECORDS = ("grow", "skip", "proved", "stop", "wish", "sealing")
+RECORDS = ("grow", "skip", "proved", "stop", "wish", "sealing", "leave")
 
 
 class TrailFolding:
@@ -209,6 +223,8 @@ class TrailFolding:
         self._wish = Wish()
         self._consent: Consent | None = None
         self._sealing: list[Consent] = []
+        self._taken: dict[int, int] = {}
+        self._left = False
 
     @property
     def trail(self) -> Trail:
@@ -223,6 +239,8 @@ class TrailFolding:
             self._wish,
             self._consent,
             tuple(self._sealing),
+            taken=dict(self._taken),
+            left=self._left,
         )
 
     def restore(self, body: Mapping[str, Any]) -> None:
@@ -232,6 +250,8 @@ class TrailFolding:
             self._lost[_number(place)].append(Loss(_number(start), _number(end)))
         self._proved = {_number(place): _link(*link) for place, *link in body["proved"]}
         self._blind = {_number(place): _number(count) for place, count in body["blind"]}
+        self._taken = {_number(place): _number(count) for place, count in body.get("taken", ())}
+        self._left = body.get("left", False) is True
         match body["stopped"]:
             case None | str() as why:
                 self._stopped = why
@@ -259,7 +279,10 @@ class TrailFolding:
         match record:
             case {"record": "proved", "segment": place, "to": to, "chain": chain, "rest": rest}:
                 link = _link(to, chain, rest, record["held"])
-                self._prove(self._place(place, plan), link, _number(record.get("blind", 0)))
+                unseen = _number(record.get("blind", 0)), _number(record.get("taken", 0))
+                self._prove(self._place(place, plan), link, *unseen)
+            case {"record": "leave"}:
+                self._left = True
             case {"record": "grow" | "skip" | "stop" | "wish" | "sealing"} if (
                 self._stopped is not None
             ):
@@ -276,18 +299,23 @@ class TrailFolding:
                 wish = Wish.model_validate(body)
                 self._hear(_number(number), wish, record.get("consent"))
             case {"record": "sealing"}:
-                known = self._consent in self._sealing
-                if self._consent is not None and not known and len(self._sealing) < _SEALINGS:
-                    self._sealing.append(self._consent)  # without one, the wish has changed
+                self._seal()
             case _:
                 raise ValueError(f"{record['record']} is no whole record")
         return ()
 
-    def _prove(self, place: int, link: Link, blind: int) -> None:
+    def _seal(self) -> None:
+        known = self._consent in self._sealing
+        if self._consent is not None and not known and len(self._sealing) < _SEALINGS:
+            self._sealing.append(self._consent)  # without one, the wish has changed
+
+    def _prove(self, place: int, link: Link, blind: int, taken: int) -> None:
         before = self._proved.get(place)
         if before is None or link.offset > before.offset:
             self._proved[place] = link
             self._blind[place] = self._blind.get(place, 0) + blind
+            if taken:
+                self._taken[place] = self._taken.get(place, 0) + taken
 
     def _grow(
         self, plan: StreamPlan, made: Sequence[SegmentPlan], ids: Sequence[object]

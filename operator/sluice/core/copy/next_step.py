@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.copy.observed import Observed, SeenStaging, SeenTarget
-    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.plan import SegmentPlan, StreamPlan
     from sluice.core.copy.steps import Step
     from sluice.core.values.model import Segment
 
@@ -71,14 +71,7 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
         TargetLost: the store has lost what was there.
         IntegrityError: segments of the target hold other lengths than planned.
     """
-    if seen.target is not None and not identity.is_ours(seen.target.tags, plan.copy_id):
-        if seen.journal is not None and seen.journal.target is not None:
-            raise TargetReplaced(
-                f"{plan.target} was replaced by a stream that this copy did not make"
-            )
-        raise TargetExists(
-            f"{plan.target} exists and this copy did not make it", field="spec.target.stream"
-        )
+    _check_ours(plan, seen)
     if seen.target is not None:
         digest = identity.completed(seen.target.tags, plan.copy_id)
         if digest is not None:
@@ -95,6 +88,24 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
     if at is None:
         raise TargetReplaced(f"{plan.target} has other segments than the ones this copy made")
     return _fill(plan, seen, at)
+
+
+def _check_ours(plan: StreamPlan, seen: Observed) -> None:
+    """Raise the error that the target is no more, or never was, this copy's."""
+    if seen.journal is not None and seen.journal.trail.left:
+        raise CopyAborted(
+            f"the copy of {plan.origin} to {plan.target} was ended while it followed its source; "
+            "the target stays as far as it has come",
+            remedy=f"To copy the stream again, take another target, or delete {plan.target} first.",
+        )
+    if seen.target is not None and not identity.is_ours(seen.target.tags, plan.copy_id):
+        if seen.journal is not None and seen.journal.target is not None:
+            raise TargetReplaced(
+                f"{plan.target} was replaced by a stream that this copy did not make"
+            )
+        raise TargetExists(
+            f"{plan.target} exists and this copy did not make it", field="spec.target.stream"
+        )
 
 
 def _make(plan: StreamPlan, target: SeenTarget | None) -> Step:
@@ -138,9 +149,24 @@ def is_behind(plan: StreamPlan, seen: Sequence[SeenStaging], at: int) -> bool:
     """
     return any(
         state.published is None and (segment.generation < at or state.target is None)
-        for segment, state in zip(plan.segments, seen, strict=True)
-        if segment.generation <= at
+        for index, (segment, state) in enumerate(zip(plan.segments, seen, strict=True))
+        if segment.generation <= at and not is_taken(plan, index, state, at)
     )
+
+
+def is_taken(plan: StreamPlan, index: int, state: SeenStaging, at: int) -> bool:
+    """Tell whether the retention of a followed target has taken a whole segment away.
+
+    It was published: the target was scaled since, and segments that take events are never taken.
+
+    Args:
+        plan: the plan.
+        index: the segment's place in it.
+        state: the segment as it was observed.
+        at: the generation that the target has reached.
+    """
+    passed = plan.segments[index].generation <= at and index not in plan.active[at]
+    return plan.follow and passed and state.target is None
 
 
 def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
@@ -151,12 +177,16 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         seen: what the stores hold.
         at: the generation that the target has reached.
     """
-    pairs = list(enumerate(zip(plan.segments, seen.segments, strict=True)))
+    pairs = [
+        (index, (segment, state))
+        for index, (segment, state) in enumerate(zip(plan.segments, seen.segments, strict=True))
+        if not is_taken(plan, index, state, at)
+    ]
     if any(state.published == identity.ABORTED for _, (_, state) in pairs):
         raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
     unpublished = [(i, segment, state) for i, (segment, state) in pairs if state.published is None]
     if not unpublished:
-        _check_published(plan, seen)
+        _check_published(plan, [pair for _, pair in pairs])
         return Live() if plan.follow else ConfigureTarget()
     # A driver may have died during a scale event, whose segments exist already.
     making = at if any(segment.generation <= at for _, segment, _ in unpublished) else at + 1
@@ -189,14 +219,14 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
     return Publish(ready)
 
 
-def _check_published(plan: StreamPlan, seen: Observed) -> None:
+def _check_published(plan: StreamPlan, pairs: Sequence[tuple[SegmentPlan, SeenStaging]]) -> None:
     """Raise IntegrityError if the published lengths are not the planned ones.
 
     The publish attribute is set in one step with the merge, so it counts the merged bytes. The
     target's length proves nothing: it was read before the attribute, and a merge may have come
     between.
     """
-    for segment, state in zip(plan.segments, seen.segments, strict=True):
+    for segment, state in pairs:
         if state.published != segment.length:
             raise IntegrityError(
                 f"{plan.target} lacks bytes of segment {segment.id}: {segment.length} were "

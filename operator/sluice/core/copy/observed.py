@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import StreamPlan
-    from sluice.core.values.model import Segment, SegmentInfo, TransactionState
+    from sluice.core.values.model import Segment, SegmentInfo, StreamConfig, TransactionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class SeenTarget:
         tail: the segments that take events, in key order.
         least: the minimum number of segments of its scaling policy.
         sealed: whether it takes no more events.
+        config: its configuration, if it follows its source; else None.
     """
 
     tags: tuple[str, ...]
@@ -34,6 +35,7 @@ class SeenTarget:
     tail: tuple[Segment, ...] = ()
     least: int = 1
     sealed: bool = False
+    config: StreamConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)

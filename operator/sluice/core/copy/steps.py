@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sluice.core.copy.plan import Part
-    from sluice.core.values.model import Segment
+    from sluice.core.values.model import Segment, StreamConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,15 @@ class RecordRun:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Go over to following the source: all planned bytes are readable in the target."""
+    """Go over to following the source: all planned bytes are readable in the target.
+
+    The target gets the source's retention and tags, and the tag that it follows.
+
+    Attributes:
+        config: the source's configuration; None before the source was looked at.
+    """
+
+    config: StreamConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +362,7 @@ AppendStep = (
 ArchiveStep = Amend | Replan | RecordRun | DeleteJournal
 """The steps of a run of an archive that move no bytes."""
 
-FollowStep = Follow | Skip | Grow | Prove | SealSource | Stop | Halt
+FollowStep = Live | Follow | Skip | Grow | Prove | SealSource | Stop | Halt
 """The steps of following a source."""
 
-Step = CopyStep | AppendStep | ArchiveStep | FollowStep | Live | Transfer | Verify | Done
+Step = CopyStep | AppendStep | ArchiveStep | FollowStep | Transfer | Verify | Done

@@ -94,6 +94,16 @@ class Chain:
         self._held = 0
 
 
+def resumed(link: Link) -> Link:
+    """Return a link from which a chain goes on without the bytes of the chunk that is not whole.
+
+    That chunk counts as whole with these bytes, as in `Chain.leap`: nobody has them any more.
+    """
+    if not link.held:
+        return link
+    return Link(link.offset, hashlib.sha256(link.chain + link.rest).digest())
+
+
 def linked(start: int, end: int, known: Mapping[int, bytes]) -> Link | None:
     """Return the link of a range whose chunks were hashed one by one.
 

@@ -2,7 +2,8 @@
 
 All planned bytes are readable in the target by then (`core.copy.next_step` has come to Live).
 
-    Follow -> (Skip -> Follow) -> (Prove -> Grow -> Scale -> FixSegmentCount -> Publish -> Follow)
+    Live -> Follow -> (Skip -> Follow) -> (Live -> Follow) for each change of retention or tags
+      -> (Prove -> Grow -> Scale -> FixSegmentCount -> Publish -> Follow)
       for each scale event of the source (-> SealSource -> Follow)
       -> Stop -> Halt -> Prove -> ConfigureTarget
 
@@ -15,9 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.copy.steps import ConfigureTarget, Follow, Grow, Halt, Prove, Skip, Stop
+from sluice.core.copy.steps import ConfigureTarget, Follow, Grow, Halt, Live, Prove, Skip, Stop
 from sluice.core.follow.ending import CUT_OVER, SEALED, is_sealing, next_end
 from sluice.core.follow.rows import proved
+from sluice.core.values import marks
 from sluice.errors import (
     SourceNotFound,
     SourceReplaced,
@@ -69,8 +71,8 @@ def next_step(journal: Journal, seen: SeenStream) -> Step:
     settled = not seen.made and (
         seen.sealed or not any(source.info.sealed for source in sources.values())
     )
-    if (end := next_end(journal, seen, lag, settled=settled)) is not None:
-        return end
+    if (first := _before_following(journal, seen, lag, settled=settled)) is not None:
+        return first
     ended = {
         row.row.index
         for row in seen.rows
@@ -88,6 +90,21 @@ def next_step(journal: Journal, seen: SeenStream) -> Step:
     going = [row for row in seen.rows if row.row.index not in ended]
     unlisted = bool(ended) and not seen.made and not seen.sealed
     return Follow(_positions(going), waits=unlisted)
+
+
+def _before_following(
+    journal: Journal, seen: SeenStream, lag: int, *, settled: bool
+) -> Step | None:
+    """Return the step that comes before all others, while nothing is lost and nothing ended.
+
+    A source that is sealed for a cutover is followed first of all: its writers wait.
+    """
+    end = next_end(journal, seen, lag, settled=settled)
+    wanted, there = seen.config, seen.configured
+    if end is not None or wanted is None or there is None or is_sealing(journal, seen.key):
+        return end
+    mirrored = marks.followed(wanted, journal.plan.copy_id, len(seen.rows))
+    return None if marks.is_like(there, mirrored) else Live(wanted)
 
 
 def _check_target(journal: Journal, seen: SeenStream) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.observed import SeenSource
     from sluice.core.follow.position import Position
     from sluice.core.follow.rows import Row
-    from sluice.core.values.model import Segment
+    from sluice.core.values.model import Segment, StreamConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class SeenStream:
         quiet: for how many seconds this driver has seen nothing come in the source.
         now: the time by this driver's clock.
         key: the key by which this driver knows wishes of the copy's owner to seal the source.
+        config: the source's configuration; None if the source is gone, or another one.
+        configured: the target's configuration.
     """
 
     rows: tuple[SeenRow, ...]
@@ -58,3 +60,5 @@ class SeenStream:
     quiet: float = 0.0
     now: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     key: str = ""
+    config: StreamConfig | None = None
+    configured: StreamConfig | None = None

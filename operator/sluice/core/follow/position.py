@@ -13,6 +13,9 @@ from typing import NamedTuple
 _HALTED = -2
 """The value of a segment that is halted at offset 0; those of higher offsets lie below."""
 
+LEFT = -1
+"""The value of a segment whose copy was ended while it was live: no follower goes on from there."""
+
 
 class Position(NamedTuple):
     """A position: the source offset, and whether nothing may be appended behind it for now."""
@@ -28,6 +31,6 @@ class Position(NamedTuple):
 
 def position_of(value: int | None) -> Position | None:
     """Return the position that an attribute's value says; None if it says none."""
-    if value is None or value == -1:
+    if value is None or value == LEFT:
         return None
     return Position(value) if value >= 0 else Position(_HALTED - value, halted=True)

@@ -46,6 +46,15 @@ class Row:
         left_out = sum(loss.end - loss.start for loss in self.lost if loss.end <= offset)
         return -self.segment.start - left_out
 
+    def before(self, offset: int, count: int) -> int | None:
+        """Return where the `count` bytes before a source offset begin.
+
+        None if bytes among them are left out in the target.
+        """
+        begin = offset - count
+        apart = any(loss.end > begin and loss.start < offset for loss in self.lost)
+        return None if apart or begin < self.segment.start else begin
+
     def stretches(self, start: int, end: int) -> Iterator[Stretch]:
         """Yield the stretches of [start, end) that the target has. `start` is not lost."""
         at = start

@@ -26,6 +26,13 @@ TAG_COPY = OURS + "copy="
 TAG_COMPLETE = OURS + "complete="
 """Prefix of the tag of a target that is wholly published; the copy's digest follows."""
 
+TAG_FOLLOWING = OURS + "following="
+"""Prefix of the tag of a target that follows its source; the copy id follows.
+
+All planned bytes are readable in it. The copy appends what comes in the source, so the target takes
+no appends of others. The tag `complete=` takes its place at the copy's end.
+"""
+
 TAG_APPENDING = OURS + "appending="
 """Prefix of the tag of a stream whose scaling policy an append has changed.
 
@@ -160,6 +167,19 @@ def position_attribute(copy: str, segment: int) -> UUID:
     return writer_id(copy, f"follow/{segment}")
 
 
+def loss_attributes(copy: str, number: int) -> tuple[UUID, UUID]:
+    """Return the two attributes of a target segment for bytes that are left out while it follows.
+
+    They hold the source offsets at which the lost bytes begin and end.
+
+    Args:
+        copy: the copy id.
+        number: how many losses of this segment came before.
+    """
+    key = f"loss/{number}"
+    return uuid5(UUID(copy), f"{key}/start"), uuid5(UUID(copy), f"{key}/end")
+
+
 def publish_attribute(copy: str) -> UUID:
     """Return the attribute of a target segment for the bytes published into it, or ABORTED."""
     return uuid5(UUID(copy), "publish")
@@ -247,5 +267,20 @@ def completed(tags: tuple[str, ...], copy: str) -> str | None:
 
 
 def is_unfinished(tags: tuple[str, ...]) -> bool:
-    """Tell whether a stream with these tags is a target that some copy is still making."""
+    """Tell whether a stream with these tags is a target that some copy still writes to."""
     return is_copy(tags) and not any(tag.startswith(TAG_COMPLETE) for tag in tags)
+
+
+def is_live(tags: tuple[str, ...], copy: str) -> bool:
+    """Tell whether a stream with these tags is this copy's target, and follows its source."""
+    return is_ours(tags, copy) and TAG_FOLLOWING + copy in tags and completed(tags, copy) is None
+
+
+def is_followed(tags: tuple[str, ...]) -> bool:
+    """Tell whether a stream with these tags is the target of any copy that follows its source."""
+    return is_unfinished(tags) and any(tag.startswith(TAG_FOLLOWING) for tag in tags)
+
+
+def is_unreadable(tags: tuple[str, ...]) -> bool:
+    """Tell whether a stream with these tags lacks bytes that a copy has planned for it."""
+    return is_unfinished(tags) and not is_followed(tags)

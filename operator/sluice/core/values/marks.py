@@ -9,7 +9,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from sluice.core.values.identity import TAG_APPENDING, without_ours
+from sluice.core.values.identity import (
+    TAG_APPENDING,
+    TAG_FOLLOWING,
+    owner_tags,
+    without_ours,
+)
 from sluice.core.values.model import ScaleType, Scaling, StreamConfig
 
 LOOSE: Final = Scaling(
@@ -55,6 +60,34 @@ def own_policy(config: StreamConfig) -> Scaling:
         return config.scaling
     noted = (noted_policy(tag) for tag in config.tags)
     return next((one for one in noted if one is not None), config.scaling)
+
+
+def followed(source: StreamConfig, copy_id: str, segments: int) -> StreamConfig:
+    """Return the configuration of a target that follows its source: retention and tags are those.
+
+    The number of segments is fixed, so that only the copy scales the target. Tags that a store
+    does not take besides the copy's own are left out: a copy that is live does not end for them.
+
+    Args:
+        source: the source's configuration.
+        copy_id: the copy.
+        segments: the number of segments that the target has.
+    """
+    tags = plain(source).tags[:MOST_TAGS]
+    return StreamConfig(
+        scaling=Scaling(min_segments=segments),
+        retention=source.retention,
+        tags=(*tags, *owner_tags(copy_id), TAG_FOLLOWING + copy_id),
+    )
+
+
+def is_like(one: StreamConfig, other: StreamConfig) -> bool:
+    """Tell whether two configurations are equal, in whatever order a store lists the tags."""
+    return (one.scaling, one.retention, frozenset(one.tags)) == (
+        other.scaling,
+        other.retention,
+        frozenset(other.tags),
+    )
 
 
 def plain(config: StreamConfig) -> StreamConfig:

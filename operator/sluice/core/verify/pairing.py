@@ -8,6 +8,7 @@ source's, unless the text says otherwise.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from sluice.core.copy.planner import SeenSegment
+    from sluice.core.events import chain
     from sluice.core.values.model import KeyRange
 
 
@@ -65,9 +67,15 @@ class Extent(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A copy's record about a target segment: it begins with [start, end) of a source segment.
+    """A copy's record about a target segment: it has [start, end) of a source segment.
 
     `stream` is the index of the source; `source` and `target` are ids of segments.
+
+    Attributes:
+        at: the offset of the first byte in the target.
+        proved: of a copy that follows its source, the source offset up to which it has compared the
+            bytes; None for other copies.
+        recorded: the digest of the bytes up to there, as the copy has recorded it.
     """
 
     stream: int
@@ -75,6 +83,9 @@ class Link(NamedTuple):
     start: int
     end: int
     target: int
+    at: int = 0
+    proved: int | None = None
+    recorded: chain.Link | None = None
 
 
 class Pair(NamedTuple):
@@ -88,6 +99,9 @@ class Pair(NamedTuple):
         shift: the difference between an offset in the target and the same one in the source.
         inner: whether a later segment of the target is paired too. Then extra bytes here would lie
             between bytes of the source.
+        proved, recorded: see Link. If the copy has compared the bytes, the retention of either
+            stream may have taken the first ones since.
+        only: whether these are all bytes of the target's segment that the copy has put there.
     """
 
     source: Extent
@@ -96,6 +110,14 @@ class Pair(NamedTuple):
     end: int
     shift: int
     inner: bool = False
+    proved: int | None = None
+    recorded: chain.Link | None = None
+    only: bool = True
+
+    @property
+    def taken(self) -> int:
+        """The number of wanted bytes that the retention of a target has taken, if it follows."""
+        return 0 if self.proved is None else self.of_target[0] - self.start
 
     @property
     def of_source(self) -> tuple[int, int]:
@@ -192,13 +214,19 @@ def pair_by_copy(
     """
     origin = {(one.stream, one.segment): one for one in source}
     place = {one.segment: one for one in target}
+    parts: defaultdict[int, list[Link]] = defaultdict(list)
+    for link in links:
+        parts[link.target].append(link)
     pairs = [
         Pair(
             source=origin.get((link.stream, link.source), _gone(link)),
-            target=place[link.target],
+            target=_part(place[link.target], link, parts[link.target]),
             start=link.start,
             end=link.end,
-            shift=-link.start,
+            shift=link.at - link.start,
+            proved=link.proved,
+            recorded=link.recorded,
+            only=len(parts[link.target]) == 1,
         )
         for link in links
         if link.target in place
@@ -212,6 +240,16 @@ def pair_by_copy(
         and any(one.is_before(pair.source) for pair in pairs)
     ]
     return _pairing(pairs, missing, target)
+
+
+def _part(whole: Extent, link: Link, parts: Sequence[Link]) -> Extent:
+    """Return the part of a target's segment that a record is about, of several in order."""
+    if len(parts) == 1:
+        return whole
+    number = parts.index(link)
+    end = whole.end if link is parts[-1] else min(whole.end, parts[number + 1].at)
+    start = whole.start if link is parts[0] else max(whole.start, link.at)
+    return whole._replace(start=min(start, end), end=end, events=None)
 
 
 def _gone(link: Link) -> Extent:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sluice.core.events.digest import CHUNK, combine
 from sluice.core.values.model import Frozen, KeyRange, StreamName
+from sluice.core.verify.followed import breaks_chain, digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -101,6 +102,9 @@ class SegmentCheck(Frozen):
         gone: number of wanted bytes that the source has no more.
         before: number of bytes that the target has before the wanted ones.
         beyond: number of bytes that the target has after the wanted ones.
+        taken: of a copy that follows its source, the number of wanted bytes that the target's
+            retention has taken.
+        proved: of such a copy, the source offset up to which it has compared the bytes itself.
         source: the source's side.
         target: the target's side.
     """
@@ -113,6 +117,8 @@ class SegmentCheck(Frozen):
     gone: int
     before: int
     beyond: int
+    taken: int = 0
+    proved: int | None = None
     source: SegmentSide
     target: SegmentSide
 
@@ -186,6 +192,16 @@ class Verification(Frozen):
         return sum(segment.gone for segment in self.segments)
 
     @property
+    def taken(self) -> int:
+        """The number of bytes that the retention of a target has taken that follows its source."""
+        return sum(segment.taken for segment in self.segments)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether a copy compared all bytes that the source has no more, while it followed it."""
+        return not any(map(_is_lost, self.segments))
+
+    @property
     def beyond(self) -> int:
         """The number of bytes of the target that were not compared."""
         more = sum(segment.before + segment.beyond for segment in self.segments)
@@ -239,6 +255,11 @@ def conclude(
         for (pair, seen), differences in zip(compared, found, strict=True)
     ]
     differences = [one for each in found for one in each]
+    differences += [
+        _other_chain(pair)
+        for (pair, seen), known in zip(compared, found, strict=True)
+        if not known and breaks_chain(pair, seen)
+    ]
     differences += [_missing(one) for one in pairing.missing]
     read = [
         [s.source for s in segments if s.source_index == place] for place in range(len(sources))
@@ -249,10 +270,11 @@ def conclude(
         if one.end > one.start and (exact or one.segment in pairing.inner)
     ]
     target_digest = _over(segment.target.digest for segment in segments)
-    if recorded is not None and recorded != target_digest:
-        differences.append(_not_recorded(recorded, target_digest))
-    gone = any(segment.gone for segment in segments)
-    result = Result.INCOMPLETE if gone else Result.EQUAL
+    followed = any(pair.proved is not None for pair in pairing.pairs)
+    digest = digest_of(compared) if followed else target_digest
+    if None not in {recorded, digest} and recorded != digest:
+        differences.append(_not_recorded(str(recorded), str(digest)))
+    result = Result.INCOMPLETE if any(map(_is_lost, segments)) else Result.EQUAL
     return Verification(
         name=name,
         result=Result.DIFFERENT if differences else result,
@@ -291,7 +313,7 @@ def _differences(pair: Pair, seen: Comparison, *, exact: bool) -> Iterator[Diffe
         said = f"{pair.before:,} bytes before those of the source"
         yield at(What.EXTRA, pair.start - pair.before, said)
     head = min(target.start, source.end) - source.start
-    if head > 0:
+    if head > 0 and pair.proved is None:
         yield at(What.MISSING, source.start, f"the target lacks {head:,} bytes from here on")
     if seen.first is not None:
         yield at(What.BYTES, seen.first, "the first byte that differs")
@@ -312,6 +334,11 @@ def _differences(pair: Pair, seen: Comparison, *, exact: bool) -> Iterator[Diffe
             yield at(What.EVENT_COUNT, pair.start, said)
 
 
+def _is_lost(segment: SegmentCheck) -> bool:
+    """Tell whether the source lacks bytes that no one has compared."""
+    return segment.gone > 0 and (segment.proved is None or segment.source.start > segment.proved)
+
+
 def _is_all(pair: Pair) -> bool:
     """Tell whether the source's store counts the events of exactly the wanted bytes."""
     return (pair.source.start, pair.source.end) == (pair.start, pair.end)
@@ -328,6 +355,8 @@ def _segment(pair: Pair, seen: Comparison, *, equal: bool) -> SegmentCheck:
         gone=pair.gone,
         before=pair.before,
         beyond=pair.beyond,
+        taken=pair.taken,
+        proved=pair.proved,
         source=_side(pair.source, seen.source, 0, counted=_is_all(pair)),
         target=_side(pair.target, seen.target, pair.shift, counted=counted),
     )
@@ -388,6 +417,18 @@ def _not_recorded(recorded: str, found: str) -> Difference:
     return Difference(
         what=What.DIGEST,
         message=f"the copy was finished with the digest {recorded}, and the target has {found}",
+    )
+
+
+def _other_chain(pair: Pair) -> Difference:
+    return Difference(
+        what=What.DIGEST,
+        message="these are not the bytes that the copy compared while it followed its source",
+        source_index=pair.source.stream,
+        segment=pair.source.segment,
+        offset=pair.start,
+        target_segment=pair.target.segment,
+        target_offset=pair.start + pair.shift,
     )
 
 

@@ -67,12 +67,18 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         segments = () if stream is None else _first(stream)
         if stream is not None and identity.completed(stream.config.tags, copy_id) is not None:
             return False
+        if stream is not None and identity.is_live(stream.config.tags, copy_id):
+            raise AbortRefused(
+                f"{target} follows its source: nothing of it is dropped",
+                remedy="End the copy by its stopWhen or cutover, or with `sluice abort`, which "
+                "leaves the target as far as it has come.",
+            )
         bound = journal.target if journal is not None else None
         if ours:
             _shut(store, copy_id, target, segments)
             bound = bound or segments  # without a journal, the later segments are unknown
         if bound is not None:
-            clear(copy_id, target, bound, store, _attempts(journal))
+            clear(copy_id, target, bound, store, attempts_of(journal))
         if ours:
             _delete_target(store, copy_id, target, segments)
         tightened = not ours and transactions.tighten(copy_id, target, store)
@@ -141,13 +147,13 @@ def _end(copy_journal: CopyJournal, journal: Journal | None, store: Store) -> bo
         return now is None
     if now is None or copy_journal.name != name or now.plan != journal.plan:
         return True
-    if (now.target, _attempts(now)) != (journal.target, _attempts(journal)):
+    if (now.target, attempts_of(now)) != (journal.target, attempts_of(journal)):
         return False
     if not copy_journal.delete():
         return False
     if now.target is not None:
         plan = now.plan
-        clear(plan.copy_id, plan.target, now.target, store, _attempts(now))
+        clear(plan.copy_id, plan.target, now.target, store, attempts_of(now))
     return True
 
 
@@ -156,8 +162,8 @@ def _is_there(copy_id: str, target: StreamName, store: Store) -> bool:
     stream = store.describe(target)
     return (
         stream is not None
-        and identity.is_unfinished(stream.config.tags)
         and identity.is_ours(stream.config.tags, copy_id)
+        and identity.completed(stream.config.tags, copy_id) is None
     )
 
 
@@ -204,15 +210,27 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
         return 0
     if not identity.is_ours(stream.config.tags, copy_id):
         return int(transactions.tighten(copy_id, target, store))
-    segments = [segment.id for made in store.generations(target) for segment in made]
-    _, attempt = identity.gap_attributes(copy_id)
-    found = store.attributes([(store.segment_name(target, one), attempt) for one in segments])
-    left = clear(copy_id, target, segments, store, [number or 0 for number in found])
+    left = clear_marked(copy_id, target, store)
     copy_journal = CopyJournal(store, copy_id, target)
     journal = copy_journal.load()
     if journal is not None and journal.target is not None:
         return left  # a driver is still finishing this target, and needs its journal
     return left + copy_journal.delete()
+
+
+def clear_marked(copy_id: str, target: StreamName, store: Store) -> int:
+    """Delete all that is staged for a target whose segments say how often they were restarted.
+
+    Returns:
+        How many staging segments were deleted.
+    """
+    try:
+        segments = [segment.id for made in store.generations(target) for segment in made]
+    except StreamNotFound:
+        return 0
+    _, attempt = identity.gap_attributes(copy_id)
+    found = store.attributes([(store.segment_name(target, one), attempt) for one in segments])
+    return clear(copy_id, target, segments, store, [number or 0 for number in found])
 
 
 def _first(stream: Stream) -> tuple[int, ...]:
@@ -287,7 +305,7 @@ def clear_attempts(plan: StreamPlan, bound: Sequence[int], store: Store) -> int:
     return clear_names(plan.copy_id, names, store) if names else 0
 
 
-def _attempts(journal: Journal | None) -> list[int]:
+def attempts_of(journal: Journal | None) -> list[int]:
     """Return how often each segment was restarted, according to the journal."""
     return [] if journal is None else [one.attempt for one in journal.current.segments]
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core.values import identity
 from sluice.core.workloads.answers import Complete, CopyGap
-from sluice.errors import StreamNotFound, TargetReplaced
+from sluice.engine.positions.position_map import position_map
+from sluice.errors import InvalidSpec, StreamNotFound, TargetReplaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,8 @@ def whole(
     """
     if receipt is not None:
         return _appended(receipt, known)
+    if request.follow:
+        return _followed(request, store, digest)
     if known is None:
         return _facts(request, store, digest, stream)
     if known.move:
@@ -65,6 +68,32 @@ def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
         events=receipt.events,
         segments=segments,
         appended=True,
+    )
+
+
+def _followed(request: CopyRequest, store: Store, digest: str) -> Complete:
+    """Return what the target of a copy holds that has followed its source to its end.
+
+    Bytes that its retention has taken since count as well, where their segment is left.
+    """
+    try:
+        mapped = position_map(request.copy_id, request.target, store, follow=True)
+    except (StreamNotFound, InvalidSpec):  # deleted, or made again, since it was described
+        return Complete(digest=digest)
+    places = list(dict.fromkeys(one.target for one in mapped))
+    names = [store.segment_name(request.target, place) for place in places]
+    counts = store.attributes([(name, store.event_count) for name in names])
+    known = [count for count in counts if count is not None]
+    return Complete(
+        digest=digest,
+        bytes=sum(one.end - one.start for one in mapped),
+        events=sum(known) if len(known) == len(counts) else None,
+        segments=len(places),
+        gaps=tuple(
+            CopyGap(one.stream, one.source, one.start - one.lost, one.start)
+            for one in mapped
+            if one.lost
+        ),
     )
 
 

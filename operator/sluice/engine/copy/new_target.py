@@ -33,6 +33,7 @@ from sluice.engine.staging.observe import observe
 
 if TYPE_CHECKING:
     from sluice.core.copy.observed import Observed
+    from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.steps import Step
     from sluice.engine.staging.ending import StagedStream
     from sluice.stores.base import Store
@@ -111,7 +112,8 @@ class NewTarget:
                 targets.settle(plan, target)
                 targets.mend(plan, copy_journal, stream.digest(), target)
             case ConfigureTarget():
-                targets.configure(plan, stream.digest(), target, hurry=self._alone)
+                final = self._configured(plan)
+                targets.configure(final, stream.digest(), target, hurry=self._alone)
                 return True
             case Seal():
                 target.seal_stream(plan.target)
@@ -127,6 +129,10 @@ class NewTarget:
             case _:
                 assert_never(step)
         return False
+
+    def _configured(self, plan: StreamPlan) -> StreamPlan:
+        """Return the plan with the final configuration of the target."""
+        return plan
 
     @property
     def _source(self) -> Store:

@@ -121,6 +121,12 @@ def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
     there = target.describe(name)
     if there is None or identity.is_ours(there.config.tags, copy_id):
         return False
+    if identity.is_followed(there.config.tags):
+        raise StoreBusy(
+            f"{name} follows its source by another copy, and takes no other events meanwhile",
+            remedy="Take another target, or end that copy: set its cutover or stopWhen, or delete "
+            "it. This copy is appended when that one has ended.",
+        )
     if identity.is_unfinished(there.config.tags):
         raise StoreBusy(
             f"{name} is being made by another copy",
@@ -171,6 +177,13 @@ def check_target(
             )
         return None
     if not identity.is_ours(there.config.tags, copy_id):
+        if identity.is_followed(there.config.tags):
+            raise TargetExists(
+                f"{name} exists, and follows its source by another copy",
+                field="spec.target.stream",
+                remedy="Name another target. Or end the other copy, and delete the stream or "
+                "append to it.",
+            )
         raise TargetExists(
             f"{name} exists and this copy did not make it", field="spec.target.stream"
         )

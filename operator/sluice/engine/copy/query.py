@@ -15,6 +15,7 @@ import structlog
 
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.copy.plan import pinned
+from sluice.core.copy.steps import Done, Live
 from sluice.core.values import identity
 from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.workloads.answers import UNVERIFIED, Planned
@@ -23,6 +24,7 @@ from sluice.engine.access.source_runs import named
 from sluice.engine.append import appends
 from sluice.engine.copy.abort import abort, abort_unread, finish_abort, sweep
 from sluice.engine.copy.completion import whole
+from sluice.engine.copy.leaving import leave
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.planner import CopyRequest
+    from sluice.core.copy.steps import Step
     from sluice.core.values.model import StoreAddress, StreamName
     from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
@@ -106,7 +109,7 @@ def held(name: StreamName, store: Store) -> int | None:
 def positions(request: CopyRequest, store: Store) -> PositionMap | None:
     """Return the map of positions of a complete target; None if no copied segment is left."""
     try:
-        mapped = position_map(request.copy_id, request.target, store)
+        mapped = position_map(request.copy_id, request.target, store, follow=request.follow)
     except (StreamNotFound, InvalidSpec):  # deleted or made again since it was found complete
         return None
     if not mapped:
@@ -143,6 +146,7 @@ class How(StrEnum):
     FINISHED = "publishing had begun and was finished"
     BEGINNING = "a beginning is appended and stays; a copy of this name would append the rest"
     SWEPT = "left-over segments were dropped"
+    LEFT = "it was live: the target stays as far as it has come, and nothing follows its source"
     UNREAD = "what was found was dropped, though the journal could not be read; the source stays"
 
 
@@ -167,6 +171,8 @@ def abandon(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
 
 def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
     """End a copy: abort it, or finish it where publishing has begun.
+
+    If it is live, its target stays as far as it has come.
 
     This is safe to repeat. No driver of the copy must run meanwhile. A journal that cannot be read,
     or is not the copy's, does not keep an unpublished copy from its end: see `abort_unread`.
@@ -196,6 +202,8 @@ def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store)
 
 def _end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
     """End a copy as `end` does, by its journal. Raise JournalDamaged if that cannot be read."""
+    if request.follow and leave(request.copy_id, request.target, target):
+        return CopyEnded(How.LEFT)
     finish_abort(request.copy_id, request.target, target)
     remembered = request.move or any(source.archive for source in request.sources)
     journal = _journal(request, target).load() if remembered else None
@@ -244,6 +252,15 @@ class _NoSlices:
         """Do nothing: no task runs."""
 
 
+class _UntilLive(StreamCopyWork):
+    """A copy that ends where it would begin to follow its source."""
+
+    def look(self) -> Step:
+        """Decide the next step."""
+        step = super().look()
+        return Done(UNVERIFIED) if isinstance(step, Live) else step
+
+
 def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
     """Publish the remaining segments, and carry out the steps after that."""
     copy_journal = _journal(request, target)
@@ -257,11 +274,13 @@ def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
     stores = [
         target if isinstance(one, ArchiveRoot) else one for one in sources or [target] * count
     ]
-    work = StreamCopyWork(journal.plan, 0, stores, target, keep=True)
+    work = _UntilLive(journal.plan, 0, stores, target, keep=True)
     (report,) = Runner([work], executor=_NoSlices(), patience=PUBLISH_PATIENCE).run()
     if report.error is not None:
         raise InfrastructureError(
             f"publishing could not be finished: {report.error.message}",
             remedy=report.error.remedy,
         )
+    if journal.plan.follow and leave(request.copy_id, request.target, target, ready=True):
+        return CopyEnded(How.LEFT)
     return CopyEnded(How.FINISHED)

@@ -1,8 +1,9 @@
 """Make a copy's target stream, scale it as its source was scaled, and configure it at the end.
 
 While a copy works on its target, the target has a fixed number of segments and no retention. So the
-store neither scales nor truncates it. Each call is safe to repeat. A scale event names the segments
-that it replaces, so the store refuses one that comes late.
+store neither scales nor truncates it. A target that follows its source has the source's retention.
+Each call is safe to repeat. A scale event names the segments that it replaces, so the store refuses
+one that comes late.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.copy.next_step import has_shape
+from sluice.core.follow.position import LEFT
 from sluice.core.values import identity, marks
 from sluice.core.values.model import (
     ROUNDING,
@@ -19,12 +21,13 @@ from sluice.core.values.model import (
     StreamConfig,
     StreamRetention,
 )
-from sluice.errors import StoreBusy, StoreRejected, TargetReplaced
+from sluice.errors import StoreBusy, StoreRejected, StreamNotFound, TargetReplaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sluice.core.copy.plan import StreamPlan
+    from sluice.core.values.model import StreamName
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Store
     from sluice.stores.reading import Stream
@@ -89,7 +92,7 @@ def scale(plan: StreamPlan, bound: Sequence[int], generation: int, store: Store)
     if stream.config.scaling.min_segments > len(after):
         # A store refuses fewer segments than a policy wants, and scales to the number of a fixed
         # policy by itself. So the target gets a policy by events until it is scaled.
-        _update(plan, _at_rest(plan, 1, ScaleType.BY_EVENTS), store)
+        _update(plan, _in_work(plan, stream, 1, ScaleType.BY_EVENTS), store)
     _scaled(
         plan,
         [bound[i] for i in before if i not in after],
@@ -102,7 +105,20 @@ def settle(plan: StreamPlan, store: Store) -> None:
     """Fix the target's number of segments at the present one, so that the store does not scale."""
     stream = _unfinished(plan, store)
     if stream is not None:
-        _update(plan, _at_rest(plan, len(stream.tail)), store)
+        _update(plan, _in_work(plan, stream, len(stream.tail)), store)
+
+
+def mirror(plan: StreamPlan, source: StreamConfig, store: Store) -> None:
+    """Give a target that follows its source the source's retention and tags.
+
+    Args:
+        plan: the plan with its amendments.
+        source: the source's configuration.
+        store: the target store.
+    """
+    stream = _unfinished(plan, store)
+    if stream is not None:
+        _update(plan, marks.followed(source, plan.copy_id, len(stream.tail)), store)
 
 
 def _unfinished(plan: StreamPlan, store: Store) -> Stream | None:
@@ -129,12 +145,66 @@ def mend(plan: StreamPlan, copy_journal: CopyJournal, digest: str, store: Store)
     """
     if copy_journal.is_there():
         return
-    stream = store.describe(plan.target)
-    if stream is None or set(stream.config.tags) != set(identity.owner_tags(plan.copy_id)):
+    stream = _unfinished(plan, store)
+    if stream is None:
         return  # the copy was aborted, or another driver has restored the configuration
+    if plan.follow and is_left(plan.copy_id, plan.target, store):
+        release(plan.copy_id, plan.target, stream, plan.config, store)
+        return
     if not copy_journal.is_there():  # else another run has begun after an abort
         # A followed source may have been scaled since this driver's plan was read.
         configure(plan, digest, store, count=len(stream.tail) if plan.follow else None)
+
+
+def is_left(copy_id: str, target: StreamName, store: Store) -> bool:
+    """Tell whether the copy that made a stream was ended while it was live."""
+    places = sources_of(copy_id, target, store)
+    asked = [
+        (store.segment_name(target, segment), identity.position_attribute(copy_id, source))
+        for segment, source in places.items()
+    ]
+    return LEFT in store.attributes(asked)
+
+
+def sources_of(copy_id: str, target: StreamName, store: Store) -> dict[int, int]:
+    """Return the ids of the source's segments, by those of the target's segments for them.
+
+    The segments of the target say so themselves. One that lies idle says so, too.
+    """
+    try:
+        segments = [segment.id for made in store.generations(target) for segment in made]
+    except StreamNotFound:
+        return {}
+    _, origin, _ = identity.origin_attributes(copy_id)
+    asked = [(store.segment_name(target, segment), origin) for segment in segments]
+    found = zip(segments, store.attributes(asked), strict=True)
+    return {segment: source for segment, source in found if source is not None}
+
+
+def release(
+    copy_id: str, target: StreamName, stream: Stream, planned: StreamConfig | None, store: Store
+) -> None:
+    """Give a target that was live its final configuration, without any mark of the copy.
+
+    It keeps the retention and the tags that it has from its source.
+
+    Args:
+        copy_id: the copy.
+        target: its target stream.
+        stream: the target, as it was described just now.
+        planned: the source's configuration in the plan; None if there is no plan any more.
+        store: the target store.
+    """
+    if stream.sealed or not identity.is_ours(stream.config.tags, copy_id):
+        return  # a store does not change the configuration of a sealed stream
+    planned = stream.config if planned is None else marks.plain(planned)
+    config = stream.config if identity.is_live(stream.config.tags, copy_id) else planned
+    least = _least(planned.scaling, len(stream.tail))
+    changed = {
+        "scaling": planned.scaling.model_copy(update={"min_segments": least}),
+        "tags": identity.without_ours(config.tags),
+    }
+    store.update_stream(target, config.model_copy(update=changed))
 
 
 def configure(
@@ -158,12 +228,17 @@ def configure(
     tags = (*config.tags, *identity.owner_tags(plan.copy_id), complete)
     scaling = config.scaling
     count = len(plan.active[-1]) if count is None else count
-    fixed = scaling.type is ScaleType.FIXED
-    least = count if fixed else min(scaling.min_segments, count)
+    least = _least(scaling, count)
     changed = {"scaling": scaling.model_copy(update={"min_segments": least}), "tags": tags}
     # A target that is sealed next must not be busy with this update any more.
     early = complete if hurry and not plan.seal else None
     _update(plan, config.model_copy(update=changed), store, until_listed=early)
+
+
+def _least(scaling: Scaling, count: int) -> int:
+    """Return the least number of segments of a policy, for a target that has so many of them."""
+    fixed = scaling.type is ScaleType.FIXED
+    return count if fixed else min(scaling.min_segments, count)
 
 
 def _update(
@@ -189,6 +264,16 @@ def _at_rest(plan: StreamPlan, segments: int, type_: ScaleType = ScaleType.FIXED
         scaling = Scaling(type=type_, target_rate=_NEVER, scale_factor=2, min_segments=segments)
     tags = identity.owner_tags(plan.copy_id)
     return StreamConfig(scaling=scaling, retention=StreamRetention(), tags=tags)
+
+
+def _in_work(
+    plan: StreamPlan, stream: Stream, segments: int, type_: ScaleType = ScaleType.FIXED
+) -> StreamConfig:
+    """Return the configuration of a target for a scale event, with what it has from its source."""
+    config = _at_rest(plan, segments, type_)
+    if not identity.is_live(stream.config.tags, plan.copy_id):
+        return config
+    return stream.config.model_copy(update={"scaling": config.scaling})
 
 
 def _scaled(

@@ -24,10 +24,12 @@ from sluice.core.follow import following
 from sluice.core.follow.cutting import LONGEST
 from sluice.core.follow.ending import room
 from sluice.core.follow.rows import row_of
+from sluice.core.values import identity, marks
 from sluice.engine.access.source_runs import writable
+from sluice.engine.copy import targets
 from sluice.engine.copy.new_target import NewTarget
 from sluice.engine.follow import perform, wishes
-from sluice.engine.follow.observe import is_listed, look
+from sluice.engine.follow.observe import is_changed, is_listed, look
 from sluice.engine.follow.proving import Prover
 from sluice.engine.follow.session import PROVE_SECONDS, Session
 from sluice.engine.follow.watch import Quiet, Watch, wall_clock
@@ -42,7 +44,10 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.observed import Observed
+    from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.steps import Step
+    from sluice.core.follow.observed import SeenStream
+    from sluice.core.values.model import StreamConfig
     from sluice.core.values.wish import Wish
     from sluice.engine.staging.ending import StagedStream
     from sluice.engine.tasks.work import Clock
@@ -99,6 +104,7 @@ class FollowedTarget(NewTarget):
         self._longest = longest
         self._prover: Prover | None = None
         self._journal: Journal | None = None
+        self._config: StreamConfig | None = None
 
     def decide(self, seen: Observed) -> Step:
         """Decide the next step. The stream's plan becomes the one that the journal has amended."""
@@ -114,8 +120,9 @@ class FollowedTarget(NewTarget):
             stream.journal,
             self._source,
             stream.target,
-            shut=seen.target is not None and seen.target.sealed,
+            seen=seen.target,
         )
+        self._config = _config(stream.plan, state)
         self._quiet.note(
             {row.row.index: row.source.info.length for row in state.rows if row.source is not None}
         )
@@ -129,8 +136,15 @@ class FollowedTarget(NewTarget):
             perform.sweep(self._stream.staged.journal, self._stream.target)
         if not isinstance(step, FollowStep):
             return super().perform(step)
+        self._go_on(step)
+        return False
+
+    def _go_on(self, step: FollowStep) -> None:
+        """Carry out a step of following."""
         journal, log, target = self._decided, self._stream.journal, self._stream.target
         match step:
+            case Live(config):
+                self._mirror(config)
             case Follow():
                 with self._watching(journal) as watch:
                     self._follow(journal, step, watch)
@@ -149,7 +163,6 @@ class FollowedTarget(NewTarget):
                 perform.halt(journal, positions, target)
             case _:
                 assert_never(step)
-        return False
 
     @property
     def _decided(self) -> Journal:
@@ -189,6 +202,7 @@ class FollowedTarget(NewTarget):
             key=self._key,
             clock=self._clock,
             wall=self._wall,
+            changed=lambda: is_changed(journal.current, self._config, self._source),
         )
         try:
             with suppress(_Interrupted):
@@ -200,8 +214,19 @@ class FollowedTarget(NewTarget):
         """Compare segments up to these offsets, and record each."""
         for index, end in ends:
             link = self._compares.prove(journal, row_of(journal, index), end)
-            blind = self._compares.blind.pop(index, 0)
-            self._stream.journal.write([follow_progress.proved_record(index, link, blind)])
+            self._stream.journal.write([self._compares.record(index, link)])
+
+    def _configured(self, plan: StreamPlan) -> StreamPlan:
+        """Return the plan with the last configuration of the source."""
+        return plan if self._config is None else plan.model_copy(update={"config": self._config})
+
+    def _mirror(self, config: StreamConfig | None) -> None:
+        """Give the target the source's retention and tags, and the mark that it follows."""
+        if config is None:
+            raise StoreUnavailable("the source was not looked at")
+        stream = self._stream
+        targets.mirror(stream.plan, config, stream.target)
+        targets.mend(stream.plan, stream.journal, stream.digest(), stream.target)
 
     def _follow(self, journal: Journal, step: Follow, watch: Watch) -> None:
         """Follow until something else has to be decided.
@@ -234,3 +259,16 @@ class FollowedTarget(NewTarget):
         except SluiceError as error:
             if not (error.retryable and session.worked):
                 raise
+
+
+def _config(plan: StreamPlan, seen: SeenStream) -> StreamConfig | None:
+    """Return the configuration of the source, as it is now or as the target has it from it.
+
+    None if the target has none of it yet: then that of the plan counts.
+    """
+    if seen.config is not None:
+        return marks.plain(seen.config)
+    there = seen.configured
+    if there is None or not identity.is_live(there.tags, plan.copy_id):
+        return None
+    return marks.plain(there).model_copy(update={"scaling": plan.config.scaling})

@@ -13,7 +13,7 @@ from sluice.core.copy.observed import SeenSource
 from sluice.core.follow.observed import SeenRow, SeenStream
 from sluice.core.follow.position import Position, position_of
 from sluice.core.follow.rows import proved, row_of
-from sluice.core.values import identity
+from sluice.core.values import identity, marks
 from sluice.core.values.model import Segment
 from sluice.errors import StoreUnavailable, StreamNotFound
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.copy.journal import Journal
+    from sluice.core.copy.observed import SeenTarget
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.follow.rows import Row
-    from sluice.core.values.model import SegmentInfo
+    from sluice.core.values.model import SegmentInfo, StreamConfig
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Source, Store
 
@@ -34,7 +35,7 @@ def look(
     source: Source,
     target: Store,
     *,
-    shut: bool = False,
+    seen: SeenTarget | None = None,
 ) -> tuple[Journal, SeenStream]:
     """Look at a copy whose planned bytes are all readable in the target.
 
@@ -43,7 +44,7 @@ def look(
         copy_journal: the copy's journal, which is loaded again here.
         source: the store of the source.
         target: the target store.
-        shut: whether the target is sealed.
+        seen: the target, as it was described before.
 
     Returns:
         The journal, and what the stores hold.
@@ -70,7 +71,11 @@ def look(
     lost = [
         row.segment.id for row, one in zip(rows, sources, strict=True) if one is None and described
     ]
-    seen = SeenStream(
+    same = all(
+        one is not None and one.created == row.segment.created
+        for row, one in zip(rows, sources, strict=True)
+    )
+    state = SeenStream(
         rows=tuple(
             SeenRow(row, place, _foreign(row, place, info, steady=steady), one)
             for row, (place, steady), info, one in zip(rows, places, infos, sources, strict=True)
@@ -80,9 +85,11 @@ def look(
         sealed=described is not None and described.sealed,
         made=made,
         closed=_closed(journal, target),
-        shut=shut,
+        shut=seen is not None and seen.sealed,
+        config=described.config if described is not None and same else None,
+        configured=None if seen is None else seen.config,
     )
-    return journal, seen
+    return journal, state
 
 
 def target_name(plan: StreamPlan, row: Row, target: Store) -> str:
@@ -186,6 +193,12 @@ def is_listed(plan: StreamPlan, source: Source) -> bool:
     """Tell whether the source has another scale event, or has come to its end or is gone."""
     described = source.describe(plan.sources[0].stream)
     return described is None or described.sealed or bool(_made(plan, source))
+
+
+def is_changed(plan: StreamPlan, config: StreamConfig | None, source: Source) -> bool:
+    """Tell whether a source has another configuration than before, without the copy's marks."""
+    now = source.configuration(plan.sources[0].stream)
+    return now is None or (config is not None and not marks.is_like(marks.plain(now), config))
 
 
 def _made(plan: StreamPlan, source: Source) -> tuple[Segment, ...]:

@@ -79,6 +79,8 @@ def skip(
         held = now.trail.lost.get(index, ()) if now is not None else ()
         loss = next((loss for loss in held if loss.start == start), None)
         if loss is not None:  # else the end was recorded before, and the segment stays halted
+            # The journal goes at the end, and positions are translated afterwards, too.
+            _note(journal.plan, row, held.index(loss), loss, target)
             _move(journal.plan, row, halted, Position(loss.end), target)
             _clear(journal.plan, [(row, start)], target)
 
@@ -240,3 +242,11 @@ def _move(plan: StreamPlan, row: Row, before: Position, after: Position, target:
     attribute = identity.position_attribute(plan.copy_id, row.segment.id)
     condition = CompareAndSet(attribute, before.value, after.value)
     return target.set_attribute(target_name(plan, row, target), condition)
+
+
+def _note(plan: StreamPlan, row: Row, number: int, loss: Loss, target: Store) -> None:
+    """Write a loss down on the target's segment, unless it is there."""
+    name = target_name(plan, row, target)
+    attributes = identity.loss_attributes(plan.copy_id, number)
+    for attribute, value in zip(attributes, loss, strict=True):
+        target.set_attribute(name, CompareAndSet(attribute, None, value))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
-from sluice.core.events.chain import Chain
+from sluice.core.copy.follow_progress import proved_record
+from sluice.core.events.chain import Chain, resumed
 from sluice.core.follow.rows import proved
 from sluice.engine.follow.observe import source_name, target_name
 from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated, SourceTruncated
@@ -26,10 +28,6 @@ class Prover:
         source: the store of the source.
         target: the target store.
         flow: the speed at which the target is read; None for as fast as possible.
-
-    Attributes:
-        blind: for each segment, the bytes that could not be compared, since the source had lost
-            them, and that are not recorded yet.
     """
 
     def __init__(self, source: Source, target: Store, flow: Flow | None = None) -> None:
@@ -37,12 +35,18 @@ class Prover:
         self._target = target
         self._flow = flow
         self._chains: dict[int, Chain] = {}
-        self.blind: dict[int, int] = {}
+        self._blind: Counter[int] = Counter()
+        self._taken: Counter[int] = Counter()
 
     def link(self, journal: Journal, index: int) -> Link:
         """Return up to where a segment is compared, in the journal or by this driver since."""
         known, chain = proved(journal, index), self._chains.get(index)
         return known if chain is None or chain.link.offset < known.offset else chain.link
+
+    def record(self, index: int, link: Link) -> dict[str, Any]:
+        """Return the record of a comparison, with the bytes that could not be compared since."""
+        blind, taken = self._blind.pop(index, 0), self._taken.pop(index, 0)
+        return proved_record(index, link, blind, taken)
 
     def prove(self, journal: Journal, row: Row, to: int) -> Link:
         """Compare a segment up to an offset of the source, up to which the target has it.
@@ -93,63 +97,99 @@ class Prover:
         known, chain = proved(journal, row.index), self._chains.get(row.index)
         if chain is not None and chain.link.offset >= known.offset:
             return chain
-        self.blind.pop(row.index, None)
-        end = known.offset + row.shift(known.offset)
-        name = target_name(journal.plan, row, self._target)
-        held = self._target.read(name, end - known.held, end, flow=self._flow)
-        try:
-            chain = Chain(known, (block.data for block in held))
-        except ValueError:
-            raise DigestMismatch(
-                f"the {known.held} bytes before offset {end} of segment {row.target} of "
-                f"{journal.plan.target} are not those that were compared before"
-            ) from None
-        self._chains[row.index] = chain
+        self._blind.pop(row.index, None)
+        self._taken.pop(row.index, None)
+        self._chains[row.index] = chain = self._resumed(journal, row, known)
         return chain
+
+    def _resumed(self, journal: Journal, row: Row, known: Link) -> Chain:
+        """Return the chain behind a recorded link, whose last bytes are read again.
+
+        The target's retention may have taken them meanwhile, and the source's, too.
+
+        Raises:
+            DigestMismatch: they are others.
+        """
+        plan, end = journal.plan, known.offset + row.shift(known.offset)
+        target, source = target_name(plan, row, self._target), source_name(plan, row, self._source)
+        begin = row.before(known.offset, known.held)
+        places: list[tuple[Source, str, int, int]] = [(self._target, target, end - known.held, end)]
+        if begin is not None:
+            places.append((self._source, source, begin, known.offset))
+        for store, name, start, to in places:
+            try:
+                held = store.read(name, start, to, flow=self._flow)
+                return Chain(known, (block.data for block in held))
+            except ValueError:
+                raise DigestMismatch(
+                    f"the {known.held} bytes before offset {to} of {name} are not those that were "
+                    "compared before"
+                ) from None
+            except (SegmentTruncated, NoSuchSegment):
+                (info,) = store.infos([name])
+                if info is not None and info.start <= start:
+                    raise
+        return Chain(resumed(known))
 
     def _compare(self, journal: Journal, row: Row, stretch: Stretch, chain: Chain) -> None:
         start, end, shift = stretch
         plan = journal.plan
-        ours = self._target.read(
-            target_name(plan, row, self._target), start + shift, end + shift, flow=self._flow
-        )
-        try:
-            theirs = self._source.read(source_name(plan, row, self._source), start, end)
-            where = f"segment {row.target} of {plan.target}"
-            for data in _equal(where, row, start, ours, theirs):
-                chain.feed(data)
-        except (SegmentTruncated, NoSuchSegment) as error:
-            begins = error.start_offset if isinstance(error, SegmentTruncated) else end
-            if error.segment != source_name(plan, row, self._source) or begins <= start:
-                raise
-            rest = stretch._replace(start=chain.link.offset)
-            self._go_blind(journal, row, rest, min(begins, end), chain)
+        while (start := max(start, chain.link.offset)) < end:
+            ours = self._target.read(
+                target_name(plan, row, self._target), start + shift, end + shift, flow=self._flow
+            )
+            try:
+                theirs = self._source.read(source_name(plan, row, self._source), start, end)
+                where = f"segment {row.target} of {plan.target}"
+                for data in _equal(where, row, start, ours, theirs):
+                    chain.feed(data)
+            except (SegmentTruncated, NoSuchSegment):
+                if not self._pass(journal, row, stretch, chain):
+                    raise
 
-    def _go_blind(
-        self, journal: Journal, row: Row, stretch: Stretch, upto: int, chain: Chain
-    ) -> None:
-        """Go on behind bytes that the source has lost since they were appended.
+    def _pass(self, journal: Journal, row: Row, stretch: Stretch, chain: Chain) -> bool:
+        """Go on behind bytes that source or target have lost since they were appended.
 
         Args:
             journal: the copy's journal.
             row: the segment.
             stretch: the bytes to compare.
-            upto: the first offset that the source still has, or the stretch's end.
-            chain: the segment's chain, up to the stretch.
+            chain: the segment's chain, up to the first lost byte.
+
+        Returns:
+            Whether bytes were lost.
+
+        Raises:
+            SourceTruncated: the source has lost bytes that the target has, and the copy must not go
+                on without.
         """
-        start, end, shift = stretch
-        plan = journal.plan
-        if plan.on_truncation == "Fail":
-            raise SourceTruncated(
-                f"{plan.sources[0].stream} was truncated: offsets {start} to {upto} of segment "
-                f"{row.segment.id} are gone, and were appended, but not compared yet"
-            ) from None
-        name = target_name(plan, row, self._target)
-        for block in self._target.read(name, start + shift, upto + shift, flow=self._flow):
-            chain.feed(block.data)
-            self.blind[row.index] = self.blind.get(row.index, 0) + len(block.data)
-        if upto < end:
-            self._compare(journal, row, stretch._replace(start=upto), chain)
+        _, end, shift = stretch
+        plan, at = journal.plan, chain.link.offset
+        ours, theirs = target_name(plan, row, self._target), source_name(plan, row, self._source)
+        (target,), (source,) = self._target.infos([ours]), self._source.infos([theirs])
+        if target is None:
+            return False  # the copy's retention takes no segment that takes events
+        kept = min(target.start - shift, end)
+        sent = end if source is None else min(source.start, end)
+        if at < min(kept, sent):  # nobody has them any more
+            self._taken[row.index] += min(kept, sent) - at
+            chain.leap(min(kept, sent))
+        elif at < kept:
+            for block in self._source.read(theirs, at, kept):
+                chain.feed(block.data)
+                self._taken[row.index] += len(block.data)
+        elif at < sent:
+            if plan.on_truncation == "Fail":
+                raise SourceTruncated(
+                    f"{plan.sources[0].stream} was truncated: offsets {at} to {sent} of segment "
+                    f"{row.segment.id} are gone, and were appended, but not compared yet"
+                ) from None
+            for block in self._target.read(ours, at + shift, sent + shift, flow=self._flow):
+                chain.feed(block.data)
+                self._blind[row.index] += len(block.data)
+        else:
+            return False
+        return True
 
 
 def _equal(

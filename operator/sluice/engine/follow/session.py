@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.copy.follow_progress import proved_record
 from sluice.core.follow.cutting import LONGEST, Cutter, Piece
 from sluice.core.follow.following import foreign_writes
 from sluice.core.follow.rows import proved, row_of
@@ -350,8 +349,7 @@ class Session:
             known = proved(self._log.loaded or self._journal, line.row.index)
             late = now - self._recorded[name] >= RECORD_SECONDS
             if line.ended or late or link.chain != known.chain:
-                blind = self._prover.blind.pop(line.row.index, 0)
-                records.append(proved_record(line.row.index, link, blind))
+                records.append(self._prover.record(line.row.index, link))
                 self._recorded[name] = now
         if records:
             self._log.write(records)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 1.0
 """Seconds between two looks."""
 
+CONFIG_SECONDS: Final = 60.0
+"""Seconds after which the source's retention and tags are looked at."""
+
 
 def wall_clock() -> datetime:
     """Return the time."""
@@ -68,6 +71,8 @@ class Watch:
         key: the key by which wishes of the copy's owner to seal the source are known.
         clock: time.
         wall: returns the time of the day.
+        changed: tells whether the source has another retention or other tags. It is asked about
+            once a minute.
 
     Attributes:
         positions: for each segment that is followed, the source offset up to which bytes were
@@ -84,6 +89,7 @@ class Watch:
         key: str,
         clock: Clock,
         wall: Callable[[], datetime],
+        changed: Callable[[], bool],
     ) -> None:
         self.positions: dict[int, int] = {}
         self.quiet = quiet
@@ -93,7 +99,8 @@ class Watch:
         self._key = key
         self._clock = clock
         self._wall = wall
-        self._looked = clock.monotonic()
+        self._changed = changed
+        self._looked = self._configured = clock.monotonic()
         self._due = False
 
     def is_due(self) -> bool:
@@ -112,6 +119,10 @@ class Watch:
         wish = journal.trail.wish
         if not self.positions or is_sealing(journal, self._key):
             return False
+        if self._clock.monotonic() - self._configured >= CONFIG_SECONDS:
+            self._configured = self._clock.monotonic()
+            if self._changed():
+                return True
         if may_seal(journal, self._key):
             return self._lag(journal) <= NEAR
         at_rest = quiet_end(wish, self.quiet.seconds) is not None
@@ -132,4 +143,4 @@ def _way(journal: Journal) -> tuple[object, ...]:
     """Return what another client may have decided."""
     trail = journal.trail
     wished = trail.wishes, trail.wish, trail.consent, trail.sealing
-    return journal.current.segments, trail.lost, trail.stopped, wished
+    return journal.current.segments, trail.lost, trail.stopped, trail.left, wished

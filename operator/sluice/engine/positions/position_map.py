@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.core.follow.position import position_of
 from sluice.core.values import identity
 from sluice.core.values.model import break_in
 from sluice.engine.append import receipts
 from sluice.errors import InvalidSpec, StreamNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sluice.core.values.model import KeyRange, StreamName
     from sluice.stores.base import Store
@@ -29,9 +30,10 @@ class Mapped(NamedTuple):
         source: the source segment's id.
         start: first offset copied.
         end: offset after the last byte copied.
-        target: id of the target segment that holds the bytes, from its beginning.
+        target: id of the target segment that holds the bytes.
         keys: the keys that the target segment takes.
         lost: how many bytes before `start` the source had lost before they were read.
+        at: the target's offset of the first byte.
     """
 
     stream: int
@@ -41,15 +43,27 @@ class Mapped(NamedTuple):
     target: int
     keys: KeyRange
     lost: int = 0
+    at: int = 0
 
     @property
     def shift(self) -> int:
         """What to add to an offset of the source to get the target's."""
-        return -self.start
+        return self.at - self.start
 
 
-def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]:
-    """Return the map of a finished copy, in the order in which the target was scaled.
+def position_map(
+    copy_id: str, target: StreamName, store: Store, *, follow: bool = False
+) -> list[Mapped]:
+    """Return the map of a finished or live copy, in the order in which the target was scaled.
+
+    Of a copy that follows its source, the map goes up to the positions that were read. A segment
+    that lacks bytes in its midst, since the source had lost them, is several entries.
+
+    Args:
+        copy_id: the copy.
+        target: its target.
+        store: the target store.
+        follow: whether the copy follows its source, or did so until it was finished.
 
     Raises:
         StreamNotFound: the target does not exist.
@@ -65,11 +79,13 @@ def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]
             remedy="Positions are known, and a copy can be verified later, where it has made its "
             "target. What was staged was verified before it was appended.",
         )
-    if identity.completed(there.config.tags, copy_id) is None:
+    live = identity.is_live(there.config.tags, copy_id)
+    if identity.completed(there.config.tags, copy_id) is None and not live:
         raise InvalidSpec(
             f"{target} is not the whole target of this copy",
             field="spec.target",
-            remedy="Wait until the copy is Ready, or finish it with `sluice run`.",
+            remedy="Wait until the copy is Ready, or finish it with `sluice run`. If it was live "
+            "when it was ended, compare the streams by their names.",
         )
     segments = [segment for made in store.generations(target) for segment in made]
     lost, _ = identity.gap_attributes(copy_id)
@@ -87,6 +103,55 @@ def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]
             continue
         end = start + length
         found.append(Mapped(stream, source, start, end, segment.id, segment.keys, gone or 0))
+    return _followed(copy_id, target, found, store) if live or follow else found
+
+
+def _followed(
+    copy_id: str, target: StreamName, mapped: Sequence[Mapped], store: Store
+) -> list[Mapped]:
+    """Return a map up to the positions of a followed source, without the bytes that it has lost."""
+    names = [store.segment_name(target, one.target) for one in mapped]
+    asked = [
+        (name, identity.position_attribute(copy_id, one.source))
+        for name, one in zip(names, mapped, strict=True)
+    ]
+    places = map(position_of, store.attributes(asked))
+    lost = _losses(copy_id, names, store)
+    return [
+        piece
+        for one, place, losses in zip(mapped, places, lost, strict=True)
+        for piece in _pieces(one, one.end if place is None else place.offset, losses)
+    ]
+
+
+def _pieces(one: Mapped, end: int, losses: Sequence[tuple[int, int]]) -> Iterator[Mapped]:
+    """Yield the pieces of a segment up to an offset, between the bytes that are left out."""
+    start, at, gone = one.start, 0, one.lost
+    for begin, behind in losses:
+        if behind <= end:  # else a driver has noted it, and has not moved the position yet
+            if begin > start:
+                yield one._replace(start=start, end=begin, at=at, lost=gone)
+                gone = 0
+            start, at, gone = behind, at + begin - start, gone + behind - begin
+    yield one._replace(start=start, end=end, at=at, lost=gone)
+
+
+def _losses(copy_id: str, names: Sequence[str], store: Store) -> list[list[tuple[int, int]]]:
+    """Return the bytes that each segment lacks behind the planned ones, in order."""
+    found: list[list[tuple[int, int]]] = [[] for _ in names]
+    open_ = list(range(len(names)))
+    number = 0
+    while open_:
+        attributes = identity.loss_attributes(copy_id, number)
+        asked = [(names[i], attribute) for i in open_ for attribute in attributes]
+        values = iter(store.attributes(asked))
+        pairs = [(i, next(values), next(values)) for i in open_]
+        open_ = []
+        for i, start, end in pairs:
+            if start is not None and end is not None:
+                found[i].append((start, end))
+                open_.append(i)
+        number += 1
     return found
 
 

@@ -120,6 +120,7 @@ def observe(
             head=described.head,
             restless=described.config.scaling.type is not ScaleType.FIXED,
             sealed=described.sealed,
+            config=described.config if plan.follow else None,
         )
     if (
         tries

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.core.copy.plan import origin
 from sluice.core.copy.planner import Range, SourceRequest
+from sluice.core.follow.rows import proved
 from sluice.core.values import identity
 from sluice.core.verify.comparison import Comparison, in_step
 from sluice.core.verify.pairing import (
@@ -29,16 +30,19 @@ from sluice.core.verify.pairing import (
 from sluice.core.verify.verification import StreamSide, conclude
 from sluice.engine.access.source_runs import writable
 from sluice.engine.copy.bounds import bounds_of
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
-from sluice.errors import InvalidSpec, NoSuchSegment, SegmentTruncated
+from sluice.errors import InvalidSpec, JournalDamaged, NoSuchSegment, SegmentTruncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
     from sluice.core.copy.planner import Position
+    from sluice.core.events import chain
     from sluice.core.values.model import SegmentInfo, StreamName
     from sluice.core.verify.verification import Verification
-    from sluice.stores.base import Source
+    from sluice.engine.positions.position_map import Mapped
+    from sluice.stores.base import Source, Store
 
 TRIES: Final = 5
 """How often a pair of segments is read if truncations of one of them get in the way."""
@@ -111,9 +115,17 @@ def match_streams(source: Subject, target: Subject, alignment: Alignment) -> Mat
 
 
 def match_copy(
-    copy_id: str, name: str, sources: Sequence[Subject], target: Subject, *, whole: Container[int]
+    copy_id: str,
+    name: str,
+    sources: Sequence[Subject],
+    target: Subject,
+    *,
+    whole: Container[int],
+    follow: bool = False,
 ) -> Matched:
     """Pair the target of a copy with the copy's sources, within the bounds of the copy.
+
+    A copy that is live is compared up to the positions that it has now.
 
     Args:
         copy_id: the copy's identity.
@@ -121,6 +133,7 @@ def match_copy(
         sources: the copy's sources, of which some or all may be gone.
         target: the copy's target.
         whole: the places of the sources that were copied as a whole, not by ranges.
+        follow: whether the copy follows its source, or did so until it was finished.
 
     Raises:
         InvalidSpec: the target does not exist, is incomplete, or is another copy's.
@@ -132,9 +145,11 @@ def match_copy(
             field="spec.target.stream",
             remedy="Let the copy make it first.",
         )
+    store = writable(target.store)
+    compared = _compared(copy_id, target.stream, store) if follow else {}
     links = [
-        Link(one.stream, one.source, one.start, one.end, one.target)
-        for one in position_map(copy_id, target.stream, writable(target.store))
+        _link(one, compared.get(one.target), follow=follow)
+        for one in position_map(copy_id, target.stream, store, follow=follow)
     ]
     wanted = [
         one
@@ -143,6 +158,9 @@ def match_copy(
         for one in _bounds(source, "source", place)
     ]
     found = _bounds(target, "target")
+    if follow:  # a live target takes events while it is looked at
+        found = [one._replace(events=None) for one in found]
+        whole = () if _is_truncated(found, store) else whole
     digest = identity.completed(stream.config.tags, copy_id)
     return Matched(
         sources=tuple(sources),
@@ -151,6 +169,42 @@ def match_copy(
         name=name,
         recorded=digest if digest and len(digest) == _DIGEST else None,
     )
+
+
+def _compared(copy_id: str, target: StreamName, store: Store) -> dict[int, chain.Link]:
+    """Return up to where a live copy has compared each segment of its target, with the digest.
+
+    The journal is a report. Any client that may write to the target's scope may have written it, so
+    it can only show a difference, and never hides one.
+    """
+    try:
+        journal = CopyJournal(store, copy_id, target).load()
+    except JournalDamaged:
+        return {}
+    if journal is None or journal.target is None:
+        return {}
+    return {place: proved(journal, index) for index, place in enumerate(journal.target)}
+
+
+def _link(one: Mapped, recorded: chain.Link | None, *, follow: bool) -> Link:
+    """Return a copy's record. A finished copy has compared all bytes before it was finished."""
+    upto = recorded.offset if recorded is not None else one.end
+    return Link(
+        one.stream,
+        one.source,
+        one.start,
+        one.end,
+        one.target,
+        at=one.at,
+        proved=min(upto, one.end) if follow else None,
+        recorded=recorded,
+    )
+
+
+def _is_truncated(target: Sequence[Extent], store: Store) -> bool:
+    """Tell whether a target's retention has taken bytes, so that whole segments may be gone."""
+    head = [one for one in target if one.generation == 0]
+    return any(one.start > 0 or not store.is_original(one.segment) for one in head)
 
 
 def compare(

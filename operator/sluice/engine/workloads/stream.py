@@ -14,7 +14,7 @@ from sluice.engine.archive.erase import Erased
 from sluice.engine.copy.abort import abort, abort_unread
 from sluice.engine.copy.planning import begun, resolve
 from sluice.engine.copy.progress import Watch
-from sluice.engine.copy.query import abandon, ask
+from sluice.engine.copy.query import How, abandon, ask, end
 from sluice.engine.copy.report import Outcome, StreamReport
 from sluice.engine.follow.lag import FollowWatch
 from sluice.engine.follow.state import followed
@@ -114,11 +114,22 @@ class StreamWorkload:
     def abort(self, sources: Callable[[], Sequence[Place]], target: Place) -> str:
         """Delete staging, the unpublished target and the journal. Return in words what was done.
 
+        A target that follows its source stays as far as it has come, without the copy's marks.
+
         Raises:
             AbortRefused: publishing has begun.
             JournalDamaged: the copy appends, and its journal cannot be read.
         """
         request, store = self.request, live(target)
+        if request.follow:
+            how = end(request, sources=None, target=store).how
+            words = {
+                How.NOTHING: "nothing to abort",
+                How.DROPPED: "aborted",
+                How.LEFT: f"ended; {request.target} stays as far as it has come, as a stream like "
+                "any other",
+            }
+            return words.get(how, how.value)
         try:
             journal = CopyJournal(store, request.copy_id, request.target, request).load()
         except JournalDamaged:

@@ -258,7 +258,7 @@ class LivePlanner(ScopePlanner):
             stream = self._seen[one.chosen.stream]
             if isinstance(stream, SluiceError):
                 self.fail(one.chosen, stream)
-            elif identity.is_unfinished(stream.config.tags):
+            elif identity.is_unreadable(stream.config.tags):
                 self.fail(one.chosen, in_the_making(self._name(one.chosen.stream)))
             else:
                 ready.append((one, stream))

@@ -1,0 +1,284 @@
+"""The end of a copy that is live: its target stays as far as it has come, as anybody's stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.core.follow.position import LEFT
+from sluice.core.values import identity
+from sluice.core.values.model import (
+    RetentionType,
+    ScaleType,
+    Scaling,
+    StreamConfig,
+    StreamRetention,
+)
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.leaving import leave
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.query import CopyEnded, How, end
+from sluice.engine.copy.report import Outcome
+from sluice.engine.follow.work import FollowWork
+from sluice.engine.journal.copy_journal import CopyJournal
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
+from sluice.engine.tasks.runner import Runner
+from sluice.engine.workloads.stream import StreamWorkload
+from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable, TargetExists
+from support.engine.actors import Actor
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import CHUNK, put_source
+from support.model import Fate, ModelStore, World, segment_name
+from support.search import searches, some
+from unit.engine.follow.test_follow import FOLLOW, killed, nothing, run, write
+
+DAY = StreamRetention(type=RetentionType.TIME, minimum=86_400_000)
+BY_EVENTS = Scaling(type=ScaleType.BY_EVENTS, target_rate=100, scale_factor=2, min_segments=4)
+CONFIG = StreamConfig(scaling=BY_EVENTS, retention=DAY, tags=("team=a",))
+MANY = 3_000
+
+
+def put_live() -> World:
+    """A copy that is live, and whose follower was killed."""
+    world = World()
+    put_source(world, [20, 9], [30])
+    world.streams[SOURCE].config = CONFIG
+    killed(world, lambda: write(world, 0, [40, 8], 7), nothing)
+    return world
+
+
+def ended(world: World) -> CopyEnded:
+    """End the copy, as the operator does whose resource is deleted."""
+    return end(FOLLOW, sources=None, target=ModelStore(world))
+
+
+def assert_left(world: World) -> None:
+    """The target is a stream like any other, and nothing else is left."""
+    found = world.streams[TARGET]
+    least = len(found.segments)
+    assert found.config == CONFIG.model_copy(
+        update={"scaling": BY_EVENTS.model_copy(update={"min_segments": least})}
+    )
+    assert world.staging() == []
+    assert CopyJournal(ModelStore(world), COPY, TARGET).load() is None
+    for one in found.segments:
+        there = world.segments[segment_name(TARGET, one.id)]
+        position = identity.position_attribute(COPY, one.id)
+        assert there.attributes[position] == LEFT
+
+
+def test_a_live_target_stays_as_far_as_it_has_come() -> None:
+    """It has its source's policies, no mark of the copy, and nothing is left of the rest."""
+    world = put_live()
+    before = world.bytes_of(TARGET)
+    assert ended(world) == CopyEnded(How.LEFT)
+    assert world.bytes_of(TARGET) == before
+    assert_left(world)
+    assert ended(world) == CopyEnded(How.NOTHING)
+    assert world.bytes_of(TARGET) == before
+
+
+def test_the_copy_is_not_begun_again_into_a_target_that_was_left() -> None:
+    """It is somebody's stream: the copy is refused as for any other."""
+    world = put_live()
+    ended(world)
+    with pytest.raises(TargetExists):
+        run(world)
+    assert_left(world)
+
+
+def test_a_follower_that_still_runs_appends_nothing_behind_the_end() -> None:
+    """The store refuses it, and it says what has become of the copy."""
+    world = World()
+    (first,) = put_source(world, [20])
+    world.streams[SOURCE].config = CONFIG
+
+    def leave_it() -> None:
+        assert ended(world) == CopyEnded(How.LEFT)
+        write(world, 0, [30], 7)
+
+    report = run(world, nothing, leave_it, nothing)
+    assert report.error is not None
+    assert report.error.reason in {"TargetExists", "CopyAborted"}, report.error
+    assert world.bytes_of(TARGET) == [first]
+    assert_left(world)
+
+
+def test_a_driver_that_finds_an_end_that_was_cut_off_does_not_go_on() -> None:
+    """The record says so, whatever else is there."""
+    world = put_live()
+
+    def gate(what: str) -> Fate:
+        return Fate.REQUEST_LOST if what.startswith("set_attribute") else Fate.DONE
+
+    with pytest.raises(StoreUnavailable):
+        leave(COPY, TARGET, ModelStore(world, gate))
+    report = run(world, nothing)
+    assert report.error is not None
+    assert isinstance(report.error, CopyAborted) or report.error.reason == "CopyAborted"
+    assert "stays as far as it has come" in report.error.message
+    assert ended(world) == CopyEnded(How.LEFT)
+    assert_left(world)
+
+
+def test_an_end_cut_off_anywhere_can_be_repeated() -> None:
+    """Whichever call is the last one, and whether it was done or not."""
+    calls: list[str] = []
+
+    def counted(what: str) -> Fate:
+        calls.append(what)
+        return Fate.DONE
+
+    leave(COPY, TARGET, ModelStore(put_live(), counted))
+    for number in range(len(calls)):
+        for fate in (Fate.REQUEST_LOST, Fate.REPLY_LOST):
+            world = put_live()
+            before = world.bytes_of(TARGET)
+            seen: list[str] = []
+
+            def gate(
+                what: str, seen: list[str] = seen, last: int = number, fate: Fate = fate
+            ) -> Fate:
+                seen.append(what)
+                return fate if len(seen) == last + 1 else Fate.DONE
+
+            with pytest.raises(StoreUnavailable):
+                leave(COPY, TARGET, ModelStore(world, gate))
+            ended(world)
+            assert world.bytes_of(TARGET) == before
+            assert_left(world)
+
+
+def drive(store: ModelStore, clock: Actor) -> object:
+    """What one driver does from beginning to end."""
+    try:
+        plan = resolve(FOLLOW, [store], store).plan
+    except TargetExists:
+        return "TargetExists"
+    assert plan is not None
+    work = FollowWork(plan, [store], store, clock=clock, every=0.0)
+    (report,) = Runner(
+        [work],
+        executor=InlineExecutor([store], store),
+        limits=lambda: Limits(slice_bytes=2 * CHUNK),
+        clock=clock,
+    ).run()
+    assert report.error is not None
+    return report.error.reason
+
+
+def scene(calls: int) -> tuple[World, Actor]:
+    """A driver that is held up before one of its calls, while bytes come to its source."""
+    world = World()
+    put_source(world, [20, 9], [30])
+    world.streams[SOURCE].config = CONFIG
+    actor = Actor("driver", world, drive)
+    actor.move()
+    for number in range(calls):
+        if number % 40 == 39:
+            write(world, number // 40 % 2, [9 + number % 5], number)
+        actor.move()
+    return world, actor
+
+
+@searches
+def test_an_end_at_any_call_of_a_driver_leaves_whole_events_and_no_mark() -> None:
+    """The driver goes on with its call afterwards, and finds that all is over.
+
+    Before the copy is live, it is dropped; once its first segment is published, it is finished
+    first.
+    """
+    hows = set()
+    for number in range(1, 400, some(3)):
+        world, actor = scene(number)
+        how = ended(world).how
+        hows.add(how)
+        there = world.bytes_of(TARGET) if TARGET in world.streams else None
+        assert (there is None) == (how is not How.LEFT), (number, how)
+        if there is None:  # a driver that has not begun yet may begin
+            actor.kill()
+            continue
+        for _ in range(MANY):
+            if not actor.alive:
+                break
+            actor.move()
+        assert not actor.alive
+        assert actor.error is None, (number, actor.error)
+        assert actor.result in {"TargetExists", "CopyAborted", "TargetReplaced"}, number
+        assert world.bytes_of(TARGET) == there, number
+        assert_left(world)
+        for ours, theirs in zip(there, world.bytes_of(SOURCE), strict=True):
+            assert theirs.startswith(ours)
+    assert hows >= {How.DROPPED, How.LEFT}
+
+
+def test_a_late_change_of_the_configuration_is_undone() -> None:
+    """A driver that was delayed right before it marks the target as live brings no mark."""
+    world, actor = scene(0)
+    while not (actor.pending.startswith("update_stream") and published(world)):
+        actor.move()
+    assert ended(world) == CopyEnded(How.LEFT)
+    for _ in range(MANY):
+        if actor.alive:
+            actor.move()
+    assert_left(world)
+
+
+def published(world: World) -> bool:
+    """Whether both segments are published."""
+    attribute = identity.publish_attribute(COPY)
+    names = [segment_name(TARGET, one) for one in (0, 1)]
+    return all(
+        name in world.segments and attribute in world.segments[name].attributes for name in names
+    )
+
+
+def test_a_live_copy_is_not_aborted_but_ended() -> None:
+    """`sluice abort` says that its target stays."""
+    world = put_live()
+    store = ModelStore(world)
+    with pytest.raises(AbortRefused, match="follows its source") as refused:
+        abort(COPY, TARGET, store)
+    assert "sluice abort" in (refused.value.remedy or "")
+    workload = StreamWorkload(FOLLOW)
+    said = workload.abort(list, store)
+    assert said == "ended; out/t stays as far as it has come, as a stream like any other"
+    assert_left(world)
+    assert workload.abort(list, store) == "nothing to abort"
+
+
+def test_a_target_that_is_gone_costs_nothing_but_the_journal() -> None:
+    """A person has deleted it while the copy was live."""
+    world = put_live()
+    store = ModelStore(world)
+    store.seal_stream(TARGET)
+    store.delete_stream(TARGET)
+    assert ended(world).how is How.DROPPED
+    assert TARGET not in world.streams
+    assert world.staging() == []
+
+
+def test_a_damaged_journal_keeps_no_live_copy_from_its_end() -> None:
+    """The target's segments say themselves which source they follow."""
+    world = put_live()
+    before = world.bytes_of(TARGET)
+    log = CopyJournal(ModelStore(world), COPY, TARGET)
+    log.load()
+    world.segments[log.name].data[40:60] = b"?" * 20
+    assert ended(world) == CopyEnded(How.LEFT)
+    assert world.bytes_of(TARGET) == before
+    found = world.streams[TARGET].config
+    assert (found.retention, found.tags) == (DAY, ("team=a",))
+    assert world.staging() == []
+    for one in world.streams[TARGET].segments:
+        there = world.segments[segment_name(TARGET, one.id)]
+        assert there.attributes[identity.position_attribute(COPY, one.id)] == LEFT
+
+
+def test_a_copy_that_has_ended_by_itself_is_not_left() -> None:
+    """Its target is whole, and stays marked so."""
+    world = World()
+    put_source(world, [20])
+    assert run(world, nothing).outcome is Outcome.COPIED
+    assert ended(world) == CopyEnded(How.NOTHING)
+    assert identity.completed(world.streams[TARGET].config.tags, COPY) is not None
