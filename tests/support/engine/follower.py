@@ -1,9 +1,10 @@
 """A follower of a stream as a process of its own, which a test may kill.
 
     python -m support.engine.follower CONTROLLER SCOPE/SOURCE SCOPE/TARGET [--record] [--every S]
-        [--controls FILE]
+        [--controls FILE] [--key KEY]
 
-It ends when the source is sealed and followed to its end. Its last line is the outcome.
+It ends when the source is sealed and followed to its end, or as is wished. Its last lines are the
+reason of its end and the outcome.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def follow(
     record: bool = False,
     every: float = EVERY,
     controls: Path | None = None,
+    key: str = "",
 ) -> StreamReport | None:
     """Follow a stream to its end, in this process; None if that was done already.
 
@@ -57,6 +59,7 @@ def follow(
         record: whether to go on without bytes that the source loses.
         every: seconds after which appended bytes are compared.
         controls: the file with the present limits; None for no limits.
+        key: the key of the copy's owner, who may have the source sealed.
     """
     request = CopyRequest(
         copy_id=COPY,
@@ -72,7 +75,7 @@ def follow(
         if plan is None:
             return None
         limits = Controls(controls)
-        work = FollowWork(plan, [store], store, every=every, limits=limits)
+        work = FollowWork(plan, [store], store, every=every, limits=limits, key=key)
         executor = InlineExecutor([store], store)
         (report,) = Runner([work], executor=executor, limits=limits).run()
     return report
@@ -107,10 +110,12 @@ def main() -> int:
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--every", type=float, default=EVERY)
     parser.add_argument("--controls", type=Path)
+    parser.add_argument("--key", default="")
     report = follow(**vars(parser.parse_args()))
     if report is not None and report.error is not None:
         print(f"{report.error.reason}: {report.error.message}")  # noqa: T201 - for the test
         return 1
+    print(f"ended: {report and report.ended}")  # noqa: T201 - for the test
     print("AlreadyComplete" if report is None else report.outcome.value)  # noqa: T201 - as above
     return 0
 

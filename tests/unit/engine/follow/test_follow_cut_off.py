@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.core.values.model import KeyRange
+from sluice.core.values.wish import Wish
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
+from sluice.engine.follow import wishes
 from sluice.engine.follow.work import FollowWork
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.runner import Runner
 from support.engine.actors import Actor
-from support.engine.plans import SOURCE, TARGET
+from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import CHUNK, REQUEST, events_of, put_source
 from support.model import Fate, ModelStore, World, segment_name
 from support.search import searches, some
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
 FOLLOW = REQUEST.model_copy(update={"follow": True, "on_truncation": "Record"})
 MANY = 2_000
+KEY = "key"
+SEAL = Wish(cutover="SealAndDrain")
+ENDS = pytest.mark.parametrize("cutover", [False, True], ids=["sealed", "cutover"])
 
 
 def drive(store: ModelStore, clock: Actor) -> object:
@@ -31,7 +37,8 @@ def drive(store: ModelStore, clock: Actor) -> object:
     plan = resolve(FOLLOW, [store], store).plan
     if plan is None:
         return Outcome.ALREADY_COMPLETE
-    work = FollowWork(plan, [store], store, clock=clock, every=0.0, long=600, longest=45)
+    how = {"key": KEY, "every": 0.0, "long": 600, "longest": 45}
+    work = FollowWork(plan, [store], store, clock=clock, **how)
     (report,) = Runner(
         [work],
         executor=InlineExecutor([store], store),
@@ -42,9 +49,13 @@ def drive(store: ModelStore, clock: Actor) -> object:
 
 
 class Scene:
-    """A source to which more and more happens while it is followed."""
+    """A source to which more and more happens while it is followed.
 
-    def __init__(self) -> None:
+    Args:
+        cutover: whether its owner wishes it to be sealed, else it is sealed.
+    """
+
+    def __init__(self, *, cutover: bool = False) -> None:
         self.world = World()
         put_source(self.world, [20, 9], [30])
         self.world.numbers[SOURCE] = 2
@@ -56,8 +67,14 @@ class Scene:
             lambda: self.write(2, [70]),
             lambda: self.scale({0, self.place(2)}, [(0.0, 0.75)]),
             lambda: self.write(0, [33]),
-            lambda: ModelStore(self.world).seal_stream(SOURCE),
+            self.wish if cutover else lambda: ModelStore(self.world).seal_stream(SOURCE),
+            *[lambda: self.write(0, [21]) for _ in range(3) if cutover],
         ]
+
+    def wish(self) -> None:
+        """Ask for a cutover."""
+        log = CopyJournal(ModelStore(self.world), COPY, TARGET)
+        assert wishes.write(SEAL, log, key=KEY)
 
     def place(self, number: int) -> int:
         """The id of the first segment of the tail that has this number."""
@@ -68,6 +85,8 @@ class Scene:
         """Write to the segment at this place of the tail."""
         tail = self.world.streams[SOURCE].segments
         there = self.world.segments[segment_name(SOURCE, tail[place].id)]
+        if there.sealed:
+            return  # its writers have gone to the target
         there.data += events_of(sizes, 100 + len(self.left))
 
     def lose(self, place: int, sizes: list[int], count: int) -> None:
@@ -114,35 +133,40 @@ class Scene:
         return rest == others and bool(begins)
 
 
-def test_a_driver_that_is_left_alone_follows_all_of_it() -> None:
+@ENDS
+def test_a_driver_that_is_left_alone_follows_all_of_it(*, cutover: bool) -> None:
     """Writes, a loss, a split, a merge and the end: the scene itself.
 
     Some events are longer than what is appended at once.
     """
-    scene = Scene()
+    scene = Scene(cutover=cutover)
     actor = scene.driver("driver")
     scene.run(actor)
     assert actor.error is None, actor.error
     assert actor.result is Outcome.COPIED
-    assert scene.left == []
+    assert scene.left == [] or cutover
+    assert scene.world.streams[SOURCE].sealed
     assert scene.is_whole()
     assert scene.world.staging() == []
 
 
-def calls_of_a_driver() -> int:
+def calls_of_a_driver(*, cutover: bool) -> int:
     """How many calls a driver makes that is left alone."""
-    scene = Scene()
+    scene = Scene(cutover=cutover)
     scene.run(scene.driver("first"))
     return sum(1 for line in scene.world.history if line.startswith("first: "))
 
 
 @searches
 @pytest.mark.parametrize("fate", [Fate.DONE, Fate.REQUEST_LOST, Fate.REPLY_LOST])
-def test_whatever_call_is_the_last_one_the_next_driver_goes_on(fate: Fate) -> None:
+@ENDS
+def test_whatever_call_is_the_last_one_the_next_driver_goes_on(
+    fate: Fate, *, cutover: bool
+) -> None:
     """The driver is killed behind each of its calls, which was done, lost, or answered in vain."""
-    calls = calls_of_a_driver()
+    calls = calls_of_a_driver(cutover=cutover)
     for number in range(1, calls, some(7)):
-        scene = Scene()
+        scene = Scene(cutover=cutover)
         first = scene.driver("first")
         scene.run(first, number, fate)
         if first.alive:
@@ -156,13 +180,14 @@ def test_whatever_call_is_the_last_one_the_next_driver_goes_on(fate: Fate) -> No
 
 
 @searches
-def test_a_driver_that_is_overtaken_at_any_call_does_no_harm() -> None:
+@ENDS
+def test_a_driver_that_is_overtaken_at_any_call_does_no_harm(*, cutover: bool) -> None:
     """Another one does all that is left, and then the first one goes on with its call.
 
     Except before it changes the target's policy, for which a store has no condition.
     """
-    for number in range(1, calls_of_a_driver(), some(7)):
-        scene = Scene()
+    for number in range(1, calls_of_a_driver(cutover=cutover), some(7)):
+        scene = Scene(cutover=cutover)
         first = scene.driver("first")
         scene.run(first, number)
         if first.pending.startswith("update_stream"):

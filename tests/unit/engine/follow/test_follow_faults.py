@@ -8,26 +8,29 @@ from unittest.mock import ANY
 import pytest
 
 from sluice.core.copy import follow_progress
-from sluice.core.copy.follow_progress import Loss
+from sluice.core.copy.follow_progress import Loss, TrailFolding
 from sluice.core.copy.steps import ConfigureTarget
-from sluice.core.follow import following
+from sluice.core.follow import ending, following
 from sluice.core.follow.cutting import Cut, Cutter
 from sluice.core.follow.position import Position
 from sluice.core.follow.rows import row_of
 from sluice.core.values.wish import Wish
-from sluice.engine.follow import large_event, observe, perform
+from sluice.engine.follow import large_event, observe, perform, watch
 from sluice.engine.follow.session import Session
+from support.engine.plans import SOURCE
 from support.model import ModelStore
 from support.model.store import ModelAppender
-from unit.engine.follow.test_follow_machine import Following
+from unit.engine.follow.test_follow_machine import NOON, SEAL, Following
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sluice.core.copy.journal import Journal
+    from sluice.core.copy.plan import StreamPlan
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.reading import Buffer
     from sluice.stores.writing import CompareAndSet
+    from support.engine.actors import Actor
 
 
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,6 +219,90 @@ def stage_after_the_end(machine: Following) -> None:
     assert machine.world.staging() == []
 
 
+def sealed_unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source is sealed, and nothing is written down before."""
+
+    def seal(journal: Journal, _: CopyJournal, source: ModelStore, __: str) -> None:
+        source.seal_stream(journal.plan.sources[0].stream)
+
+    monkeypatch.setattr(perform, "seal_source", seal)
+
+
+def sealed_for_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is in the journal counts as its owner's wish."""
+    monkeypatch.setattr(ending, "_is_owners", lambda _, claimed, __: claimed is not None)
+
+
+def ended_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An end counts, though the source was to be sealed since it was decided."""
+
+    def add(self: TrailFolding, plan: StreamPlan, record: Mapping[str, Any]) -> tuple[int, ...]:
+        record = dict(record)
+        if record["record"] == "stop":
+            record["sealings"] = len(self._sealing)
+        return fold(self, plan, record)
+
+    fold = TrailFolding.add
+    monkeypatch.setattr(TrailFolding, "add", add)
+
+
+def taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wish that comes after the decision to seal takes it back."""
+
+    def is_sealing(journal: Journal, key: str) -> bool:
+        return ending.may_seal(journal, key) and decided(journal, key)
+
+    decided = ending.is_sealing
+    for module in (ending, following, perform, watch):
+        monkeypatch.setattr(module, "is_sealing", is_sealing)
+
+
+def wish_for_a_cutover(machine: Following, *, ready: int = 1) -> Actor:
+    """A follower that is asked to cut over. Return the driver."""
+    machine.source([[20]], [], record=False, every=0.0, ready=ready)
+    machine.write(0, [30])
+    machine.run(machine.wisher(SEAL))
+    return machine.alive[0]
+
+
+def seal_by_its_owner(machine: Following) -> None:
+    """The source is sealed as wished."""
+    machine.run(wish_for_a_cutover(machine))
+
+
+def seal_by_another_client(machine: Following) -> None:
+    """A client without the key writes the same wish, and that it is decided."""
+    machine.source([[20]], [], record=False, every=0.0, ready=1)
+    machine.forge(replays=False)
+    machine.go_on(machine.alive[0])
+
+
+def end_before_a_seal(machine: Following) -> None:
+    """A driver is held up before it records an end, while another one seals the source."""
+    machine.source([[20]], [], record=False, every=0.0, ready=2)
+    machine.run(machine.wisher(Wish(time=NOON)))
+    machine.set_clocks(2)
+    late, other = machine.alive[:2]
+    machine.hold(late, "append_at", 0)
+    machine.run(machine.wisher(SEAL))
+    machine.write(0, [30])
+    machine.hold(other, f"seal_stream {SOURCE}", 0)
+    machine.write(0, [40])
+    for _ in range(3):
+        machine.step(late)
+    machine.step(other)
+
+
+def wish_too_late(machine: Following) -> None:
+    """The owner wishes another end while the source is about to be sealed, as is decided."""
+    driver = wish_for_a_cutover(machine)
+    machine.hold(driver, f"seal_stream {SOURCE}", 0)
+    machine.run(machine.wisher(Wish(bytes=1)))
+    machine.write(0, [40])
+    machine.run(machine.driver())
+    machine.step(driver)
+
+
 WALKS = (
     (unchecked, write_past_a_follower),
     (skipped_first, die_within_a_skip),
@@ -226,6 +313,10 @@ WALKS = (
     (unconditional, lose_an_event_that_is_merged),
     (unswept, die_while_an_event_is_staged),
     (unlooked, stage_after_the_end),
+    (sealed_unrecorded, seal_by_its_owner),
+    (sealed_for_anybody, seal_by_another_client),
+    (ended_late, end_before_a_seal),
+    (taken_back, wish_too_late),
 )
 
 

@@ -277,8 +277,8 @@ class Following(FollowedWorld):
         """A source is sealed only if its owner wishes it, and nothing else ends the copy then."""
         assert self.seals, "sealed without its owner"
         known = CopyJournal(ModelStore(self.world), COPY, TARGET).load()
-        if self.aborted or self.has_lost():
-            return  # the journal may be gone, or another one
+        if self.aborted or self.has_lost() or not self.goes_on():
+            return  # the journal may be gone, or another one, or another driver was faster
         assert known is not None
         assert is_sealing(known, KEY)
         assert known.trail.stopped in {None, CUT_OVER}
