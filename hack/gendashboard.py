@@ -81,6 +81,33 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             means="Resources that were let go while a store held something of them.",
         ),
     ),
+    "Live migration": (
+        Panel(
+            "Lag",
+            f"max {_BY_NAME} (sluice_lag_seconds)",
+            "{{namespace}}/{{name}}",
+            "s",
+            "How long ago the source got what the target still lacks; 2 s and less are one.",
+        ),
+        Panel(
+            "Bytes behind",
+            f"max {_BY_NAME} (sluice_lag_bytes)",
+            "{{namespace}}/{{name}}",
+            "bytes",
+        ),
+        Panel(
+            "Age of the last comparison",
+            f"time() - max {_BY_NAME} (sluice_follow_proved_timestamp_seconds)",
+            "{{namespace}}/{{name}}",
+            "s",
+            "All that the source held then was read back from the target and compared.",
+        ),
+        Panel(
+            "Followers that were replaced",
+            "sum(sluice_follow_restarts_total)",
+            "replaced",
+        ),
+    ),
     "Scopes": (
         Panel("ScopeCopies", 'sum by (state) (sluice_copies{kind="ScopeCopy"})', "{{state}}"),
         Panel("Streams of scopes", "sum by (state) (sluice_scope_streams_total)", "{{state}}"),
@@ -125,7 +152,7 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
         ),
         Panel(
             "Schedules without metrics",
-            'sum by (series) (sluice_left_out{series=~"schedules|drills"})',
+            'sum by (series) (sluice_left_out{series=~"schedules|drills|followed"})',
             "{{series}} left out",
             means="Beyond operator.metrics.maxResources.",
         ),

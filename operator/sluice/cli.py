@@ -17,10 +17,10 @@ from typing import Final
 import click
 
 from sluice import __version__, logs
-from sluice.commands.shared import EXIT_CODES, PROGRAM, VARIABLE
+from sluice.commands.shared import PROGRAM, VARIABLE
 from sluice.core.events import framing
 from sluice.core.values import text
-from sluice.errors import SluiceError
+from sluice.errors import EXIT_CODES, SluiceError
 from sluice.pipelines.driver.stopping import Terminated
 
 COMMANDS: Final = {

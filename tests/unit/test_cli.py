@@ -8,10 +8,11 @@ from click.testing import CliRunner
 
 from sluice import __version__, cli
 from sluice.commands.cluster.shared import OVER
-from sluice.commands.shared import EXIT_CODES, exit_code
+from sluice.commands.shared import exit_code
 from sluice.core.events import framing
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (
+    EXIT_CODES,
     Category,
     DigestMismatch,
     InfrastructureError,

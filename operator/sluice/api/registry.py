@@ -110,8 +110,11 @@ class KindSpec:
     def lifecycle_of(self, body: Mapping[str, Any]) -> Lifecycle:
         """Tell how long the work for a resource lasts, from its manifest, which may be invalid."""
         spec = body.get("spec")
-        scheduled = isinstance(spec, dict) and spec.get("schedule") is not None
-        return Lifecycle.SCHEDULED if scheduled else self.lifecycle
+        if not isinstance(spec, dict):
+            return self.lifecycle
+        if spec.get("mode") == "Continuous":
+            return Lifecycle.CONTINUOUS
+        return Lifecycle.SCHEDULED if spec.get("schedule") is not None else self.lifecycle
 
     @property
     def suspends(self) -> bool:
@@ -168,17 +171,21 @@ KINDS: Final = (
             Column("Duration", ".status.duration", wide=True),
             Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
             Column("Attempts", ".status.attempts", "integer", wide=True),
+            Column("Lag s", ".status.follow.lagSeconds", "integer", wide=True),
         ),
         conditions={
-            ConditionType.READY: "The copy is done: the target is complete and readable.",
+            ConditionType.READY: "The copy is done: the target is complete and readable. With "
+            "mode: Continuous also while the target is behind its source by no more than "
+            "spec.lagObjectiveSeconds.",
             ConditionType.SUCCEEDED: "The copy is done. False: it failed, and is not retried by "
-            "itself.",
+            "itself. With mode: Continuous, absent until it is done.",
             ConditionType.RECONCILING: "Work is in progress, or waits for the next attempt. "
             "Absent otherwise.",
             ConditionType.STALLED: "The copy cannot continue until the spec, the store or the data "
             "is changed. Absent otherwise.",
             ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the copy runs.",
-            ConditionType.VERIFIED: "The staged bytes were read again and equal the source's.",
+            ConditionType.VERIFIED: "The staged bytes were read again and equal the source's. With "
+            "mode: Continuous, so are those that came until status.follow.provedTo.",
             ConditionType.HOOKS: "The Jobs of spec.hooks that were due have succeeded. False: one "
             "has failed. Absent before one is due.",
         },

@@ -31,7 +31,6 @@ from sluice.commands.retaining import retain
 from sluice.commands.runs import ON_TRUNCATION, RUN, UNTIL
 from sluice.commands.shared import (
     CREDENTIALS,
-    EXIT_CODES,
     OUTPUT,
     PATIENCE,
     VOLUMES,
@@ -43,7 +42,7 @@ from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.engine.tasks.limits import Limits
-from sluice.errors import ArchiveNotFound, Category, SluiceError
+from sluice.errors import EXIT_CODES, ArchiveNotFound, Category, SluiceError
 from sluice.pipelines.programs.jobs import Job
 from sluice.pipelines.programs.run import Tasks
 from sluice.pipelines.programs.stores import Stores

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sluice import console
-from sluice.commands.shared import EXIT_CODES
-from sluice.errors import Category
+from sluice.errors import EXIT_CODES, Category
 
 if TYPE_CHECKING:
     from sluice.administration.installation import Right

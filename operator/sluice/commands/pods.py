@@ -12,7 +12,8 @@ import click
 from structlog import contextvars
 
 from sluice.api.fields.quantities import Bytes
-from sluice.commands.shared import EXIT_CODES, PATIENCE, settings_of
+from sluice.commands.shared import PATIENCE, settings_of
+from sluice.errors import EXIT_CODES
 from sluice.pipelines.driver.driver import DriverOptions, drive
 
 _PATH = click.Path(dir_okay=False, path_type=Path)
@@ -63,6 +64,11 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
     metavar="KEY=VALUE",
     help="A setting of Spark's; may be repeated.",
 )
+@click.option(
+    "--until-live", is_flag=True, help="End once a copy follows its source: a follower goes on."
+)
+@click.option("--here", is_flag=True, help="Move all bytes in this process, without Spark.")
+@click.option("--owner", default="", help="The key of the copy's owner, for wishes to seal.")
 @PATIENCE
 def driver(*, plan_file: Path, **options: Any) -> None:
     """Run one plan: what the pods do that the operator starts.

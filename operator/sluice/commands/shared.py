@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sluice.config import Settings
-from sluice.errors import Category, InvalidSpec
+from sluice.errors import EXIT_CODES, InvalidSpec
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 PROGRAM: Final = "sluice"
 VARIABLE: Final = "_SLUICE_COMPLETE"
 """The variable by which a shell asks this program for completions."""
-
-EXIT_CODES = {
-    Category.SPEC: 2,
-    Category.BACKEND: 3,
-    Category.INFRASTRUCTURE: 4,
-    Category.SCHEDULING: 5,
-    Category.INTEGRITY: 6,
-}
 
 FILE = click.option(
     "-f",

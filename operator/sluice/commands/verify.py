@@ -13,22 +13,14 @@ import click
 from sluice import __version__, console
 from sluice.commands.copying import read
 from sluice.commands.places import address_of, stream_of
-from sluice.commands.shared import (
-    CREDENTIALS,
-    EXIT_CODES,
-    FILE,
-    OUTPUT,
-    VOLUMES,
-    print_json,
-    settings_of,
-)
+from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, VOLUMES, print_json, settings_of
 from sluice.core.archive.request import ArchiveRequest
 from sluice.core.copy.planner import Position, Range
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.verify.pairing import Alignment
 from sluice.core.verify.verification import ReportFile, Result
 from sluice.engine.verify.compare import Subject, compare, match_copy, match_streams
-from sluice.errors import Category, InvalidSpec, SluiceError
+from sluice.errors import EXIT_CODES, Category, InvalidSpec, SluiceError
 from sluice.pipelines.programs.jobs import all_jobs, jobs_of_streams, with_runs
 from sluice.pipelines.programs.stores import Stores
 

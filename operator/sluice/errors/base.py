@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class Category(StrEnum):
@@ -14,6 +14,16 @@ class Category(StrEnum):
     INFRASTRUCTURE = "Infrastructure"
     SCHEDULING = "Scheduling"
     INTEGRITY = "Integrity"
+
+
+EXIT_CODES: Final = {
+    Category.SPEC: 2,
+    Category.BACKEND: 3,
+    Category.INFRASTRUCTURE: 4,
+    Category.SCHEDULING: 5,
+    Category.INTEGRITY: 6,
+}
+"""The exit code of a process that ends by an error of a category."""
 
 
 class SluiceError(Exception):

@@ -18,8 +18,8 @@ from sluice.core.pace.sharing import dealt
 from sluice.core.values.schedule import following
 from sluice.errors import InvalidSpec
 from sluice.handlers.states import says, state_of
-from sluice.kube.api.kinds import COPIES, OWN, STREAM_ARCHIVE
-from sluice.kube.api.objects import is_deleting, is_drilled, is_scheduled
+from sluice.kube.api.kinds import COPIES, OWN, STREAM_ARCHIVE, STREAM_COPY
+from sluice.kube.api.objects import is_deleting, is_drilled, is_followed, is_scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,6 +52,7 @@ class ByName:
         """Replace all series. Those of deleted resources go."""
         self._schedules()
         self._drills()
+        self._followed()
         if self._settings.resources:
             self._resources()
 
@@ -100,6 +101,28 @@ class ByName:
         self._metrics.replace("sluice_drill_last_success_timestamp_seconds", succeeded)
         self._metrics.replace("sluice_drill_failed", failed)
         self._metrics.replace("sluice_drill_due_timestamp_seconds", due)
+
+    def _followed(self) -> None:
+        followed = [
+            (STREAM_COPY, body)
+            for body in self._mirror.where(STREAM_COPY, is_followed, value=True)
+            if not (is_deleting(body) or body["spec"].get("suspend"))
+            and not says(body, "Succeeded", "True")
+        ]
+        size: list[tuple[tuple[str, ...], float]] = []
+        age, proved = size[:], size[:]
+        for kind, body in self._shared("followed", followed):
+            labels, follow = _labels(kind, body), body["status"]["follow"]
+            # The API server checks the types. Fields may be absent.
+            size.append((labels, float(follow.get("lagBytes", 0))))
+            if "lagSeconds" in follow:
+                age.append((labels, float(follow["lagSeconds"])))
+            to = _instant(follow.get("provedTo"))
+            if to is not None:
+                proved.append((labels, to.timestamp()))
+        self._metrics.replace("sluice_lag_bytes", size)
+        self._metrics.replace("sluice_lag_seconds", age)
+        self._metrics.replace("sluice_follow_proved_timestamp_seconds", proved)
 
     def _resources(self) -> None:
         every = [(kind, body) for kind in OWN.values() for body in self._mirror.all(kind)]

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     Fired = set[tuple[str, str]]
     """Alerts that fire, each with the name of its resource."""
 
-OLD, NEVER, MISSED, LEFT_OUT, DRILL_FAILED, DRILL_LATE = (
+OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, DRILL_FAILED, DRILL_LATE = (
     "SluiceBackupTooOld",
     "SluiceBackupNeverSucceeded",
     "SluiceScheduleMissed",
     "SluiceSchedulesLeftOut",
+    "SluiceLagRises",
+    "SluiceProofStands",
     "SluiceRestoreDrillFailed",
     "SluiceRestoreDrillLate",
 )
@@ -131,7 +133,7 @@ def test_every_alert_has_its_case_here() -> None:
     objects = render({"monitoring": {"prometheusRule": {"enabled": True}}})
     (group,) = objects.one("PrometheusRule")["spec"]["groups"]
     assert {rule["alert"] for rule in group["rules"]} == {
-        *(*SIGNS, OLD, NEVER, MISSED, DRILL_FAILED, DRILL_LATE)
+        *(*SIGNS, OLD, NEVER, MISSED, LAG, PROOF, DRILL_FAILED, DRILL_LATE)
     }
 
 
@@ -244,3 +246,30 @@ def test_a_drill_that_failed_and_one_that_is_late_alert(tmp_path: Path) -> None:
     )
     expected = {"2d1h": {(DRILL_FAILED, "damaged"), (DRILL_LATE, "late")}}
     check(tmp_path, UP | series, expected)
+
+
+def followed(name: str, lag: str, proved: str = "0+300x4000") -> dict[str, str]:
+    """The series of a copy that follows its source, with values as promtool takes them."""
+    labels = f'kind="StreamCopy", namespace="shop", name="{name}"'
+    return {
+        f"sluice_lag_seconds{{{labels}}}": lag,
+        f"sluice_follow_proved_timestamp_seconds{{{labels}}}": proved,
+    }
+
+
+def test_a_lag_that_rises_alerts_and_one_that_stands_or_falls_does_not(tmp_path: Path) -> None:
+    """It has to rise for fifteen minutes."""
+    series = (
+        followed("rises", "2x12 100+300x20")
+        | followed("stands", "600x40")
+        | followed("falls", "6000-100x40")
+        | followed("swings", "2 60 2 60 2 60 2 60 2 60 2 60 2 60 2 60 2 60 2 60 2x40")
+    )
+    expected = {"70m": set[tuple[str, str]](), "90m": {(LAG, "rises")}}
+    check(tmp_path, UP | series, expected)
+
+
+def test_a_comparison_that_stands_still_alerts(tmp_path: Path) -> None:
+    """Also of a copy whose lag is told as none."""
+    series = followed("compared", "2x40") | followed("stands", "2x40", "0+300x12 3600x28")
+    check(tmp_path, UP | series, {"85m": set(), "95m": {(PROOF, "stands")}})

@@ -21,6 +21,7 @@ from sluice.core.workloads.answers import CopyGap, Planned
 from sluice.kube.api.status import of_invalid
 from support.cases.archive_situations import ARCHIVES
 from support.cases.ephemeral_situations import EPHEMERALS
+from support.cases.followed_situations import FOLLOWED
 from support.cases.recorder import READY, WHOLE, CopyRecorder, StoreRecorder
 from support.cases.scope_situations import SCOPES
 from support.cases.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation
@@ -244,8 +245,8 @@ def _(copy: CopyRecorder) -> None:
 
 @_copy("not-understood", "this version of the operator cannot read the spec", FAILED)
 def _(copy: CopyRecorder) -> None:
-    error = errors.InvalidSpec("is no field of a StreamCopy", field="spec.mode")
-    copy.change(mode="Continuous")
+    error = errors.InvalidSpec("is no field of a StreamCopy", field="spec.speed")
+    copy.change(speed="Fast")
     copy.body["status"] = of_invalid(StreamCopyStatus(), copy.body, error, bounded=True).dump()
 
 
@@ -363,4 +364,4 @@ def _(copy: CopyRecorder) -> None:
     copy.fail(DOWN)
 
 
-SITUATIONS: Final = (*_made, *SCOPES, *ARCHIVES, *EPHEMERALS)
+SITUATIONS: Final = (*_made, *FOLLOWED, *SCOPES, *ARCHIVES, *EPHEMERALS)

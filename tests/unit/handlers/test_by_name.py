@@ -176,7 +176,7 @@ def test_thousands_of_one_namespace_hide_no_other() -> None:
     assert len(found) == 10
     assert {"team/b", "team/c"} <= set(found)
     assert len(bench.scrape(DUE)) == 10
-    assert bench.scrape("sluice_left_out") == {"schedules": 2992, "drills": 0}
+    assert bench.scrape("sluice_left_out") == {"schedules": 2992, "drills": 0, "followed": 0}
 
 
 def test_new_resources_take_no_series_of_older_ones() -> None:
@@ -208,3 +208,49 @@ def test_states_by_name_are_an_option() -> None:
         bench.see("store", STREAM_STORE, **ready)
         bench.see("nightly")
         assert set(bench.scrape("sluice_resource_state")) == expected
+
+
+def followed(**status: Any) -> dict[str, Any]:
+    """A copy that follows its source, as the operator's watch shows it."""
+    parts: dict[str, Any] = {"kind": STREAM_COPY, "spec": {"mode": "Continuous"}, "status": status}
+    return parts
+
+
+LAG, BEHIND, PROVED = (
+    "sluice_lag_bytes",
+    "sluice_lag_seconds",
+    "sluice_follow_proved_timestamp_seconds",
+)
+
+
+def test_a_copy_that_follows_tells_how_far_it_is_behind() -> None:
+    """In bytes and seconds, and up to when it was compared; what is unknown is absent."""
+    bench = Bench()
+    known = {"lagBytes": 70, "lagSeconds": 2, "provedTo": "2026-02-01T03:10:00Z"}
+    bench.see("live", **followed(follow=known))
+    bench.see("new", **followed(follow={"lagBytes": 5}))
+    bench.see("begins", **followed())
+    assert bench.scrape(LAG) == {"team/live": 70, "team/new": 5}
+    assert bench.scrape(BEHIND) == {"team/live": 2}
+    assert bench.scrape(PROVED) == {"team/live": unix("2026-02-01T03:10:00Z")}
+
+
+def test_a_copy_that_is_suspended_or_done_is_behind_nothing() -> None:
+    """Nobody waits for it."""
+    bench = Bench()
+    done = {"type": "Succeeded", "status": "True"}
+    bench.see("done", **followed(follow={"lagBytes": 1}, conditions=[done]))
+    asleep = followed(follow={"lagBytes": 1})
+    asleep["spec"]["suspend"] = True
+    bench.see("asleep", **asleep)
+    bench.see("going", **followed(follow={"lagBytes": 1}), metadata={"deletionTimestamp": MADE})
+    assert bench.scrape(LAG) == {}
+
+
+def test_copies_that_follow_share_the_series() -> None:
+    """Those beyond the option are counted."""
+    bench = Bench(metrics={"maxResources": 2})
+    for number in range(5):
+        bench.see(f"live-{number}", **followed(follow={"lagBytes": number}))
+    assert len(bench.scrape(LAG)) == 2
+    assert bench.scrape("sluice_left_out")["followed"] == 3

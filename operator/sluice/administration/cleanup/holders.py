@@ -88,8 +88,10 @@ class Holder:
     @property
     def unfinished(self) -> bool:
         """Whether it may still put data into a store. One with a schedule or owners always may."""
-        lifecycle = _KINDS[self.kind.name].lifecycle_of(self.body)
-        if lifecycle is not Lifecycle.FINITE or self.holds:
+        kind = _KINDS[self.kind.name]
+        lifecycle = kind.lifecycle_of(self.body)
+        ends = lifecycle is Lifecycle.FINITE or (kind.driven and lifecycle is Lifecycle.CONTINUOUS)
+        if not ends or self.holds:
             return True
         return CopyingStatus.read(self.body.get("status")).completion_time is None
 

@@ -21,8 +21,7 @@ from sluice.commands.cluster.shared import (
     print_as,
     say,
 )
-from sluice.commands.shared import EXIT_CODES
-from sluice.errors import Category
+from sluice.errors import EXIT_CODES, Category
 
 if TYPE_CHECKING:
     from sluice.administration.drilling import Drilled

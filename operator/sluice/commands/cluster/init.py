@@ -22,13 +22,13 @@ from sluice import console
 from sluice.api.fields.common import GROUP, VERSION
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.commands.cluster.shared import connected
-from sluice.commands.shared import CREDENTIALS, EXIT_CODES, settings_of
+from sluice.commands.shared import CREDENTIALS, settings_of
 from sluice.core.values.model import StoreAddress
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import access
 from sluice.core.workloads.request import store_address
 from sluice.engine.streams.sample import EVENTS, SAMPLE, make_sample
-from sluice.errors import AccessDenied, SluiceError
+from sluice.errors import EXIT_CODES, AccessDenied, SluiceError
 from sluice.pipelines.driver import termination
 from sluice.pipelines.programs.stores import Stores
 

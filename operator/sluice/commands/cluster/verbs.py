@@ -23,9 +23,8 @@ from sluice.commands.cluster.shared import (
     print_as,
     say,
 )
-from sluice.commands.shared import EXIT_CODES
 from sluice.core.catalogue import failures
-from sluice.errors import Category
+from sluice.errors import EXIT_CODES, Category
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence

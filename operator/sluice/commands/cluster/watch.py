@@ -25,8 +25,7 @@ from sluice.commands.cluster.shared import (
     say,
 )
 from sluice.commands.cluster.verbs import awaited_json, highest, tell
-from sluice.commands.shared import EXIT_CODES
-from sluice.errors import Category
+from sluice.errors import EXIT_CODES, Category
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

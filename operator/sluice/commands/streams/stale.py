@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sluice import console
-from sluice.commands.shared import EXIT_CODES, OUTPUT, print_json, settings_of
-from sluice.errors import SluiceError
+from sluice.commands.shared import OUTPUT, print_json, settings_of
+from sluice.errors import EXIT_CODES, SluiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -110,6 +110,26 @@ METRICS: Final = (
         "resource is suspended.",
     ),
     Metric(
+        "sluice_lag_bytes",
+        "gauge",
+        BY_NAME,
+        "Bytes that the source of a copy with mode: Continuous has and its target has not. Absent "
+        "before it follows, while it is suspended, and once it is done.",
+    ),
+    Metric(
+        "sluice_lag_seconds",
+        "gauge",
+        BY_NAME,
+        "For how long the target has lacked the oldest of these bytes; 2 stands for less, too. "
+        "Absent while it is unknown.",
+    ),
+    Metric(
+        "sluice_follow_proved_timestamp_seconds",
+        "gauge",
+        BY_NAME,
+        "All that the source held at this Unix time is in the target, and was compared.",
+    ),
+    Metric(
         "sluice_resource_state",
         "gauge",
         (*BY_NAME, "state"),
@@ -120,9 +140,15 @@ METRICS: Final = (
         "gauge",
         ("series",),
         "Resources without series of their own, beyond operator.metrics.maxResources: of "
-        "schedules, of drills, or of resources.",
+        "schedules, of drills, of followed, or of resources.",
     ),
     Metric("sluice_attempts_total", "counter", ("outcome", "reason"), "Attempts that ended."),
+    Metric(
+        "sluice_follow_restarts_total",
+        "counter",
+        (),
+        "Pods that have taken over the following of a source from another pod.",
+    ),
     Metric("sluice_copied_bytes_total", "counter", (), "Bytes of completed copies."),
     Metric("sluice_copied_events_total", "counter", (), "Events of completed copies."),
     Metric(

@@ -91,6 +91,65 @@ NORMAL: Final = (
         DRIVEN,
         "All bytes are staged, or in the archive. The driver reads them again and compares them.",
     ),
+    Reason(
+        "CatchingUp",
+        COPY,
+        "With mode: Continuous: what the source had is copied, or how far the target is behind is "
+        "not known yet.",
+    ),
+    Reason(
+        "Following",
+        COPY,
+        "The target is behind its source by no more than spec.lagObjectiveSeconds. What came is in "
+        "the target at once, and is compared within seconds: status.follow.provedTo says up to "
+        "where.",
+    ),
+    Reason(
+        "Lagging",
+        COPY,
+        "The target is behind its source by more than spec.lagObjectiveSeconds.",
+        "If it lasts, see whether spec.limits or a store holds the copy up, and whether its pod "
+        "runs.",
+        warning=True,
+    ),
+    Reason(
+        "Draining",
+        COPY,
+        "The cutover is asked for, and what the source still has is followed.",
+        "With cutover: Drain, stop the writers. With SealAndDrain, nothing.",
+    ),
+    Reason(
+        "Proving",
+        COPY,
+        "The end of following is recorded. The rest is compared, and the target gets its final "
+        "configuration.",
+    ),
+    Reason(
+        "WaitingForReaders",
+        COPY,
+        "The target is complete, and a group of spec.readerGroups cannot be made in it yet.",
+        "Close the readers of the group in the source, or remove it from spec.readerGroups. The "
+        "message names it.",
+    ),
+    Reason(
+        "CutOver",
+        COPY,
+        "The target has all that the source had, and was compared. Readers and writers can move.",
+        "Have readers and writers use the target. See `status.cutover`.",
+        ends=True,
+    ),
+    Reason(
+        "ProvedTo",
+        COPY,
+        "All that was published, and all that came until status.follow.provedTo, was compared.",
+        place=Place.VERIFIED,
+    ),
+    Reason(
+        "CameLive",
+        COPY,
+        "The driver has copied what was planned, and another attempt follows the source.",
+        place=Place.HISTORY,
+    ),
     Reason("Publishing", COPIES, "The target has all bytes. The driver cleans up."),
     Reason(
         "Scheduled",
@@ -191,7 +250,8 @@ NORMAL: Final = (
     Reason(
         "SpecChanged",
         DRIVEN,
-        "spec.runtime was changed before the attempt's driver ran. Another attempt replaced it.",
+        "spec.runtime was changed before the attempt's driver ran, or it was changed, or Sluice "
+        "was upgraded, while the attempt followed a source. Another attempt replaced it.",
         place=Place.HISTORY,
     ),
     Reason(
@@ -297,6 +357,9 @@ OUTCOMES: Final = (
         "Stopped",
         "The StreamStore's access was withdrawn while the attempt ran. Staged bytes are kept.",
     ),
-    ("Replaced", "spec.runtime was changed before the attempt's driver ran."),
+    (
+        "Replaced",
+        "spec.runtime was changed before the attempt's driver ran, or while it followed a source.",
+    ),
 )
 """How attempts end, in status.history and in the metric sluice_attempts_total."""

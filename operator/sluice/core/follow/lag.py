@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from sluice.core.values.wish import Wish
+
 SAMPLE_SECONDS: Final = 10.0
 """Seconds between two samples of the source's lengths."""
 
@@ -87,6 +89,7 @@ class Followed(NamedTuple):
         ended: segments of the source that were followed to their ends.
         sealed: whether the source takes no more events.
         stopped: why nothing more is followed; None while it goes on.
+        wish: how it is to end, as the journal says; None while it cannot say so.
     """
 
     live: bool = False
@@ -99,3 +102,4 @@ class Followed(NamedTuple):
     ended: int = 0
     sealed: bool = False
     stopped: str | None = None
+    wish: Wish | None = None

@@ -34,6 +34,16 @@ class CopyGap(NamedTuple):
         return 0 if self.end is None else self.end - self.begin
 
 
+class Cut(NamedTuple):
+    """Where a copy that followed its source has ended, as `segment=offset,...`.
+
+    `target` is None where that is not known any more.
+    """
+
+    source: str
+    target: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
     """Answer: the target is complete.
@@ -46,6 +56,7 @@ class Complete:
         gaps: bytes that the sources had lost before they were read.
         appended: whether the target is another program's stream, which was appended to.
         held: bytes that such a stream held at this look; None if unknown.
+        cut: where a copy has ended that followed its source; None of others.
     """
 
     digest: str
@@ -56,6 +67,7 @@ class Complete:
     gaps: tuple[CopyGap, ...] = ()
     appended: bool = False
     held: int | None = None
+    cut: Cut | None = None
 
     @property
     def verified(self) -> bool:

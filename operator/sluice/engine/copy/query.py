@@ -15,7 +15,6 @@ import structlog
 
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.copy.plan import pinned
-from sluice.core.copy.steps import Done, Live
 from sluice.core.values import identity
 from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.workloads.answers import UNVERIFIED, Planned
@@ -26,7 +25,7 @@ from sluice.engine.copy.abort import abort, abort_unread, finish_abort, sweep
 from sluice.engine.copy.completion import whole
 from sluice.engine.copy.leaving import leave
 from sluice.engine.copy.planning import resolve
-from sluice.engine.copy.stream_copy import StreamCopyWork
+from sluice.engine.copy.until_live import UntilLive
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
 from sluice.engine.slices.read_leases import release
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.planner import CopyRequest
-    from sluice.core.copy.steps import Step
     from sluice.core.values.model import StoreAddress, StreamName
     from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
@@ -252,15 +250,6 @@ class _NoSlices:
         """Do nothing: no task runs."""
 
 
-class _UntilLive(StreamCopyWork):
-    """A copy that ends where it would begin to follow its source."""
-
-    def look(self) -> Step:
-        """Decide the next step."""
-        step = super().look()
-        return Done(UNVERIFIED) if isinstance(step, Live) else step
-
-
 def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
     """Publish the remaining segments, and carry out the steps after that."""
     copy_journal = _journal(request, target)
@@ -274,7 +263,7 @@ def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
     stores = [
         target if isinstance(one, ArchiveRoot) else one for one in sources or [target] * count
     ]
-    work = _UntilLive(journal.plan, 0, stores, target, keep=True)
+    work = UntilLive(journal.plan, 0, stores, target, keep=True)
     (report,) = Runner([work], executor=_NoSlices(), patience=PUBLISH_PATIENCE).run()
     if report.error is not None:
         raise InfrastructureError(

@@ -72,7 +72,7 @@ class FollowWatch:
             return self._without_journal()
         if not self._is_live(journal):
             done, _ = staged_bytes(self._plan, self._journal, self._target) or (0, False)
-            return Progress(done, self._plan.bytes, published=False, follow=Followed())
+            return Progress(done, self._plan.bytes, published=False, follow=_begun(journal))
         follow = self._followed(journal)
         return Progress(
             follow.position, follow.position + follow.lag_bytes, published=False, follow=follow
@@ -140,6 +140,7 @@ class FollowWatch:
             ended=len(closed),
             sealed=ended and not later and self._is_sealed(),
             stopped=trail.stopped,
+            wish=trail.wish,
         )
 
     def _proved(self, journal: Journal, index: int) -> Link:
@@ -170,6 +171,11 @@ class FollowWatch:
     def _is_sealed(self) -> bool:
         described = self._source.describe(self._plan.sources[0].stream)
         return described is not None and described.sealed
+
+
+def _begun(journal: Journal) -> Followed:
+    """Return what is known of a copy that is not live. A wish needs a target in the journal."""
+    return Followed(wish=None if journal.target is None else journal.trail.wish)
 
 
 class _Later(NamedTuple):

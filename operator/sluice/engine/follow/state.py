@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice.core.workloads.answers import Following, Planned
+from sluice.core.workloads.answers import Complete, Cut, Following, Planned
 from sluice.engine.follow.lag import is_live
 from sluice.engine.journal.copy_journal import CopyJournal
+from sluice.engine.positions.position_map import position_map
+from sluice.errors import InvalidSpec, StreamNotFound
 
 if TYPE_CHECKING:
     from sluice.core.copy.planner import CopyRequest
@@ -18,15 +21,35 @@ def followed(request: CopyRequest, answer: Answer, target: Store) -> Answer:
     """Add to the answer about a copy what it says of following its source.
 
     A plan that is recorded may be carried out up to where following begins; then it is `Following`.
+    A complete target says where the copy has ended.
 
     Args:
         request: the copy.
         answer: the answer about its plan.
         target: the target store.
     """
+    if isinstance(answer, Complete):
+        return replace(answer, cut=_cut(request, target))
     if not (isinstance(answer, Planned) and answer.recorded):
         return answer
     journal = CopyJournal(target, request.copy_id, request.target, request).load()
     if journal is None or not is_live(journal, target):
         return answer
     return Following(plan=answer.plan, recorded=True, stopped=journal.trail.stopped)
+
+
+def _cut(request: CopyRequest, target: Store) -> Cut | None:
+    """Return where a copy has ended; None if its target was scaled or deleted since."""
+    try:
+        mapped = position_map(request.copy_id, request.target, target, follow=True)
+        latest = target.generations(request.target)[-1]
+    except (StreamNotFound, InvalidSpec):
+        return None
+    last = {one.target: one for one in mapped}  # the last piece of each segment
+    ends = [last[segment.id] for segment in latest if segment.id in last]
+    if len(ends) < len(latest):
+        return None
+    return Cut(
+        source=",".join(f"{one.source}={one.end}" for one in ends),
+        target=",".join(f"{one.target}={one.end + one.shift}" for one in ends),
+    )

@@ -17,6 +17,9 @@ UID_LABEL: Final = f"{GROUP}/copy-uid"
 ATTEMPT_LABEL: Final = f"{GROUP}/attempt"
 CONTROLS_ANNOTATION: Final = f"{GROUP}/controls-of-generation"
 RUNTIME_ANNOTATION: Final = f"{GROUP}/runtime-hash"
+FOLLOWS_ANNOTATION: Final = f"{GROUP}/follows"
+"""Annotation of a Job whose pod follows a source."""
+
 COPY_ANNOTATION: Final = f"{GROUP}/works-for"
 """Annotation of objects that are in another namespace than their copy, where they can have no owner
 reference: the copy, as `str(Child)` gives it."""

@@ -205,6 +205,12 @@ def is_scheduled(body: Object) -> bool:
     return (body.get("spec") or {}).get("schedule") is not None
 
 
+def is_followed(body: Object) -> bool:
+    """Tell whether an object is a copy that follows its source, and has begun to."""
+    spec, status = body.get("spec") or {}, body.get("status") or {}
+    return spec.get("mode") == "Continuous" and isinstance(status.get("follow"), dict)
+
+
 def is_drilled(body: Object) -> bool:
     """Tell whether an object has restore drills, even suspended ones."""
     verify = (body.get("spec") or {}).get("verify")

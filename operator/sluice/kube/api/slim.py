@@ -20,6 +20,7 @@ _OF_STATUS: Final = frozenset(
         "admittedTime",
         "completionTime",
         "lastSuccessTime",
+        "follow",
     }
 )
 """Status fields of our own kinds that the mirror keeps. `kube.ephemeral.conflicts`,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.core.reconcile.copies.world import PlanSeen
+    from sluice.core.values.wish import Wish
     from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
     from sluice.engine.access.survey import Survey
@@ -31,6 +32,7 @@ class CopyMemory:
         meter: the speed.
         metered: the hash of the plan, and the name of the attempt's Job, that the meter is about.
         controls: the controls that were last written for the driver.
+        wish: how the copy is to end, as it was last written to the journal.
         survey: the question of a look that ran out of time, and its findings so far.
     """
 
@@ -39,6 +41,7 @@ class CopyMemory:
     meter: Meter = field(default_factory=Meter)
     metered: tuple[str, str] = ("", "")
     controls: dict[str, str] | None = None
+    wish: Wish | None = None
     survey: tuple[object, Survey] | None = None
 
     async def surveyed(

@@ -19,7 +19,7 @@ from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.scope.progress import Meter
 from sluice.core.values.trouble import Trouble
 from sluice.core.values.weight import weight_of_json
-from sluice.core.workloads.access import mounted
+from sluice.core.workloads.access import ending, mounted
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.core.workloads.request import request_of, source_stores
 from sluice.engine.workloads.choice import identity_of, workload_of
@@ -34,8 +34,9 @@ from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.api.names import Child
 from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_copy
 from sluice.kube.copies.drills import Drills
+from sluice.kube.copies.following import groups_of, is_sealing, is_wished, look_at_groups
 from sluice.kube.copies.memory import CopyMemory
-from sluice.kube.copies.store_access import MOVES, READS, look_at_store, writes_of
+from sluice.kube.copies.store_access import READS, look_at_store, writes_of
 from sluice.kube.jobs import hooks, results
 from sluice.kube.jobs.attempts import Attempts
 from sluice.kube.jobs.manifests import believed_plan, controls_data, positions_of, runtime_hash
@@ -166,7 +167,7 @@ class CopyObserver:
         memory = self._memories.of(namespace, seen.name, seen.uid)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         origins, eager = origins_of(resource), seen.changed or seen.asked
-        reads = MOVES if workload.moves else READS
+        reads = (*READS, *ending(moves=workload.moves, seals=is_sealing(resource)))
         field, goal = goal_of(resource)
         deleted = seen.deleted is not None
         writes = writes_of(resource, goal, keeps=seen.keeps, deleted=deleted)
@@ -279,8 +280,7 @@ class CopyObserver:
         to = world.target.address, target
         if Question.STATE in asked:
             answer = await self._state(situation, sources, to)
-            world = await self._published(situation.child, replace(world, answer=answer))
-            return replace(situation, world=world)
+            return await self._completed(situation, replace(world, answer=answer))
         if world.plan is None:
             return situation
         plan = world.plan.plan
@@ -298,7 +298,9 @@ class CopyObserver:
             memory.watch = measured, situation.workload.watch(plan, target, origins)
         pace = memory.meter.read(time.monotonic(), progress.bytes, progress.total)
         reading = Reading(progress=progress, pace=pace)
-        world, made = replace(world, reading=reading), made_by_driver(watch)
+        wished = is_wished(situation.resource, memory.wish, progress.follow)
+        world = replace(world, reading=reading, wished=wished)
+        made = made_by_driver(watch)
         ends = progress.follow is not None and progress.follow.stopped is not None
         if progress.published or ends:
             # The store tells the end seconds before the kubelet tells that the pod has ended.
@@ -306,8 +308,7 @@ class CopyObserver:
             with suppress(SluiceError):  # the progress is known, and the next look asks again
                 ended = await self._state(situation, sources, to)
             if isinstance(ended, Complete | ScopeEnded | Recorded):
-                world = await self._published(situation.child, replace(world, answer=ended))
-                return replace(situation, world=world)
+                return await self._completed(situation, replace(world, answer=ended))
         if made is not None:
             answer = Planned(plan=made, recorded=True)
             world = await self._published(situation.child, replace(world, answer=answer))
@@ -328,6 +329,16 @@ class CopyObserver:
             (workload, addresses, target[0], again),
             lambda: workload.ask(sources, target, known=known, again=again, told=told),
         )
+
+    async def _completed(self, situation: Situation, world: World) -> Situation:
+        """Add to the world what is published, and how reader groups stand that are to go on."""
+        world = await self._published(situation.child, world)
+        groups, workload = groups_of(situation.resource), situation.workload
+        sources, target = await self.stores(situation) if groups else (None, None)
+        if sources and target is not None and isinstance(world.answer, Complete):
+            seen = await self.blocking(lambda: look_at_groups(workload, sources[0], target, groups))
+            world = replace(world, groups=seen)
+        return replace(situation, world=world)
 
     async def _published(self, child: Child, world: World) -> World:
         """Add to the world what the ConfigMaps already publish: positions, or results."""

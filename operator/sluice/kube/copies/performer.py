@@ -24,6 +24,7 @@ from sluice.core.reconcile.copies.actions import (
     Expire,
     HoldStores,
     LeaveScratch,
+    MakeGroup,
     Orphan,
     PauseDrill,
     RecordScopeRun,
@@ -36,6 +37,7 @@ from sluice.core.reconcile.copies.actions import (
     WritePlan,
     WritePositions,
     WriteResults,
+    WriteWish,
 )
 from sluice.core.reconcile.copies.object_names import job_name, plan_name
 from sluice.core.reconcile.copies.seen import running_job
@@ -54,7 +56,7 @@ from sluice.kube.api.objects import (
     wants_orphan,
 )
 from sluice.kube.api.responses import Refused
-from sluice.kube.copies import starting
+from sluice.kube.copies import following, starting
 from sluice.kube.copies.drills import held, scratch_of
 from sluice.kube.jobs import away, hooks, manifests, results
 from sluice.kube.jobs.jobs import attempt_of
@@ -135,8 +137,14 @@ class Performer:
                 await results.write(self._api, situation.child, found)
             case RecordScopeRun(ended):
                 await self._record(situation, ended)
-            case StartJob(attempt, plan):
-                await self._start_job(situation, attempt, plan)
+            case WriteWish():
+                if await following.write(situation, self._observer):
+                    _log.info("wish written")
+            case MakeGroup(group):
+                made = await following.make(situation, self._observer, group)
+                _log.info("reader group made" if made else "reader group adopted", group=group)
+            case StartJob(attempt, plan, follower):
+                await self._start_job(situation, attempt, plan, follower=follower)
             case StartHook(point, job):
                 await self._start_hook(situation, point, job)
             case DeleteJob(job):
@@ -184,7 +192,9 @@ class Performer:
         for field, store in held(situation):
             await hold(self._api, store, field=f"{field}.storeRef.name")
 
-    def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
+    def _request(
+        self, situation: Situation, plan: Plan, attempt: int = 0, *, follower: bool = False
+    ) -> JobRequest:
         spec = situation.resource.spec
         return JobRequest(
             child=situation.child.at(situation.world.host),
@@ -193,6 +203,7 @@ class Performer:
             plan=plan,
             profile=self._settings.profiles[spec.runtime.profile],
             settings=self._settings,
+            follower=follower,
         )
 
     async def _write_plan(self, situation: Situation, plan: Plan) -> None:
@@ -239,14 +250,16 @@ class Performer:
                 CONFIG_MAP, place, name, uid=meta["uid"], version=meta["resourceVersion"]
             )
 
-    async def _start_job(self, situation: Situation, attempt: int, plan: Plan) -> None:
+    async def _start_job(
+        self, situation: Situation, attempt: int, plan: Plan, *, follower: bool
+    ) -> None:
         """Make the Job and its ConfigMap, or adopt the copy's Job of that name.
 
         Raises:
             QuotaExceeded: a quota forbids the Job.
             PodRefused: the API server refuses the Job, or its name is taken.
         """
-        request = self._request(situation, plan, attempt)
+        request = self._request(situation, plan, attempt, follower=follower)
         if request.child.host is not None:
             away.check_addresses(plan, situation.world.stores)
         made = await starting.start(self._api, request)

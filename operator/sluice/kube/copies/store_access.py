@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sluice.kube.stores.storeview import FoundStore, StoreView
 
 READS: Final[tuple[Operation, ...]] = ("Read",)
-MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
 WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
 KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
 ERASES: Final[tuple[Operation, ...]] = ("Delete",)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.registry import DRIVEN, Lifecycle
 from sluice.api.status.common import ConditionType, ProgressStatus
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.core.catalogue import NORMAL, failures
 from sluice.core.reconcile.copies.actions import RemoveFinalizer
@@ -45,16 +47,20 @@ class CopyWorkings:
     """
 
     finalizer: Final = STAGING_FINALIZER
-    bounded: Final = True
 
     def __init__(
         self, kind: Kind, observer: CopyObserver, performer: Performer, metrics: Metrics
     ) -> None:
         self.kind: Final = kind
+        self._kind = next(one for one in DRIVEN if one.name == kind.name)
         self.status: Final = STATUSES[kind]
         self._observer = observer
         self._performer = performer
         self._metrics = metrics
+
+    def is_bounded(self, body: Object) -> bool:
+        """Tell whether the work ends by itself. A copy that follows its source may never end."""
+        return self._kind.lifecycle_of(body) is not Lifecycle.CONTINUOUS
 
     async def look(self, body: Object) -> Situation:
         """Look at a copy's surroundings."""
@@ -101,6 +107,9 @@ class CopyWorkings:
                 )
         for state, count in _ended(before, after):
             self._metrics.count("sluice_scope_streams_total", count, state=state.value)
+        more = _restarts(after) - _restarts(before)
+        if more > 0:  # a run that is asked for begins with none
+            self._metrics.count("sluice_follow_restarts_total", more)
         if _succeeded(after) and not _succeeded(before):
             done = after.progress or ProgressStatus()
             self._metrics.count("sluice_copied_bytes_total", done.bytes)
@@ -115,6 +124,12 @@ def _counted(reason: str | None) -> str:
     if not reason:
         return ""
     return reason if reason in _REASONS else "Other"
+
+
+def _restarts(status: CopyingStatus) -> int:
+    """Return how often another pod has taken over following a source."""
+    follow = status.follow if isinstance(status, StreamCopyStatus) else None
+    return 0 if follow is None else follow.restarts
 
 
 def _succeeded(status: CopyingStatus) -> bool:

@@ -30,11 +30,14 @@ class EphemeralWorkings:
     kind: Final = EPHEMERAL_STREAM
     status: Final = EphemeralStreamStatus
     finalizer: Final = STREAMS_FINALIZER
-    bounded: Final = False
 
     def __init__(self, observer: EphemeralObserver, performer: EphemeralPerformer) -> None:
         self._observer = observer
         self._performer = performer
+
+    def is_bounded(self, body: Object) -> bool:  # noqa: ARG002 - none of the kind ends
+        """Return False: the work goes on as long as the resource exists."""
+        return False
 
     async def look(self, body: Object) -> EphemeralSituation:
         """Look at a resource's surroundings."""

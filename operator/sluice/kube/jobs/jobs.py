@@ -22,7 +22,12 @@ from sluice.errors import (
     SecretNotFound,
     Unschedulable,
 )
-from sluice.kube.api.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION, uid_of
+from sluice.kube.api.names import (
+    ATTEMPT_LABEL,
+    FOLLOWS_ANNOTATION,
+    RUNTIME_ANNOTATION,
+    uid_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,13 +96,17 @@ def job_seen(
         runtime: hash of the runtime that the spec asks for now; None when it is unknown.
     """
     meta, status = job["metadata"], job.get("status", {})
+    pods = sorted(pods, key=_made)
     phase = _phase(job, pods)
+    newest = pods[-1] if pods else None
+    started = newest is not None and newest.get("status", {}).get("phase") != "Pending"
     trouble, words = None, ""
     if phase is JobPhase.PENDING:
         trouble, words = _not_starting(pods, events), _pending(pods)
     elif phase is JobPhase.FAILED:
         trouble = _why_failed(pods)
-    made_for = meta.get("annotations", {}).get(RUNTIME_ANNOTATION)
+    notes = meta.get("annotations", {})
+    made_for = notes.get(RUNTIME_ANNOTATION)
     return JobSeen(
         name=meta["name"],
         attempt=attempt_of(job),
@@ -109,7 +118,15 @@ def job_seen(
         deleting="deletionTimestamp" in meta,
         outdated=runtime is not None and made_for != runtime,
         recorded=_recorded(pods) if phase is JobPhase.SUCCEEDED else None,
+        follower=FOLLOWS_ANNOTATION in notes,
+        pod=newest["metadata"]["name"] if newest is not None and started else None,
+        waiting=None if newest is None or started else time_of(_made(newest)),
     )
+
+
+def _made(pod: Object) -> str:
+    """Return when a pod was made, as the API server writes it."""
+    return str(pod["metadata"].get("creationTimestamp") or "1970-01-01T00:00:00Z")
 
 
 def time_of(text: str) -> datetime:
@@ -242,7 +259,7 @@ def _pending(pods: Sequence[Object]) -> str:
 
 def _why_failed(pods: Sequence[Object]) -> Trouble:
     """Tell why an attempt failed: by the driver's termination message, or by its pod's status."""
-    for pod in pods:
+    for pod in reversed(pods):  # of a follower's pods the last one tells
         status = pod.get("status", {})
         name = pod["metadata"]["name"]
         if status.get("reason") == "Evicted":

@@ -23,8 +23,10 @@ from sluice.core.values.positions import PositionMap
 from sluice.core.workloads.plan import MOST_PLAN_JSON, ScopeCopyPlan, compressed, expanded
 from sluice.core.workloads.request import retention_of
 from sluice.core.workloads.unplanned import read_plan
+from sluice.errors import EXIT_CODES, Category
 from sluice.kube.api.names import (
     ATTEMPT_LABEL,
+    FOLLOWS_ANNOTATION,
     RUNTIME_ANNOTATION,
     child_labels,
     controls_name,
@@ -41,6 +43,33 @@ if TYPE_CHECKING:
     from sluice.kube.jobs.pods import JobRequest
     from sluice.kube.loop.settings import OperatorSettings, Profile
 
+
+_REPLACED: Final[Object] = {
+    "backoffLimit": 6,
+    "podFailurePolicy": {
+        "rules": [
+            # A node that is drained is no failure, however often it is.
+            {
+                "action": "Ignore",
+                "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+            },
+            # Another pod would fail for the same reason: in the spec, or in the data.
+            {
+                "action": "FailJob",
+                "onExitCodes": {
+                    "containerName": "driver",
+                    "operator": "In",
+                    "values": [EXIT_CODES[Category.SPEC], EXIT_CODES[Category.INTEGRITY]],
+                },
+            },
+        ]
+    },
+}
+"""The part of a follower's Job by which Kubernetes replaces its pod, also while no operator runs.
+
+Each pod that fails is replaced later than the one before. The Job gives up after six failures, and
+the operator begins another attempt.
+"""
 
 POSITIONS_KEY: Final = "positions.json"
 
@@ -178,13 +207,14 @@ def job(request: JobRequest) -> Object:
     metadata["annotations"] = child.notes | {
         RUNTIME_ANNOTATION: runtime_hash(request.spec, profile, settings),
         f"{GROUP}/copy": child.name,
+        **({FOLLOWS_ANNOTATION: "true"} if request.follower else {}),
     }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": metadata,
         "spec": {
-            "backoffLimit": 0,
+            **(_REPLACED if request.follower else {"backoffLimit": 0}),
             "podReplacementPolicy": "Failed",
             # The operator deletes the Jobs of a copy that has succeeded earlier; see `decide`.
             "ttlSecondsAfterFinished": max(

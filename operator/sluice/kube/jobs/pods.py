@@ -71,6 +71,7 @@ class JobRequest:
         plan: the plan.
         profile: the runtime profile that the spec names.
         settings: the operator's settings.
+        follower: whether its pod follows the source, in a process of its own and without Spark.
     """
 
     child: Child
@@ -79,6 +80,17 @@ class JobRequest:
     plan: Plan
     profile: Profile
     settings: OperatorSettings
+    follower: bool = False
+
+    @property
+    def size(self) -> PodSize:
+        """The size of the pod."""
+        return self.profile.follower if self.follower else self.profile.driver
+
+    @property
+    def follows(self) -> bool:
+        """Whether the copy follows its source, now or later."""
+        return any(stream.follow for stream in self.plan.streams)
 
 
 def executors_for(request: JobRequest) -> int:
@@ -86,7 +98,7 @@ def executors_for(request: JobRequest) -> int:
 
     There are none in the namespace of a StreamStore: their driver could make pods there.
     """
-    if request.child.host is not None:
+    if request.child.host is not None or request.follower:
         return 0
     wanted = request.spec.runtime.executors
     if wanted is not None:
@@ -135,7 +147,9 @@ def driver_pod(request: JobRequest, given: Given) -> Object:
                 "name": "driver",
                 "args": _arguments(request, given, executors),
                 "env": _environment(request),
-                "resources": _resources(profile.driver, spec.runtime.driver.resources),
+                "resources": _resources(
+                    request.size, None if request.follower else spec.runtime.driver.resources
+                ),
                 "terminationMessagePolicy": "File",
                 "volumeMounts": mounts,
             }
@@ -157,6 +171,8 @@ def _arguments(request: JobRequest, given: Given, executors: int) -> list[str]:
         f"--controls={CONTROLS_DIR}/controls.json",
         f"--slots={profile.slots}",
     ]
+    if request.follows:
+        found += [f"--owner={request.child.uid}", "--here" if request.follower else "--until-live"]
     found += _retention(request.spec)
     if executors:
         found += [
@@ -224,9 +240,7 @@ def _volumes(request: JobRequest) -> tuple[list[Object], list[Object]]:
         {"name": "run", "mountPath": RUN_DIR, "readOnly": True},
         {"name": "controls", "mountPath": CONTROLS_DIR, "readOnly": True},
     ]
-    more_volumes, more_mounts = store_volumes(
-        request.plan, scratch=request.profile.driver.scratch_size
-    )
+    more_volumes, more_mounts = store_volumes(request.plan, scratch=request.size.scratch_size)
     return volumes + more_volumes, mounts + more_mounts
 
 

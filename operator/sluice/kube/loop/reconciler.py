@@ -80,9 +80,8 @@ class Workings(Protocol[S, D]):
         """The finalizer of a resource that has something in a store."""
         ...
 
-    @property
-    def bounded(self) -> bool:
-        """Whether resources of the kind end some day, and so have the condition Succeeded."""
+    def is_bounded(self, body: Object) -> bool:
+        """Tell whether a resource ends some day by itself, and so has the condition Succeeded."""
         ...
 
     async def look(self, body: Object) -> S:
@@ -162,7 +161,7 @@ class Reconciler(Generic[S, D]):
         If it is being deleted with the annotation sluice.dev/force-orphan, remove the finalizer.
         """
         before = self._workings.status.read(body.get("status"))
-        after = of_invalid(before, body, error, bounded=self._workings.bounded)
+        after = of_invalid(before, body, error, bounded=self._workings.is_bounded(body))
         await self._statuses.write(self._workings.kind, body, before, after)
         await self._workings.refuse(body)
         if is_deleting(body) and wants_orphan(body):

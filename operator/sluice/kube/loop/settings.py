@@ -39,6 +39,16 @@ class PodSize(Setting):
     scratch_size: str = "1Gi"
 
 
+class FollowerSize(PodSize):
+    """Size of a profile's pods that follow a source."""
+
+    resources: dict[str, dict[str, str | int]] = {
+        "requests": {"cpu": "50m", "memory": "128Mi"},
+        "limits": {"memory": "512Mi"},
+    }
+    scratch_size: str = "128Mi"
+
+
 class ExecutorSize(PodSize):
     """Size of a profile's executor pods."""
 
@@ -70,6 +80,7 @@ class Profile(Setting):
     slots: int = Field(default=2, ge=1, le=64)
     max_executors: int = Field(default=8, ge=0, le=256)
     driver: PodSize = PodSize()
+    follower: FollowerSize = FollowerSize()
     executor: ExecutorSize = ExecutorSize()
     max_resources: MostResources = MostResources()
     node_selector: dict[str, str] = {}

@@ -82,6 +82,9 @@ class DriverOptions:
         executor_heap: heap of each executor's JVM, in bytes.
         executor_cores: tasks at once in each executor.
         spark: settings of Spark that an administrator adds.
+        until_live: whether to end once a copy follows its source: a follower goes on.
+        here: whether this process moves all bytes itself, however many they are.
+        owner: the key of its owner's wishes; see FollowedTarget.
         patience: see Runner.
         termination_log: file for the termination message.
     """
@@ -98,6 +101,9 @@ class DriverOptions:
     executor_heap: int = 512 << 20
     executor_cores: int = 1
     spark: Mapping[str, str] = field(default_factory=dict)
+    until_live: bool = False
+    here: bool = False
+    owner: str = ""
     patience: float | None = None
     termination_log: Path | None = None
 
@@ -176,7 +182,9 @@ def _carry_out(
             stop.check()
             return controls()
 
-        if needs_spark(plan, limits(), settings, elsewhere=options.executors > 0):
+        if not options.here and needs_spark(
+            plan, limits(), settings, elsewhere=options.executors > 0
+        ):
             application.prepare()
         # A run is deleted only if both the Job's arguments and the controls allow it: the arguments
         # cannot be changed by editing the ConfigMap.
@@ -189,6 +197,8 @@ def _carry_out(
             retention=lambda: given.and_what(read_retention(options.controls)),
             listener=ScopeJournalist() if isinstance(plan, ScopeCopyPlan) else Journalist(),
             patience=options.patience,
+            key=options.owner,
+            until_live=options.until_live,
         )
         return _outcome(report)
 
@@ -252,6 +262,7 @@ class _Application:
             settings=self._settings,
             threads=self._options.slots,
             elsewhere=self._executors is not None,
+            here=self._options.here,
             slots=self._slots,
             check=self._check,
         )

@@ -59,6 +59,7 @@ class Tasks:
         settings: settings of this process and of the workers.
         threads: tasks at once in this process, for bytes that it moves by itself.
         elsewhere: whether tasks run in executors. These then move the bytes of small copies, too.
+        here: whether this process moves all bytes of a single stream, however many they are.
         slots, check: see SparkExecutor; not called before `spark`.
     """
 
@@ -66,6 +67,7 @@ class Tasks:
     settings: Settings
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     elsewhere: bool = False
+    here: bool = False
     slots: Callable[[], int] | None = None
     check: Callable[[], None] = lambda: None
 
@@ -110,6 +112,7 @@ def run_plan(
     patience: float | None = None,
     wish: Wish | None = None,
     key: str = "",
+    until_live: bool = False,
 ) -> Report:
     """Run a plan to its end, or until nothing more can be done now.
 
@@ -125,6 +128,7 @@ def run_plan(
         patience: see Runner; for a scope it holds for each stream.
         wish: how a copy that follows its source is to end; see FollowedTarget.
         key: the key of wishes; see FollowedTarget.
+        until_live: whether a copy that follows its source ends where that begins.
 
     Returns:
         The report; a failure is in it.
@@ -153,8 +157,12 @@ def run_plan(
             _tidy_all(scope, target, retention(), limits)
             return scope
         sources = [stores.source(one) for one in plan.sources]
-        work = _work(plan, sources, target, limits=limits, wish=wish, key=key)
-        is_here = _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
+        work = (
+            _first_leg(plan, sources, target)
+            if until_live
+            else _work(plan, sources, target, limits=limits, wish=wish, key=key)
+        )
+        is_here = tasks.here or _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
         with ThreadExecutor(sources, target, slots=tasks.threads) as here:
             (report,) = Runner(
                 [work],
@@ -203,6 +211,24 @@ def _work(
                 f"no driver carries out a {type(plan).__name__}",
                 remedy="Delete the plan; it is made anew.",
             )
+
+
+def _first_leg(
+    plan: Plan, sources: Sequence[Source], target: Place
+) -> Work[Any, StreamReport | ArchiveReport]:
+    """Return the work of a plan up to where a source is followed.
+
+    Raises:
+        InvalidSpec: the plan follows no source.
+    """
+    from sluice.engine.copy.until_live import UntilLive  # noqa: PLC0415 - see run_plan
+
+    stream = plan.streams[0] if len(plan.streams) == 1 else None
+    if stream is None or not stream.follow:
+        raise InvalidSpec(
+            "the plan follows no source, and has no first leg", remedy="Leave out --until-live."
+        )
+    return UntilLive(stream, 0, sources, live(target))
 
 
 def _is_here(plan: Plan, settings: Settings, *, elsewhere: bool) -> bool:

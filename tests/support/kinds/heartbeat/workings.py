@@ -47,10 +47,13 @@ class HeartbeatWorkings:
     kind: Final = OWN[HEARTBEAT.name]
     status: Final = HeartbeatStatus
     finalizer: Final = FINALIZERS[kind]
-    bounded: Final = False
 
     def __init__(self, api: Api) -> None:
         self._api = api
+
+    def is_bounded(self, body: Object) -> bool:  # noqa: ARG002 - none of the kind ends
+        """Return False: the work goes on as long as the resource exists."""
+        return False
 
     async def look(self, body: Object) -> Seen:
         """Read the resource. Nothing else concerns it."""

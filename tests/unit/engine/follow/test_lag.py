@@ -8,17 +8,20 @@ import pytest
 
 from sluice.core.values import identity
 from sluice.core.values.model import KeyRange, StoreAddress
+from sluice.core.values.wish import Wish
 from sluice.core.workloads.answers import Complete, Following, Planned
 from sluice.engine.copy.planning import resolve
+from sluice.engine.follow import wishes
 from sluice.engine.follow.lag import FollowWatch
 from sluice.engine.follow.work import FollowWork
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.runner import Runner
 from sluice.engine.workloads.stream import StreamWorkload
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import CHUNK, REQUEST, ManualClock, events_of, put_source
-from support.model import EVENT_COUNT, ModelStore, World, segment_name
+from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,27 +54,32 @@ def follow(world: World, *acts: Callable[[], object], end: bool = False) -> None
         acts: what happens.
         end: whether the copy ends in place of that.
     """
-    store = ModelStore(world)
     left = [act for act in acts for _ in range(5)]
+    clock = ManualClock()
 
-    def wish() -> str | None:
-        if not left:
-            if end:
-                return "Drained"
-            raise Killed
-        act = left.pop(0)
-        if act not in left:
-            act()
-        return None
+    def gate(what: str) -> Fate:
+        if what.startswith("take"):
+            clock.now += 1.0
+            if left:
+                act = left.pop(0)
+                if act not in left:
+                    act()
+            elif end:
+                log = CopyJournal(ModelStore(world), COPY, TARGET)
+                wishes.write(Wish(cutover="Drain"), log)
+            else:
+                raise Killed
+        return Fate.DONE
 
+    store = ModelStore(world, gate)
     plan = resolve(FOLLOW, [store], store).plan
     assert plan is not None
-    work = FollowWork(plan, [store], store, wish=wish, clock=ManualClock(), every=0.0)
+    work = FollowWork(plan, [store], store, clock=clock, every=0.0)
     runner = Runner(
         [work],
         executor=InlineExecutor([store], store),
         limits=lambda: Limits(slice_bytes=2 * CHUNK),
-        clock=ManualClock(),
+        clock=clock,
     )
     if end:
         runner.run()

@@ -50,7 +50,8 @@ def test_a_kind_has_its_status(kind: Kind, status: type[CopyingStatus]) -> None:
     """One model for each."""
     workings = CopyWorkings(kind, UNUSED, UNUSED, Metrics())
     assert (workings.kind, workings.status) == (kind, status)
-    assert workings.bounded
+    assert workings.is_bounded({"spec": {}})
+    assert not workings.is_bounded({"spec": {"mode": "Continuous"}})
 
 
 @pytest.mark.parametrize("kind", [STREAM_COPY, SCOPE_COPY])

@@ -79,16 +79,29 @@ class WriteControls:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteWish:
+    """Write into the copy's journal how it is to end, where its follower sees it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MakeGroup:
+    """Make a reader group in the target, where the group of this name stands in the source."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class DropControls:
     """Delete the ConfigMap with the limits, unless it was written for a later attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartJob:
-    """Make the Job of an attempt, or adopt it."""
+    """Make the Job of an attempt, or adopt it: a follower's, or a driver's."""
 
     attempt: int
     plan: Plan
+    follower: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +186,8 @@ Action = (
     | WritePlan
     | DropPlan
     | WriteControls
+    | WriteWish
+    | MakeGroup
     | DropControls
     | WritePositions
     | WriteResults

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.status.common import ConditionType
 from sluice.core.archive.recorded import Recorded
-from sluice.core.reconcile.copies import deletion, finished
+from sluice.core.reconcile.copies import deletion, finished, following
 from sluice.core.reconcile.copies.actions import (
     AT_ONCE,
     POLL_SECONDS,
@@ -53,6 +53,8 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.statuses.base import CopyStatus
@@ -134,6 +136,9 @@ def _over(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     Until they are published the status stays as it is. Otherwise a requested run would count as
     handled and done. Staged bytes of streams that failed stay if another run goes on from there.
     """
+    grouping = following.regrouped(world, status)
+    if grouping is not None:
+        return grouping
     missing = status.unpublished(world)
     if missing is not None:
         return Decision(status=copy.status, actions=(missing,), again=AT_ONCE)
@@ -208,13 +213,17 @@ def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
 def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
     """Watch over a driver that runs or starts."""
     guard: tuple[Action, ...] = () if copy.finalizer else (AddFinalizer(), HoldStores())
+    followed = following.running(world, status, job)
+    if followed is not None:
+        return replace(followed, actions=(*guard, *followed.actions))
     if job.phase is JobPhase.PENDING:
         if job.outdated:
             status.end(job, outcome="Replaced", reason="SpecChanged")
             return Decision(
                 status=status.starting(job), actions=(DeleteJob(job.name),), again=POLL_SECONDS
             )
-        if world.now - job.started > START_PATIENCE:
+        since = _waits_since(job)
+        if since is not None and world.now - since > START_PATIENCE:
             decision = failed(copy, status, job.trouble or _not_started(job), attempt=job)
             return Decision(
                 status=decision.status, actions=(DeleteJob(job.name),), again=decision.again
@@ -222,7 +231,7 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
         placed = job.away is not None and job.away == world.host and world.profile is None
         if placed and world.plan is not None and not world.controls:
             # Its ConfigMaps follow it there. An operator may have been killed in between.
-            guard = (*guard, StartJob(job.attempt, world.plan.plan))
+            guard = (*guard, StartJob(job.attempt, world.plan.plan, follower=job.follower))
         return Decision(status=status.starting(job), actions=guard, again=POLL_SECONDS)
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
     made: tuple[Action, ...] = ()
@@ -231,7 +240,7 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
         status.planned(plan)
     return Decision(
         status=status.working_on(world, world.trouble),
-        actions=(*guard, *made, *controls),
+        actions=(*guard, *made, *controls, *following.wish_to_write(world)),
         again=_look_again(world, job),
     )
 
@@ -244,6 +253,14 @@ def _look_again(world: World, job: JobSeen) -> float:
     published = world.reading is not None and world.reading.progress.published
     age = (world.now - job.started).total_seconds()
     return min(POLL_SECONDS, max(YOUNG_SECONDS, age / (20 if published else 2)))
+
+
+def _waits_since(job: JobSeen) -> datetime | None:
+    """Return since when a driver's pod is waited for; None to wait as long as it takes.
+
+    A follower's Job may be months old, and Kubernetes is about to make another pod.
+    """
+    return job.waiting if job.follower else job.started
 
 
 def _not_started(job: JobSeen) -> Trouble:
@@ -262,6 +279,9 @@ def _ended(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> De
             return Decision(status=said, again=WAIT_SECONDS)
         status.end(job, outcome="Succeeded")
         return failed(copy, status, world.trouble, attempt=None)
+    if following.came_live(world, job):
+        status.end(job, outcome="Succeeded", reason="CameLive")
+        return _begin(copy, world, status)
     trouble = job.trouble or Trouble.of(
         DriverLost("the driver ended without a word, and the target is not whole")
     )
@@ -303,7 +323,7 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
             # In another namespace they follow the Job, which owns them.
             *((WriteControls(),) if world.host is None else ()),
             *(DeleteJob(name) for name in sorted(old, key=old.__getitem__)),
-            StartJob(number, plan.plan),
+            StartJob(number, plan.plan, follower=following.by_follower(copy, plan)),
         ),
         again=POLL_SECONDS,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.actions import Abandon, Decision, RemoveFinalizer
 from sluice.core.reconcile.copies.seen import PARTLY
 from sluice.errors import UNDECIDED, Category
@@ -44,12 +45,24 @@ def failed(
     return Decision(status=status.value, actions=dropped(copy, status), again=verdict.wait)
 
 
+def is_live(copy: CopySeen) -> bool:
+    """Tell whether a copy has followed its source: its target is somebody's stream by then.
+
+    Nothing of it is dropped unless a person deletes it. What it met may be mended, such as a source
+    that is gone for a while.
+    """
+    status = copy.status
+    return isinstance(status, StreamCopyStatus) and status.follow is not None
+
+
 def dropped(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
     """Delete staged bytes and the finalizer after a failure that ends the copy.
 
     The driver has deleted its staging already; this makes sure. An object that is missing around
     the copy, such as a Secret, can be put there again. So staged bytes stay then.
     """
+    if is_live(copy):
+        return ()
     failure = status.value.last_failure
     hopeless = (
         failure is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice.core.archive.plan import ArchivePlan
@@ -44,7 +45,7 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
     plan = held.model_copy(update={"sources": stores, "target": answer.plan.target})
     # Written again if it is the same: the ConfigMap may be gone since it was last seen.
     anew = () if plan == written.plan else (DropPlan(),)
-    planned = Planned(plan=plan, recorded=answer.recorded)
+    planned = replace(answer, plan=plan)
     return planned, (*_results(plan, world), *anew, WritePlan(plan))
 
 

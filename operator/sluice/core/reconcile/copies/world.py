@@ -51,6 +51,9 @@ class JobSeen:
         recorded: the driver's report of an archive in a volume, after it recorded a run there.
             Only pods can look into volumes.
         away: the namespace that it is in, if that is not the copy's.
+        follower: whether its pod follows a source, and Kubernetes replaces it.
+        pod: the name of its newest pod that has started; None if there is none.
+        waiting: since when its newest pod is there, if it has not started; None if there is none.
         stray: whether it is in the copy's namespace, where no driver of the copy has to be now. So
             users of that namespace may have made it, or it is left over: it is only stopped.
     """
@@ -66,6 +69,9 @@ class JobSeen:
     outdated: bool = False
     recorded: Recorded | None = None
     away: str | None = None
+    follower: bool = False
+    pod: str | None = None
+    waiting: datetime | None = None
     stray: bool = False
 
     @property
@@ -116,6 +122,25 @@ class Question(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSeen:
+    """A reader group of the source that is to go on in the target.
+
+    Attributes:
+        name: of the group, in the source's scope.
+        target: of the group to make, in the target's scope.
+        made: whether that is made.
+        ready: whether it can be made now: the position of the source's group is known.
+        why: what is waited for.
+    """
+
+    name: str
+    target: str
+    made: bool = False
+    ready: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """Progress and speed of a copy at one moment."""
 
@@ -150,6 +175,9 @@ class World:
             is missing.
         reading: the answer to Question.PROGRESS, if it was asked.
         trouble: why the stores could not be asked.
+        wished: whether the journal says how the copy is to end as the spec does; also true if that
+            is not known.
+        groups: the reader groups of the spec, if the target is complete.
         hooks: by hook, its Job; or a Trouble, if it has no Job and its CronJob cannot be used.
         late_hooks: Jobs of hooks that run though one is to begin, since the status was lost.
         drill: the surroundings of an archive's restore drill; None if it has none.
@@ -171,6 +199,8 @@ class World:
     results: str | None = None
     reading: Reading | None = None
     trouble: Trouble | None = None
+    wished: bool = True
+    groups: tuple[GroupSeen, ...] = ()
     hooks: Mapping[str, HookSeen | Trouble] = field(default_factory=dict)
     late_hooks: tuple[str, ...] = ()
     drill: DrillSeen | None = None

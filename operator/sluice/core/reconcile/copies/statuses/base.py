@@ -110,7 +110,11 @@ class CopyStatus(ABC):
 
     def _moving(self, message: str) -> Saying:
         """Give reason and message while bytes are moved."""
-        return Saying("Copying", message)
+        return self._staging(Saying("Copying", message))
+
+    def _staging(self, saying: Saying) -> Saying:
+        """Give reason and message until all bytes of the plan are readable."""
+        return saying
 
     @abstractmethod
     def _take(self, reading: Reading) -> dict[str, Any]:
@@ -240,9 +244,9 @@ class CopyStatus(ABC):
         if trouble is not None:
             said = self._moving(f"The driver runs. Its progress cannot be seen: {trouble}")
         elif world.reading is not None and world.reading.progress.published:
-            said = Saying("Publishing", self.published)
+            said = self._staging(Saying("Publishing", self.published))
         elif progress is not None and 0 < progress.total_bytes <= progress.bytes:
-            said = Saying("Verifying", f"{self.comparing}{self._copied()}")
+            said = self._staging(Saying("Verifying", f"{self.comparing}{self._copied()}"))
         else:
             again = f" Attempt {self.value.attempts}." if self.value.attempts > 1 else ""
             said = self._moving(f"{self._so_far()}{self._pause(world.reading)}{again}")

@@ -9,6 +9,7 @@ from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen
 from sluice.core.reconcile.copies.statuses.archives import ArchiveStatus
+from sluice.core.reconcile.copies.statuses.following import FollowingStatus
 from sluice.core.reconcile.copies.statuses.scope_archives import (
     ScheduledScopeStatus,
     scope_status_of,
@@ -31,6 +32,8 @@ def status_of(copy: CopySeen, now: datetime) -> CopyStatus:
     match copy.spec:
         case ScopeCopySpec() as spec:
             return scope_status_of(copy, spec, now)
+        case StreamCopySpec(follows=True) as spec:
+            return FollowingStatus(copy, spec, now)
         case StreamCopySpec() as spec:
             return StreamStatus(copy, spec, now)
         case _:

@@ -99,9 +99,12 @@ class StreamStatus(CopyStatus):
             "DigestsMatch",
             f"What is published was read again and compared before; SHA-256 {complete.digest}.",
         )
-        return self._say(
-            conditions.succeeded(said, verified=verified if complete.verified else None)
-        )
+        compared = verified if complete.verified else None
+        return self._say(conditions.succeeded(self._ended_as(said), verified=compared))
+
+    def _ended_as(self, said: Saying) -> Saying:
+        """Return the reason of a good end."""
+        return said
 
     def _result(self, complete: Complete, size: int) -> str:
         """Describe what the copy has made, in sentences."""

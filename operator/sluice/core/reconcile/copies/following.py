@@ -1,0 +1,100 @@
+"""Decide about a copy that follows its source: its two kinds of Jobs, its end, its reader groups.
+
+A first leg that is large has the Job of any copy, which ends where following begins. From there on,
+or from the beginning if there is little to copy, a Job with a small pod follows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.api.kinds.streamcopy import StreamCopySpec
+from sluice.core.follow.lag import RESOLUTION, SAMPLE_SECONDS
+from sluice.core.reconcile.copies.actions import (
+    AT_ONCE,
+    POLL_SECONDS,
+    WAIT_SECONDS,
+    Decision,
+    DeleteJob,
+    MakeGroup,
+    WriteControls,
+    WriteWish,
+)
+from sluice.core.reconcile.copies.statuses.following import FollowingStatus
+from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.workloads.answers import Following
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.copies.actions import Action
+    from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.reconcile.copies.statuses.base import CopyStatus
+    from sluice.core.reconcile.copies.world import JobSeen, World
+    from sluice.core.workloads.answers import Planned
+
+SMALL: Final = 64 << 20
+"""Bytes of a plan up to which the follower copies them itself: no Job is started before it."""
+
+
+def follows(copy: CopySeen) -> bool:
+    """Tell whether a copy follows its source."""
+    return isinstance(copy.spec, StreamCopySpec) and copy.spec.follows
+
+
+def by_follower(copy: CopySeen, planned: Planned) -> bool:
+    """Tell whether the next attempt is a follower's, and no driver's that ends once it is live."""
+    if not follows(copy):
+        return False
+    if isinstance(planned, Following):
+        return True
+    return not copy.spec.runtime.executors and planned.plan.bytes <= SMALL
+
+
+def came_live(world: World, job: JobSeen) -> bool:
+    """Tell whether a driver has ended as it should: with all planned bytes in the target."""
+    succeeded = job.phase is JobPhase.SUCCEEDED and not job.follower
+    return succeeded and isinstance(world.answer, Following)
+
+
+def running(world: World, status: CopyStatus, job: JobSeen) -> Decision | None:
+    """Watch over a copy that follows, or is about to; None while it is as any other copy."""
+    if not isinstance(status, FollowingStatus):
+        return None
+    wishes = wish_to_write(world)
+    follow = None if world.reading is None else world.reading.progress.follow
+    if follow is None or not follow.live:
+        return None
+    controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
+    if job.follower and job.outdated and not status.ends(follow):
+        # Its process is of another version or size. What it has followed stays.
+        status.end(job, outcome="Replaced", reason="SpecChanged")
+        return Decision(
+            status=status.followed(world, job), actions=(DeleteJob(job.name),), again=POLL_SECONDS
+        )
+    soon = status.ends(follow) or follow.lag.pending or world.now - job.started < status.YOUNG
+    return Decision(
+        status=status.followed(world, job),
+        actions=(*wishes, *controls),
+        again=RESOLUTION - 0.5 if soon else SAMPLE_SECONDS,
+    )
+
+
+def wish_to_write(world: World) -> tuple[Action, ...]:
+    """Write how the copy is to end, if its journal says something else."""
+    return () if world.wished else (WriteWish(),)
+
+
+def regrouped(world: World, status: CopyStatus) -> Decision | None:
+    """Make the reader groups of a complete copy, one after the other; None once all are made.
+
+    A group whose readers are online, or whose position is unknown, is named and waited for.
+    """
+    if not (isinstance(status, FollowingStatus) and world.groups):
+        return None
+    ready = [group for group in world.groups if group.ready]
+    waiting = [group for group in world.groups if not group.made and not group.ready]
+    if not ready and not waiting:
+        return None
+    said = status.regrouping(world)
+    if ready:
+        return Decision(status=said, actions=(MakeGroup(ready[0].name),), again=AT_ONCE)
+    return Decision(status=said, again=WAIT_SECONDS)

@@ -1,0 +1,100 @@
+"""Look at what a copy that follows its source has of its own: its wish, and its reader groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.api.kinds.streamcopy import StreamCopySpec
+from sluice.core.reconcile.copies.world import GroupSeen
+from sluice.core.workloads.request import wish_of
+from sluice.engine.workloads.following import group_state, make_group, write_wish
+from sluice.errors import StoreNotReady
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.api.fields.continuous import ReaderGroupSpec
+    from sluice.api.registry import Copy
+    from sluice.core.follow.lag import Followed
+    from sluice.core.values.wish import Wish
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.workloads.workload import Workload
+    from sluice.kube.copies.observer import CopyObserver, Situation
+
+
+def wish_for(resource: Copy) -> Wish | None:
+    """Return how a copy is to end; None if it follows no source."""
+    spec = resource.spec
+    return wish_of(spec) if isinstance(spec, StreamCopySpec) and spec.follows else None
+
+
+def is_sealing(resource: Copy) -> bool:
+    """Tell whether a copy is to seal its source."""
+    wish = wish_for(resource)
+    return wish is not None and wish.cutover == "SealAndDrain"
+
+
+def is_wished(resource: Copy, written: Wish | None, follow: Followed | None) -> bool:
+    """Tell whether the journal says how a copy is to end as its spec does.
+
+    Args:
+        resource: the copy.
+        written: what this process has written last. Another process may have written it with
+            another consent, so each process writes it once.
+        follow: how far the copy is. Nothing is written where nothing can be.
+    """
+    wish = wish_for(resource)
+    if wish is None or follow is None or follow.wish is None or follow.stopped is not None:
+        return True
+    return wish == follow.wish == written
+
+
+def groups_of(resource: Copy) -> Sequence[ReaderGroupSpec]:
+    """Return the reader groups that are to go on in the target."""
+    return resource.spec.reader_groups if isinstance(resource.spec, StreamCopySpec) else ()
+
+
+def look_at_groups(
+    workload: Workload, source: Place, target: Place, groups: Sequence[ReaderGroupSpec]
+) -> tuple[GroupSeen, ...]:
+    """Look at the reader groups of a complete copy. This blocks; nothing is changed."""
+    seen = []
+    for group in groups:
+        made, why = group_state(workload, source, target, name=group.name, into=group.made)
+        ready = not made and not why
+        seen.append(GroupSeen(name=group.name, target=group.made, made=made, ready=ready, why=why))
+    return tuple(seen)
+
+
+async def write(situation: Situation, observer: CopyObserver) -> bool:
+    """Write into the journal how the copy is to end. Return whether it goes by that now.
+
+    Before the target is recorded there, there is no place for it.
+    """
+    wish, workload, key = wish_for(situation.resource), situation.workload, situation.seen.uid
+    if wish is None:
+        return False
+    _, target = await observer.stores(situation)
+    taken = await observer.blocking(lambda: write_wish(workload, target, wish, key=key))
+    situation.memory.wish = wish if taken else None
+    return taken
+
+
+async def make(situation: Situation, observer: CopyObserver, name: str) -> bool:
+    """Make a reader group in the target where that of the source stands.
+
+    Returns:
+        False if it was made before.
+
+    Raises:
+        StoreNotReady: the source's store cannot be reached.
+        ReaderGroupExists, ReaderGroupBusy, InvalidSpec: as `make_group` does.
+    """
+    sources, target = await observer.stores(situation)
+    if not sources:
+        raise StoreNotReady("the source's store cannot be reached, to look at a reader group")
+    group = next(one for one in situation.world.groups if one.name == name)
+    workload, source = situation.workload, sources[0]
+    return await observer.blocking(
+        lambda: make_group(workload, source, target, name=group.name, into=group.target)
+    )

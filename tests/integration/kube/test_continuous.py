@@ -1,0 +1,176 @@
+"""A copy that follows its source, by an operator at a real API server and a real store.
+
+Kubernetes' own Job controller replaces the follower's pods. These find no node, so the test runs
+them (`support.cluster.kubelet`), and kills and stops their processes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import segment_hash
+from support.cluster.kubelet import DriverPod
+from support.kube.kstatus import kstatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from localstore import ForeignClient, Standalone
+    from support.cluster.local_operator import LocalOperator
+    from support.cluster.tenant import Object, Tenant
+
+pytestmark = pytest.mark.timeout(600)
+
+EVENTS, KEYS = 500, 8
+
+
+@dataclass
+class Pods:
+    """The namespace, whose drivers' pods the test runs.
+
+    Attributes:
+        tenant: the namespace.
+        folder: for files of drivers.
+    """
+
+    tenant: Tenant
+    folder: Path
+    _ran: set[str] = field(default_factory=set)
+
+    def _fresh(self) -> list[Object]:
+        return [
+            pod
+            for pod in self.tenant.get_all("pods", fieldSelector="status.phase=Pending")
+            if pod["metadata"]["name"] not in self._ran
+            and "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    def next(self) -> Object:
+        """Wait for a pod that no node takes, and return it."""
+        found = self.tenant.until("the next pod is there", self._fresh)
+        self._ran.add(found[0]["metadata"]["name"])
+        return found[0]
+
+    @contextmanager
+    def driver(self) -> Iterator[DriverPod]:
+        """Run the next pod."""
+        pod = self.next()
+        folder = self.folder / pod["metadata"]["name"]
+        folder.mkdir()
+        driver = DriverPod(self.tenant, pod, folder)
+        try:
+            yield driver
+        finally:
+            driver.close()
+
+
+@pytest.fixture
+def pods(local_operator: LocalOperator, tmp_path: Path) -> Pods:
+    """Gives the namespace and its pods."""
+    return Pods(local_operator.tenant, tmp_path)
+
+
+@pytest.fixture
+def source(foreign: ForeignClient, scope: str) -> str:
+    """Gives the name of a stream with events."""
+    foreign.create(scope, "orders", segments=2)
+    foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
+    return f"{scope}/orders"
+
+
+def follow(tenant: Tenant, name: str) -> Object:
+    """Return how far a copy is."""
+    found: Object = tenant.status(name).get("follow") or {}
+    return found
+
+
+def jobs(tenant: Tenant) -> list[Object]:
+    """Return the Jobs of drivers."""
+    return tenant.get_all("jobs", labelSelector="app.kubernetes.io/component=driver")
+
+
+def until_followed(tenant: Tenant, name: str, size: int) -> None:
+    """Wait until the status says that a copy has all of its source."""
+    tenant.until(
+        f"{name} has {size} bytes",
+        lambda: (found := follow(tenant, name)).get("bytes") == size and found["lagBytes"] == 0,
+    )
+
+
+def reports(store: Standalone, stream: str, segments: int = 2) -> list[Any]:
+    """Return the stand-alone script's report on each segment of a stream, without its name."""
+    scope, _, short = stream.partition("/")
+    found = [
+        segment_hash.segment_report(*store.segment_store, scope, short, number)
+        for number in range(segments)
+    ]
+    return [{key: one[key] for key in ("length", "sha256")} for one in found]
+
+
+def length(store: Standalone, stream: str) -> int:
+    """Return the bytes of a stream, by the stand-alone script."""
+    return sum(int(one["length"]) for one in reports(store, stream))
+
+
+def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an_operator(
+    pods: Pods,
+    local_operator: LocalOperator,
+    foreign: ForeignClient,
+    scope: str,
+    source: str,
+    standalone: Standalone,
+) -> None:
+    """The status tells each state; Kubernetes replaces the pod; the cutover needs no operator."""
+    tenant, operator = pods.tenant, local_operator.operator
+    tenant.apply(
+        tenant.copy_resource(
+            "live", source, f"{scope}/copy", mode="Continuous", lagObjectiveSeconds=60
+        )
+    )
+    with pods.driver() as first:
+        tenant.until_reason("live", "Following")
+        (job,) = jobs(tenant)
+        assert job["spec"]["backoffLimit"] == 6
+        (container,) = job["spec"]["template"]["spec"]["containers"]
+        assert container["resources"]["requests"] == {"cpu": "50m", "memory": "128Mi"}
+        conditions = {c["type"]: c["status"] for c in tenant.status("live")["conditions"]}
+        assert conditions == {"Ready": "True", "Verified": "True"}
+        body = tenant.get("scopy", "live")
+        assert body is not None
+        assert kstatus([body]) == {"StreamCopy/live": "Current"}
+        row = tenant.run("get", "scopy", "live").splitlines()[-1]
+        assert "True" in row
+        assert "lag 0 B" in row
+        foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=EVENTS)
+        first.process.kill()
+        first.finish(60)
+    with pods.driver() as second:
+        until_followed(tenant, "live", length(standalone, source))
+        assert follow(tenant, "live")["restarts"] == 1
+        assert len(jobs(tenant)) == 1
+        assert tenant.status("live")["attempts"] == 1
+        os.kill(second.process.pid, signal.SIGSTOP)
+        foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=2 * EVENTS)
+        tenant.patch("scopy", "live", {"spec": {"cutover": "SealAndDrain"}})
+        tenant.until_reason("live", "Draining")
+        tenant.until("the wish is written", lambda: "wish written" in operator.log())
+        operator.kill()
+        os.kill(second.process.pid, signal.SIGCONT)
+        assert second.finish(120) == 0
+    assert reports(standalone, source) == reports(standalone, f"{scope}/copy")
+    assert tenant.reason("live") == "Draining"
+    operator.start()
+    status = tenant.until_ready("live")
+    assert tenant.reason("live") == "CutOver"
+    assert status["cutover"]["state"] == "Done"
+    assert status["cutover"]["sourceCut"] == status["cutover"]["targetCut"]
+    assert status["verification"]["events"] == 3 * EVENTS
+    assert foreign.read(scope, "copy").events == 3 * EVENTS
+    tenant.until_tidied("live")
