@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.command.follow_command import FollowingCopy
+from support.command.follow_command import FollowingCopy, Terminal
 from support.store.inline import leftovers
 from support.until import until
 
@@ -242,3 +242,44 @@ def test_the_time_of_an_end_may_come_while_nobody_follows(copy: FollowingCopy) -
     ended = copy.run("run", "-o", "json")
     assert ended.code == 0, ended.err
     assert ended.json[0]["ended"] == "Time"
+
+
+@pytest.mark.parametrize("record", [True, False], ids=["recorded", "refused"])
+def test_bytes_that_the_source_loses_are_named(
+    copy: FollowingCopy,
+    foreign: ForeignClient,
+    record: bool,  # noqa: FBT001
+) -> None:
+    """Lost before they were followed, they end the copy, or it goes on without them and says so."""
+    copy.on_truncation = "Record" if record else "Fail"
+    with copy.following() as process:
+        process.interrupt()
+    foreign.write(*copy.source, events=60, keys=8)
+    assert foreign.truncate(*copy.source)
+    foreign.write(*copy.source, events=40, keys=8)
+    copy.ends = {"cutover": "Drain"}
+    ended = copy.run("run", "-o", "json")
+    (report,) = ended.json
+    if record:
+        assert ended.code == 0, ended.err
+        assert sum(segment["lost"] for segment in report["segments"]) > 0
+        assert "was truncated before it was followed" in ended.err
+        assert foreign.visible(*copy.target).events == 240
+    else:
+        assert ended.code == 6
+        assert report["error"]["reason"] == "SourceTruncated"
+        assert report["error"]["remedy"]
+        assert foreign.visible(*copy.target).events == 200
+
+
+def test_a_terminal_shows_how_far_it_is(copy: FollowingCopy, foreign: ForeignClient) -> None:
+    """One line that is drawn again: rate, distance, and up to where it is proved."""
+    copy.environment = {"COLUMNS": "140", "TERM": "xterm"}
+    screen = Terminal(copy)
+    try:
+        foreign.write(*copy.source, events=100, keys=8)
+        screen.wait_for("following")
+        screen.wait_for("0 B behind  proved to")
+    finally:
+        screen.interrupt()
+    assert "stays live" in screen.said

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.workloads.plan import Plan, StreamCopyPlan
-    from sluice.engine.copy.report import StreamReport
+    from sluice.engine.copy.report import SegmentReport, StreamReport
 
 
 def plan_table(plan: StreamCopyPlan, *, recorded: bool) -> Group:
@@ -112,24 +112,7 @@ def report_table(report: StreamReport, seconds: float) -> Group:
 def show_report(report: StreamReport, seconds: float) -> None:
     """Print how one stream's copy ended."""
     if report.outcome is Outcome.COPIED:
-        note.print(report_table(report, seconds))
-        if report.ended is not None:
-            note.print(Words(f"It ended because {following.ending(report.ended)}."))
-        if not report.bytes:
-            note.print(EMPTY)
-        for gap in report.gaps:
-            err.print(
-                Words(
-                    f"Segment {gap.source} was truncated before it was read: offsets "
-                    f"{gap.start - gap.lost:,} to {gap.start:,} ({size(gap.lost)}) are not in the "
-                    "copy."
-                )
-            )
-        for one in report.segments:
-            if one.torn:
-                err.print(Words(lost_behind(one.source, one.end)))
-            if one.plain:
-                note.print(Words(f"Segment {one.source} has plain bytes, which are no events."))
+        _show_copied(report, seconds)
     elif report.outcome is Outcome.ALREADY_COMPLETE:
         note.print(
             Words(
@@ -141,6 +124,35 @@ def show_report(report: StreamReport, seconds: float) -> None:
         show_trouble(report.error)
         if report.cleaned:
             note.print("  Staged bytes and the unpublished target were deleted.")
+
+
+def _show_copied(report: StreamReport, seconds: float) -> None:
+    """Print the report of a copy that is done, and what its target lacks."""
+    note.print(report_table(report, seconds))
+    if report.ended is not None:
+        note.print(Words(f"It ended because {following.ending(report.ended)}."))
+    if not report.bytes:
+        note.print(EMPTY)
+    for gap in report.gaps:
+        err.print(Words(_gap(gap, follows=report.ended is not None)))
+    for one in report.segments:
+        if one.torn:
+            err.print(Words(lost_behind(one.source, one.end)))
+        if one.plain:
+            note.print(Words(f"Segment {one.source} has plain bytes, which are no events."))
+
+
+def _gap(gap: SegmentReport, *, follows: bool) -> str:
+    """Say which bytes of a segment are not in the copy. Several gaps may lie in a followed one."""
+    if follows:
+        return (
+            f"Segment {gap.source} was truncated before it was followed: {size(gap.lost)} are not "
+            "in the copy."
+        )
+    return (
+        f"Segment {gap.source} was truncated before it was read: offsets "
+        f"{gap.start - gap.lost:,} to {gap.start:,} ({size(gap.lost)}) are not in the copy."
+    )
 
 
 def outcome_word(outcome: Outcome) -> str:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
 import signal
+import subprocess
+import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.command.sluice_command import Copy, Filed, Finished
 from support.until import PATIENCE, until
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
 LIVE = "is followed: all planned bytes are verified and readable"
 """What a process says once it follows."""
@@ -98,3 +102,50 @@ class Process:
             with self._process.stdout as out:
                 self._finished = Finished(code, out.read(), self.said)
         return self._finished
+
+
+class Terminal:
+    """A process at a terminal of its own.
+
+    Args:
+        file: the command's file.
+    """
+
+    def __init__(self, file: Filed) -> None:
+        own, its = pty.openpty()
+        command = Path(sys.executable).with_name("sluice")
+        self._process = subprocess.Popen(
+            [command, "run", "-f", file.file],
+            stderr=its,
+            stdin=its,
+            stdout=its,
+            env={**os.environ, **file.environment},
+            start_new_session=True,
+        )
+        os.close(its)
+        self._own = own
+        self._said = bytearray()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # once the process is gone
+            while data := os.read(self._own, 1 << 16):
+                self._said += data
+
+    @property
+    def said(self) -> str:
+        """All that was drawn, without colours and movements."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._said.decode(errors="replace"))
+
+    def wait_for(self, words: str) -> None:
+        """Wait until it draws something."""
+        until(words, lambda: words in self.said or self._process.poll() is not None)
+        assert words in self.said, self.said
+
+    def interrupt(self) -> None:
+        """Interrupt the process, and wait for its end."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(PATIENCE)
+        self._reader.join()
+        os.close(self._own)

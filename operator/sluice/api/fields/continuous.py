@@ -216,14 +216,10 @@ _REFUSED: Final = (
     ),
     _Refusal(
         ("sourceOnComplete",),
-        "has(self.sourceOnComplete) && self.sourceOnComplete != 'Retain'"
-        " && (!has(self.cutover) || self.cutover != 'SealAndDrain')",
-        lambda spec: (
-            spec.get("sourceOnComplete", "Retain") != "Retain"
-            and spec.get("cutover") != "SealAndDrain"
-        ),
-        "a source that is followed is deleted only behind a seal: take cutover: SealAndDrain, or "
-        "sourceOnComplete: Retain",
+        "has(self.sourceOnComplete) && self.sourceOnComplete != 'Retain'",
+        lambda spec: spec.get("sourceOnComplete", "Retain") != "Retain",
+        "mode: Continuous leaves its source, which readers still read to its end: take "
+        "sourceOnComplete: Retain, and delete the stream once they have moved",
     ),
     _Refusal(
         ("activeDeadlineSeconds",),
