@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import urllib.request
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from localcluster import LocalClusterError
 from localcluster.release import NAMESPACE
 from support.cluster.tenant import SLOW
 from support.kube.kstatus import kstatus
@@ -83,10 +85,9 @@ def test_running_copy_tells_its_story(
         "the last event",
         lambda: {"Starting", "Copying", "Copied"} <= {name for name, _ in tenant.events("told")},
     )
-    metrics = _scrape(sluice)
-    assert float(re.findall(r"^sluice_copied_events_total (\S+)", metrics, re.MULTILINE)[0]) >= 1
-    assert 'sluice_attempts_total{outcome="Succeeded",reason=""}' in metrics
-    assert 'sluice_copies{kind="StreamCopy",state="Succeeded"}' in metrics
+    # Other tests kill the operator meanwhile. Its successor counts copies again, but not attempts.
+    succeeded = 'sluice_copies{kind="StreamCopy",state="Succeeded"}'
+    tenant.until("the metric", lambda: succeeded in _scrape(sluice))
 
 
 def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, scope: str) -> None:
@@ -100,12 +101,15 @@ def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, s
 
 
 def _scrape(sluice: Operator) -> str:
+    """Return the metrics; nothing while the operator is not there."""
     with (
+        suppress(OSError, LocalClusterError),
         sluice.cluster.forward(NAMESPACE, "deployment/sluice-operator", 8080) as port,
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer,
     ):
         text: str = answer.read().decode()
         return text
+    return ""
 
 
 def _is_restricted(spec: dict[str, Any]) -> bool:

@@ -142,6 +142,9 @@ def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -
     passed = run_drill(worked)
     wait_for(prometheus, f"{drilled} == {passed:.0f}")
 
+    wait_for(prometheus, f"sluice_copied_events_total >= {2 * EVENTS}")
+    wait_for(prometheus, 'sluice_attempts_total{outcome="Succeeded", reason=""} >= 2')
+    wait_for(prometheus, 'sluice_copies{kind="StreamCopy", state="Succeeded"} >= 1')
     wait_for(prometheus, f"count_over_time(up[{WINDOW}]) >= 3")
     empty = [title for title, query in queries().items() if not prometheus.query(query)]
     assert empty == []
