@@ -177,7 +177,10 @@ class CopyObserver:
         ]
         target = await look_at_store(self._stores, body, field, goal, writes, eager=eager)
         host = host_of((*sources, target))
-        places = self._places(namespace, host, *_hosts(body, resource, seen))
+        named = _hosts(resource, seen)
+        if not (was_admitted(body) or deleted):  # the status may be lost
+            named = [one for one in named if self._attempts.are_shown(one, seen.uid)]
+        places = self._places(namespace, host, seen.status.driver_namespace, *named)
         if not all(isinstance(one, StoreSeen) for one in (*sources, target)):
             host = host or seen.status.driver_namespace  # the grants are withdrawn, or unknown
         child = _child(resource, seen)
@@ -378,17 +381,16 @@ def _child(resource: Copy, seen: CopySeen) -> Child:
     return Child(kind=kind, namespace=namespace, name=seen.name, uid=seen.uid)
 
 
-def _hosts(body: Object, resource: Copy, seen: CopySeen) -> tuple[str | None, ...]:
-    """Return the namespaces of StreamStores in which a copy may have Jobs.
+def _hosts(resource: Copy, seen: CopySeen) -> list[str]:
+    """Return the other namespaces in which a copy's StreamStores are, if it may have Jobs there.
 
-    The status names one. It may be lost, and the finalizer tells that there may be Jobs. But users
-    write finalizers and references: these alone must not make work in other namespaces at each
-    look. So they count if stores were used, and while the copy is deleted.
+    Users write finalizers and references: these alone must not make work in other namespaces at
+    each look. So they count if stores were used, while the copy is deleted, and where the watches
+    show Jobs or pods of it: the users of that other namespace, or drivers, have made these.
     """
-    used = seen.finalizer and (was_admitted(body) or seen.deleted is not None)
-    refs = [one.ref for _, one in (*origins_of(resource), goal_of(resource))] if used else []
-    named = [ref.other(resource.metadata.namespace) for ref in refs]
-    return seen.status.driver_namespace, *named
+    refs = [one.ref for _, one in (*origins_of(resource), goal_of(resource))]
+    found = (ref.other(resource.metadata.namespace) for ref in refs if seen.finalizer)
+    return [one for one in found if one is not None]
 
 
 def _told(situation: Situation) -> Recorded | None:

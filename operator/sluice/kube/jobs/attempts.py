@@ -96,6 +96,10 @@ class Attempts:
         pods = await self._listed(POD, places, seen.uid)
         return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)
 
+    def are_shown(self, namespace: str, uid: str) -> bool:
+        """Tell whether the watches have shown a Job or a pod of a copy in a namespace."""
+        return any(self._mirror.where(kind, copy_of, (namespace, uid)) for kind in (JOB, POD))
+
     def _seen(self, kind: Kind, places: Sequence[str], uid: str) -> list[Object]:
         """Return the objects of a copy that the watches have shown."""
         return [
