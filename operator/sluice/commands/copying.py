@@ -151,7 +151,10 @@ def run(
 @CREDENTIALS
 @VOLUMES
 def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> None:
-    """Delete what unfinished copies and archives left: staging, unpublished targets, notes."""
+    """Delete what unfinished copies and archives left: staging, unpublished targets, notes.
+
+    A copy that is live is ended: its target stays as far as it has come.
+    """
     settings = settings_of(credentials_dir, volumes_dir)
     with Stores(settings) as stores:
         for job in all_jobs(read(file), settings):

@@ -122,17 +122,22 @@ def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
     if there is None or identity.is_ours(there.config.tags, copy_id):
         return False
     if identity.is_followed(there.config.tags):
-        raise StoreBusy(
-            f"{name} follows its source by another copy, and takes no other events meanwhile",
-            remedy="Take another target, or end that copy: set its cutover or stopWhen, or delete "
-            "it. This copy is appended when that one has ended.",
-        )
+        raise taken(name)
     if identity.is_unfinished(there.config.tags):
         raise StoreBusy(
             f"{name} is being made by another copy",
             remedy="Nothing: this copy is appended when that one is done.",
         )
     return True
+
+
+def taken(name: StreamName) -> StoreBusy:
+    """Return the error that a stream follows its source by another copy."""
+    return StoreBusy(
+        f"{name} follows its source by another copy, and takes no other events meanwhile",
+        remedy="Take another target, or end that copy: set its cutover or stopWhen, or delete it. "
+        "This copy is appended when that one has ended.",
+    )
 
 
 def check_append(plan: StreamPlan, copy_journal: CopyJournal, there: Stream | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from sluice.core.follow.position import LEFT
@@ -13,6 +15,7 @@ from sluice.core.values.model import (
     StreamConfig,
     StreamRetention,
 )
+from sluice.engine.copy import leaving, targets
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.leaving import leave
 from sluice.engine.copy.planning import resolve
@@ -31,6 +34,9 @@ from support.engine.sources import CHUNK, put_source
 from support.model import Fate, ModelStore, World, segment_name
 from support.search import searches, some
 from unit.engine.follow.test_follow import FOLLOW, killed, nothing, run, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 DAY = StreamRetention(type=RetentionType.TIME, minimum=86_400_000)
 BY_EVENTS = Scaling(type=ScaleType.BY_EVENTS, target_rate=100, scale_factor=2, min_segments=4)
@@ -282,3 +288,58 @@ def test_a_copy_that_has_ended_by_itself_is_not_left() -> None:
     assert run(world, nothing).outcome is Outcome.COPIED
     assert ended(world) == CopyEnded(How.NOTHING)
     assert identity.completed(world.streams[TARGET].config.tags, COPY) is not None
+
+
+def unhalted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Followers are not shut out."""
+    monkeypatch.setattr(leaving, "_halt", lambda *_: None)
+
+
+def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers are not told."""
+    write_all = CopyJournal.write
+
+    def write_others(self: CopyJournal, records: Sequence[Mapping[str, Any]]) -> None:
+        if left := [one for one in records if one["record"] != "leave"]:
+            write_all(self, left)
+
+    monkeypatch.setattr(CopyJournal, "write", write_others)
+
+
+def unmended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver does not look back after it has changed the configuration."""
+    monkeypatch.setattr(targets, "mend", lambda *_: None)
+
+
+def append_behind_the_end() -> None:
+    """A follower has taken bytes, and appends them when the copy has ended."""
+    world, actor = scene(0)
+    while not world.streams.get(TARGET) or not published(world):
+        actor.move()
+    write(world, 0, [33], 99)
+    while not actor.pending.startswith("append "):
+        actor.move()
+    assert ended(world) == CopyEnded(How.LEFT)
+    before = world.bytes_of(TARGET)
+    actor.move()
+    assert world.bytes_of(TARGET) == before
+
+
+@pytest.mark.parametrize(
+    ("fault", "walk"),
+    [
+        (unhalted, append_behind_the_end),
+        (unrecorded, test_a_driver_that_finds_an_end_that_was_cut_off_does_not_go_on),
+        (unmended, test_a_late_change_of_the_configuration_is_undone),
+    ],
+)
+def test_a_seeded_fault_is_caught(
+    fault: Callable[[pytest.MonkeyPatch], None],
+    walk: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is promised fails if a rule is broken that it stands on, and not otherwise."""
+    walk()
+    fault(monkeypatch)
+    with pytest.raises(AssertionError):
+        walk()

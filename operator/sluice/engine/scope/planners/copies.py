@@ -13,7 +13,7 @@ from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.access import parallel
 from sluice.engine.copy.bounds import bounds_of, bounds_together
 from sluice.engine.copy.completion import whole
-from sluice.engine.copy.planning import begun, refuse_itself
+from sluice.engine.copy.planning import begun, refuse_itself, taken
 from sluice.engine.scope.planners.base import (
     Fresh,
     Item,
@@ -92,6 +92,8 @@ class ToScope(ScopePlanner):
             if config is not None and not identity.is_ours(config.tags, wanted.copy_id):
                 if not wanted.append:
                     return None
+                if identity.is_followed(config.tags):
+                    return failed(*one, taken(wanted.target))
                 if identity.is_unfinished(config.tags):
                     return failed(*one, in_the_making(wanted.target))
             found = begun(wanted, self.target)
