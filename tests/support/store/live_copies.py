@@ -37,6 +37,7 @@ class Follower:
     def __init__(self, copy: Copy) -> None:
         self.report: StreamReport | None = None
         self._copy = copy
+        self._job = job_of(copy)  # the file is written anew whenever it is asked for
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="follower")
 
@@ -64,7 +65,7 @@ class Follower:
         return Limits()
 
     def _run(self) -> None:
-        job = job_of(self._copy)
+        job = self._job
         with Stores(SETTINGS) as stores:
             planned = job.plan(stores).plan
             assert planned is not None

@@ -9,6 +9,7 @@ from sluice.core.copy.steps import Done, Follow, Transfer, Verify
 from sluice.core.pace.retry import Patience
 from sluice.errors import (
     UNDECIDED,
+    AbortRefused,
     Category,
     ConditionFailed,
     CopyAborted,
@@ -320,6 +321,8 @@ class StreamRun(Generic[P, R]):
             try:
                 self.copy.give_up()
                 cleaned = True
+            except AbortRefused as refused:
+                error.add_note(refused.message)
             except SluiceError as further:
                 error.add_note(f"cleaning up failed as well: {further}")
         if not cleaned:

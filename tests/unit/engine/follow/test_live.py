@@ -117,6 +117,25 @@ def test_a_source_with_more_tags_than_a_target_takes_is_followed() -> None:
     assert identity.is_live(world.streams[TARGET].config.tags, COPY)
 
 
+def test_a_live_copy_that_fails_keeps_its_target_and_all_records() -> None:
+    """A person decides: nothing of it is dropped, and the copy is still known as live."""
+    world = live()
+    before = world.bytes_of(TARGET)
+
+    def delete() -> None:
+        ModelStore(world).seal_stream(SOURCE)
+        ModelStore(world).delete_stream(SOURCE)
+
+    report = run(world, nothing, delete, nothing)
+    assert report.error is not None
+    assert report.error.reason == "SourceNotFound"
+    assert "out/t follows its source: nothing of it is dropped" in report.error.message
+    assert not report.cleaned
+    assert world.bytes_of(TARGET) == before
+    assert identity.is_live(world.streams[TARGET].config.tags, COPY)
+    assert CopyJournal(ModelStore(world), COPY, TARGET).load() is not None
+
+
 def test_a_scale_event_takes_neither_mark_nor_retention_from_the_target() -> None:
     """At no moment: also while the target has another policy, so that it can have less segments."""
     world = World()

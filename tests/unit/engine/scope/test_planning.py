@@ -206,7 +206,7 @@ def test_a_stream_that_is_deleted_meanwhile_fails_and_the_others_are_planned(
 
 
 def test_a_stream_that_another_copy_is_making_is_no_source(world: World) -> None:
-    """It fails by its name; once it is whole it is a stream as others are."""
+    """It fails by its name; once it is whole, or live, it is a stream as others are."""
     tag(world, in_source("b"), *identity.owner_tags("cd" * 16))
     plan = plan_of(world)
     assert [name for name, _ in names_of(plan)] == ["a", "c"]
@@ -214,8 +214,9 @@ def test_a_stream_that_another_copy_is_making_is_no_source(world: World) -> None
     assert plan.scope is not None
     assert plan.scope.settled[0].trouble is not None
     assert plan.scope.settled[0].trouble.field is None
-    tag(world, in_source("b"), *identity.owner_tags("cd" * 16), f"{identity.TAG_COMPLETE}x")
-    assert len(plan_of(world).streams) == 3
+    for mark in (f"{identity.TAG_COMPLETE}x", f"{identity.TAG_FOLLOWING}{'cd' * 16}"):
+        tag(world, in_source("b"), *identity.owner_tags("cd" * 16), mark)
+        assert len(plan_of(world).streams) == 3
 
 
 def test_a_stream_that_nobody_may_read_fails_alone(world: World) -> None:

@@ -76,6 +76,10 @@ def test_targets_of_others_may_be_appended_to(world: World) -> None:
     assert [(one.target.stream, one.append) for one in plan.streams] == [("a", True), ("c", False)]
     assert settled_of(plan) == {"b": "StoreBusy"}
     drop(world, in_target("b"))
+    live = (*identity.owner_tags("cd" * 16), f"{identity.TAG_FOLLOWING}{'cd' * 16}")
+    put_others(world, "b", tags=live)
+    assert settled_of(plan_of(world, request)) == {"b": "StoreBusy"}
+    drop(world, in_target("b"))
     assert run(world, request).counts.copied == 3
     log_of(world).delete()
     forget_log(world)
