@@ -40,15 +40,15 @@ def followed(request: CopyRequest, answer: Answer, target: Store) -> Answer:
 
 def _cut(request: CopyRequest, target: Store) -> Cut | None:
     """Return where a copy has ended; None if its target was scaled or deleted since."""
+    stream = target.describe(request.target)
     try:
         mapped = position_map(request.copy_id, request.target, target, follow=True)
-        latest = target.generations(request.target)[-1]
     except (StreamNotFound, InvalidSpec):
         return None
     last = {one.target: one for one in mapped}  # the last piece of each segment
-    ends = [last[segment.id] for segment in latest if segment.id in last]
-    if len(ends) < len(latest):
+    if stream is None or not {segment.id for segment in stream.tail} <= set(last):
         return None
+    ends = [last[segment.id] for segment in stream.tail]
     return Cut(
         source=",".join(f"{one.source}={one.end}" for one in ends),
         target=",".join(f"{one.target}={one.end + one.shift}" for one in ends),

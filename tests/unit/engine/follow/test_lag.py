@@ -136,6 +136,21 @@ def test_a_copy_is_planned_then_follows_then_is_complete() -> None:
     assert (whole.events, whole.segments) == (5, 2)
 
 
+def test_a_complete_copy_tells_where_it_has_ended_in_all_segments_that_take_events() -> None:
+    """Also in one that was not scaled, while the other one was."""
+    world = World()
+    put_source(world, [20, 9], [30])
+    world.numbers[SOURCE] = 2
+    halves = [KeyRange(low=0.5, high=0.75), KeyRange(low=0.75, high=1)]
+    follow(world, nothing, lambda: world.replace(SOURCE, {1}, halves), nothing, end=True)
+    whole = asked(world)
+    assert isinstance(whole, Complete)
+    assert whole.cut is not None
+    tail = [one.id for one in world.streams[SOURCE].segments]
+    assert whole.cut.source == f"{tail[0]}=45,{tail[1]}=0,{tail[2]}=0"
+    assert whole.cut.target == whole.cut.source
+
+
 def test_a_copy_that_is_not_live_has_no_lag() -> None:
     """Its progress is that of any copy."""
     world = World()
