@@ -11,6 +11,7 @@ from support.command.sluice_command import Copy
 from support.crash.breakpoint import Breakpoint
 from support.crash.call_proxy import Call, CallProxy
 from support.crash.crash_points import place_of
+from support.crash.followed_source import FollowedSource
 from support.crash.proxy import FrameProxy
 from support.witness import foreign_witness as witness
 
@@ -68,6 +69,7 @@ class CrashEnv:
         self.foreign = ForeignClient(self.cluster.controller_uri)
         self._expected: list[dict[str, Any]] = []
         self._own: dict[str, Own] = {}
+        self._followed: dict[str, FollowedSource] = {}
 
     def start(self) -> None:
         """Start the store and write the source."""
@@ -89,6 +91,8 @@ class CrashEnv:
 
     def copy(self, folder: Path, target: str) -> Copy:
         """Return a copy of the source, as a command."""
+        if target in self._followed:
+            return self._followed[target].copy(folder, cutover="SealAndDrain")
         return Copy(
             folder,
             self.uri,
@@ -108,6 +112,13 @@ class CrashEnv:
         self.foreign.create(*stream, segments=OWN_SEGMENTS)
         self.foreign.write(*stream, events=OWN_EVENTS, keys=KEYS)
         self._own[target] = Own(self._reports(stream), self._keys(stream))
+
+    def follow(self, target: str, *, loses: bool) -> None:
+        """Let a copy to a target follow a source of its own, of which much is left to follow."""
+        stream = (SCOPE, target)
+        made = FollowedSource(self.cluster, self.foreign, self.uri, stream, loses=loses)
+        made.prepare()
+        self._followed[target] = made
 
     def resource(self, tenant: Tenant, target: str) -> Object:
         """Return a copy of the source, as a resource for an operator."""
@@ -146,6 +157,10 @@ class CrashEnv:
         keys. Otherwise the target takes the source's keys. So no event is lost, none is there
         twice, and none came before another that it followed.
         """
+        if target in self._followed:
+            self._followed[target].assert_copied()
+            self.assert_nothing_left(target)
+            return
         own = self._own.get(target)
         before = [] if own is None else own.reports
         actual = self._reports((SCOPE, target))

@@ -1,8 +1,9 @@
 """The points of the copy protocol at which a process is killed, each with the sign that marks it.
 
-They come in the order of docs/protocol.md: first those of a copy to a new stream, then those of an
-append. All have one source. The source of `support.crash.crash_env` was truncated and scaled, so
-that its target takes every step.
+They come in the order of docs/protocol.md: those of a copy to a new stream, of an append, and of a
+copy that follows its source. The first two have one source. The source of `support.crash.crash_env`
+was truncated and scaled, so that its target takes every step. Those that follow have a source each:
+`support.crash.followed_source`.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ class Frames:
         kind: the type.
         place: the kind of their segment.
         of: ending of the target segment's name, for frames about it or about staging beside it.
+        said: bytes that a conditional append contains.
     """
 
     kind: int
     place: Place
     of: str = ""
+    said: bytes = b""
 
     def __call__(self, sign: Sign) -> bool:
         """Tell whether a sign is such a frame."""
@@ -68,6 +71,7 @@ class Frames:
             and sign.type == self.kind
             and place_of(sign.segment) == self.place
             and sign.segment.partition(STAGING)[0].endswith(self.of)
+            and self.said in sign.said
         )
 
 
@@ -117,6 +121,7 @@ class Point:
         number: the sign's number among these, counted from 1.
         in_task: whether a task of Spark does it.
         appends: whether the target exists before, with events of its own.
+        follows: whether the copy follows its source, until it cuts over.
         telling: victims at this point in `make test`; `make test-crash` runs all.
     """
 
@@ -126,6 +131,7 @@ class Point:
     number: int = 1
     in_task: bool = False
     appends: bool = False
+    follows: bool = False
     telling: tuple[Victim, ...] = ()
 
     @property
@@ -139,6 +145,12 @@ RECORD = Frames(CONDITIONAL_BLOCK_END, "journal")
 APPEND = Frames(APPEND_BLOCK_END, "staging")
 MADE, FIRST, SPLIT, MERGED = (f".#epoch.{number}" for number in range(4))
 """Epochs of the target: its creation, its first generation, and the scale events after it."""
+
+
+def _record(kind: bytes) -> Frames:
+    """Return the sign that a record of this kind is written into the journal."""
+    return Frames(CONDITIONAL_BLOCK_END, "journal", said=b'"record":"' + kind + b'"')
+
 
 MIDWAY = Point(
     "Transfer",
@@ -227,4 +239,22 @@ POINTS = (
     Point(
         "WriteReceipt", "the receipt is made", Frames(CREATE_SEGMENT, "journal"), 3, appends=True
     ),
+    Point("Live", "the target gets the source's tags", Calls("updateStream"), follows=True),
+    Point("Skip", "a segment is halted", Frames(UPDATE_ATTRIBUTE, "target"), follows=True),
+    Point("Skip", "the loss is recorded", _record(b"skip"), follows=True),
+    Point(
+        "Follow",
+        "bytes are appended to the target",
+        Frames(APPEND_BLOCK_END, "target"),
+        follows=True,
+    ),
+    Point("Prove", "a comparison is recorded", _record(b"proved"), follows=True),
+    Point("Grow", "a scale event is recorded", _record(b"grow"), follows=True),
+    Point(
+        "SealSource", "it is recorded that the source is sealed", _record(b"sealing"), follows=True
+    ),
+    Point(
+        "SealSource", "the source is sealed", Calls("sealStream"), follows=True, telling=("driver",)
+    ),
+    Point("Stop", "the end is recorded", _record(b"stop"), follows=True),
 )

@@ -69,9 +69,11 @@ def assert_all_reached(request: pytest.FixtureRequest, hits: Hits) -> None:
 
 
 def prepare(cell: Cell, env: CrashEnv) -> None:
-    """Make the target, if the copy is to append to it."""
+    """Make the target, if the copy is to append to it, or let a copy follow a source of its own."""
     if cell.point.appends:
         env.make(cell.name)
+    if cell.point.follows:
+        env.follow(cell.name, loses=cell.point.step == "Skip")
 
 
 def die(cell: Cell, env: Site, scene: Scene, hits: Hits) -> None:

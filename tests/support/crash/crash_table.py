@@ -19,6 +19,9 @@ LEAST, TELLING = 40, 6
 
 NO_TASK = "no task runs there: the driver does it itself"
 NO_PARTS = "the operator divides no source of this size into parts"
+NO_OPERATOR = "a follower is a Job like any driver, and does these steps without an operator"
+
+_REASONS = [NO_TASK, NO_PARTS, NO_OPERATOR]
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Cell:
             return NO_TASK
         if self.victim == "operator" and self.point.step == "Stitch":
             return NO_PARTS
+        if self.victim == "operator" and self.point.follows:
+            return NO_OPERATOR
         return ""
 
     @property
@@ -79,7 +84,7 @@ REACHABLE = tuple(cell for cell in CELLS if not cell.unreachable)
 def page() -> str:
     """Return the table as docs/crash-table.md has it."""
     cells = {(cell.number, cell.victim): cell for cell in CELLS}
-    reasons = sorted({cell.unreachable for cell in CELLS} - {""}, key=[NO_TASK, NO_PARTS].index)
+    reasons = sorted({cell.unreachable for cell in CELLS} - {""}, key=_REASONS.index)
 
     def shown(cell: Cell) -> str:
         if cell.unreachable:
@@ -115,7 +120,9 @@ Where each process of a copy is killed by the tests, generated from
 
 One source takes every step: it was truncated, so that the target is shaped first; one of its
 segments is copied in three parts; two scale events follow, the second to fewer segments. What it is
-appended to, in the last lines, has events of its own in yet other segments. A proxy before the
+appended to has events of its own in yet other segments. The last lines, from Live on, have sources
+of their own: their copies follow them, through lost bytes, a merge of two segments and another tag,
+and cut over. A proxy before the
 segment store and one before the controller hold up the frame or the call that would do what the
 line says. Then the victim is killed with SIGKILL, and what was held up arrives **late**, from a
 process that is dead, or is **lost**.

@@ -42,10 +42,12 @@ class Frame:
     Attributes:
         type: the frame's type.
         segment: the frame's segment; of a merge, the target.
+        said: the payload, if it is that of a conditional append.
     """
 
     type: int
     segment: str
+    said: bytes = b""
 
     def __str__(self) -> str:
         """Return the type, and the segment without the staging's identity, for people."""
@@ -142,7 +144,8 @@ def _frame(kind: int, payload: bytes, writers: dict[bytes, str]) -> Frame:
         writers[payload[8:24]] = segment
         return Frame(kind, segment)
     if kind in {APPEND_BLOCK_END, CONDITIONAL_BLOCK_END}:
-        return Frame(kind, writers.get(payload[:16], ""))
+        said = payload if kind == CONDITIONAL_BLOCK_END else b""
+        return Frame(kind, writers.get(payload[:16], ""), said)
     if kind == READ_SEGMENT:
         return Frame(kind, _text(payload, 0)[0])
     if kind in _BEHIND_A_REQUEST:

@@ -1,0 +1,114 @@
+"""A source whose copy follows it, and takes every step of following up to a cutover."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import segment_hash
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.pipelines.programs.stores import Stores
+from support.command.follow_command import FollowingCopy
+from support.store.inline import SETTINGS
+
+if TYPE_CHECKING:
+    from localstore import Cluster, ForeignClient
+
+EVENTS, LATER = 2_000, 500
+"""Numbers of events before the copy follows, and of those of each later write."""
+
+LOST = 5 * 108
+"""Bytes of each segment that the source loses before they are followed: five events."""
+
+KEYS = 100
+_BLOCK = 1 << 20
+
+
+class FollowedSource:
+    """A source of two segments, which are merged after its copy has come to follow it.
+
+    Args:
+        cluster: the store; its own addresses lead past the proxies.
+        foreign: the official client.
+        uri: the store's address for the copy.
+        target: scope and name of the target.
+        loses: whether the source loses bytes before they are followed.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        foreign: ForeignClient,
+        uri: str,
+        target: tuple[str, str],
+        *,
+        loses: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._foreign = foreign
+        self._uri = uri
+        self._target = target
+        self._loses = loses
+        self._source = ("in", f"{target[1]}-source")
+        self._before: dict[int, bytes] = {}
+
+    def copy(self, folder: Path, **ends: Any) -> FollowingCopy:
+        """Return the copy, as a command. Without an end, it goes on."""
+        return FollowingCopy(
+            folder,
+            self._uri,
+            self._source,
+            self._target,
+            on_truncation="Record",
+            environment={},
+            ends=ends,
+        )
+
+    def prepare(self) -> None:
+        """Let a driver come to follow the source, and die; then let much happen to the source."""
+        foreign = self._foreign
+        foreign.create(*self._source, segments=2)
+        foreign.write(*self._source, events=EVENTS, keys=KEYS)
+        with tempfile.TemporaryDirectory() as folder, self.copy(Path(folder)).following():
+            pass
+        self._before = self._contents(self._source)
+        foreign.write(*self._source, events=LATER, keys=KEYS, first=EVENTS)
+        if self._loses:
+            begins = {segment: len(data) + LOST for segment, data in self._before.items()}
+            assert foreign.truncate(*self._source, offsets=begins)
+        self._tag()
+        assert foreign.scale(*self._source, segments=[0, 1], ranges=[(0.0, 1.0)])
+        foreign.write(*self._source, events=LATER, keys=KEYS, first=EVENTS + LATER)
+
+    def assert_copied(self) -> None:
+        """Check that the target has what the source ever had, but for the lost bytes."""
+        assert self._foreign.info(*self._source).sealed
+        expected = self._contents(self._source)
+        if self._loses:
+            for segment, data in self._before.items():
+                expected[segment] = data + expected[segment]
+        assert self._contents(self._target) == expected
+
+    def _tag(self) -> None:
+        """Give the source another tag, which its target gets too."""
+        name = StreamName(scope=self._source[0], stream=self._source[1])
+        with Stores(SETTINGS) as stores:
+            store = stores[StoreAddress(uri=self._cluster.controller_uri)]
+            described = store.describe(name)
+            assert described is not None
+            store.update_stream(name, described.config.model_copy(update={"tags": ("team=a",)}))
+
+    def _contents(self, stream: tuple[str, str]) -> dict[int, bytes]:
+        """Return the bytes of each segment that it still has, by the stand-alone script."""
+        found = {}
+        with segment_hash.Connection(*self._cluster.segment_store) as connection:
+            for one in self._foreign.info(*stream).segments:
+                name = segment_hash.segment_name(*stream, one.id)
+                info = connection.info(name)
+                assert info is not None
+                data = bytearray()
+                while (at := info["start"] + len(data)) < info["end"]:
+                    data += connection.read(name, at, min(_BLOCK, info["end"] - at))
+                found[one.id] = bytes(data)
+        return found
