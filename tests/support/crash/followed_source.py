@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import segment_hash
-from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.values.model import ScaleType, Scaling, StoreAddress, StreamName
 from sluice.pipelines.programs.stores import Stores
 from support.command.follow_command import FollowingCopy
 from support.store.inline import SETTINGS
@@ -22,6 +22,11 @@ LOST = 5 * 108
 """Bytes of each segment that the source loses before they are followed: five events."""
 
 KEYS = 100
+ANY_NUMBER = Scaling(
+    type=ScaleType.BY_EVENTS, target_rate=1_000_000, scale_factor=2, min_segments=1
+)
+"""A policy that takes any number of segments."""
+
 _BLOCK = 1 << 20
 
 
@@ -77,7 +82,7 @@ class FollowedSource:
         if self._loses:
             begins = {segment: len(data) + LOST for segment, data in self._before.items()}
             assert foreign.truncate(*self._source, offsets=begins)
-        self._tag()
+        self._configure()
         assert foreign.scale(*self._source, segments=[0, 1], ranges=[(0.0, 1.0)])
         foreign.write(*self._source, events=LATER, keys=KEYS, first=EVENTS + LATER)
 
@@ -90,14 +95,15 @@ class FollowedSource:
                 expected[segment] = data + expected[segment]
         assert self._contents(self._target) == expected
 
-    def _tag(self) -> None:
-        """Give the source another tag, which its target gets too."""
+    def _configure(self) -> None:
+        """Give the source another tag, which its target gets too, and let it have one segment."""
         name = StreamName(scope=self._source[0], stream=self._source[1])
         with Stores(SETTINGS) as stores:
             store = stores[StoreAddress(uri=self._cluster.controller_uri)]
             described = store.describe(name)
             assert described is not None
-            store.update_stream(name, described.config.model_copy(update={"tags": ("team=a",)}))
+            change = {"tags": ("team=a",), "scaling": ANY_NUMBER}
+            store.update_stream(name, described.config.model_copy(update=change))
 
     def _contents(self, stream: tuple[str, str]) -> dict[int, bytes]:
         """Return the bytes of each segment that it still has, by the stand-alone script."""
