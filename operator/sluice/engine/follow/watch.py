@@ -93,7 +93,8 @@ class Watch:
     ) -> None:
         self.positions: dict[int, int] = {}
         self.quiet = quiet
-        self._journal = journal
+        self._seen = journal
+        self._way = _way(journal)
         self._log = log
         self._source = source
         self._key = key
@@ -109,10 +110,15 @@ class Watch:
         if not self._due and now - self._looked >= LOOK_SECONDS:
             self._looked = now
             journal = self._log.load()
-            self._due = (
-                journal is None or _way(journal) != _way(self._journal) or self._is_over(journal)
-            )
+            self._due = journal is None or self._has_changed(journal) or self._is_over(journal)
         return self._due
+
+    def _has_changed(self, journal: Journal) -> bool:
+        """Tell whether another client has decided something since."""
+        if journal is self._seen:
+            return False
+        self._seen = journal
+        return _way(journal) != self._way
 
     def _is_over(self, journal: Journal) -> bool:
         """Tell whether what is wished has come true. The step is decided by another look."""
