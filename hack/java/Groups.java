@@ -10,10 +10,10 @@ import io.pravega.client.stream.StreamCut;
 import io.pravega.client.stream.impl.ByteBufferSerializer;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
 /** Reader groups that outlive a command, as an application's do. */
@@ -23,7 +23,7 @@ final class Groups {
     private final Session session;
 
     /** For each group, the reader that stays online between commands, and its client. */
-    private final Map<String, List<AutoCloseable>> online = new LinkedHashMap<>();
+    private final Map<String, List<AutoCloseable>> online = new ConcurrentHashMap<>();
 
     Groups(Session session) {
         this.session = session;
@@ -67,41 +67,42 @@ final class Groups {
     }
 
     /**
-     * Read with a new reader of a group: at most {@code events}, or until none came for {@code
+     * Read with a new {@code reader} of a group: at most {@code events}, or until none came for {@code
      * quiet} milliseconds. Each takes {@code pace} milliseconds. With {@code stay} the reader stays
      * online.
      */
     Map<String, Object> read(Command command) throws Exception {
         String group = command.text("group");
+        String name = command.text("reader", "reader");
         List<AutoCloseable> opened = new ArrayList<>();
         EventStreamClientFactory factory =
                 EventStreamClientFactory.withScope(command.scope(), session.config);
         opened.add(factory);
         EventStreamReader<ByteBuffer> reader =
                 factory.createReader(
-                        "reader",
+                        name,
                         group,
                         new ByteBufferSerializer(),
                         ReaderConfig.builder().build());
         opened.add(reader);
-        online.put(group, opened);
+        if (command.has("stay")) {
+            online.put(group, opened);
+            return readAll(command, reader);
+        }
         try {
             return readAll(command, reader);
         } finally {
-            if (!command.has("stay")) {
-                leave(group);
-            }
+            close(opened);
         }
     }
 
     /** Remove the reader that stayed online from its group. */
     Map<String, Object> leave(Command command) throws Exception {
-        leave(command.text("group"));
+        close(online.remove(command.text("group")));
         return Map.of("changed", true);
     }
 
-    private void leave(String group) throws Exception {
-        List<AutoCloseable> opened = online.remove(group);
+    private static void close(List<AutoCloseable> opened) throws Exception {
         for (int i = opened.size() - 1; i >= 0; i--) {
             opened.get(i).close();
         }

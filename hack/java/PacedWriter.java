@@ -8,7 +8,10 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** A writer at a steady rate, which measures the time to each acknowledgement. */
+/**
+ * A writer at a steady rate, which measures the time to each acknowledgement. If it may outlive its
+ * stream, it ends without an error once it cannot write any more.
+ */
 final class PacedWriter extends Thread {
     private static final int SAMPLES = 1 << 20;
 
@@ -18,6 +21,7 @@ final class PacedWriter extends Thread {
     private final List<String> keys;
     private final long first;
     private final long rate;
+    private final boolean outlives;
 
     private final AtomicLong acknowledged = new AtomicLong();
     private final AtomicLong failed = new AtomicLong();
@@ -33,7 +37,8 @@ final class PacedWriter extends Thread {
             Payload payload,
             List<String> keys,
             long first,
-            long rate) {
+            long rate,
+            boolean outlives) {
         super("paced-writer");
         this.factory = factory;
         this.writer = writer;
@@ -41,6 +46,7 @@ final class PacedWriter extends Thread {
         this.keys = keys;
         this.first = first;
         this.rate = rate;
+        this.outlives = outlives;
         setDaemon(true);
     }
 
@@ -83,9 +89,11 @@ final class PacedWriter extends Thread {
     Map<String, Object> finish() throws InterruptedException {
         stopping = true;
         join();
-        writer.close();
+        if (!outlives) {
+            writer.close();
+        }
         factory.close();
-        if (failure != null) {
+        if (failure != null && !outlives) {
             throw new IllegalStateException("the writer failed", failure);
         }
         long[] sorted =

@@ -54,7 +54,8 @@ final class Writes {
                         payload(command),
                         keys(command),
                         command.number("first", 0),
-                        command.number("rate"));
+                        command.number("rate"),
+                        command.has("outlives"));
         writer.start();
         running.put(++started, writer);
         return Map.of("writer", started);

@@ -245,6 +245,7 @@ class ForeignClient(ForeignDelays, ForeignGroups, ForeignMany):
         first: int = 0,
         seed: int = 0,
         stamped: bool = False,
+        outlives: bool = False,
     ) -> Callable[[], reports.Paced]:
         """Start to write in the background at a steady rate.
 
@@ -257,6 +258,7 @@ class ForeignClient(ForeignDelays, ForeignGroups, ForeignMany):
             first: as for `write`.
             seed: as for `write`.
             stamped: whether each event has the time at which it is written, for `delays`.
+            outlives: whether the stream may be sealed meanwhile, so that later events are refused.
 
         Returns:
             A function that stops the writer and returns its report.
@@ -270,7 +272,7 @@ class ForeignClient(ForeignDelays, ForeignGroups, ForeignMany):
                 "first": first,
                 "seed": seed,
             }
-            | given(stamped=stamped or None)
+            | given(stamped=stamped or None, outlives=outlives or None)
         )
         number = self._call("startWriter", arguments)["writer"]
         return lambda: reports.Paced(**self._call("stopWriter", {"writer": number}))

@@ -57,6 +57,7 @@ FOLLOW = (
     (delays.TIMED, delays.measure_delays),
     ((speed.KEY,), speed.measure_speed),
     (interruptions.INTERRUPTED, interruptions.measure_interruptions),
+    ((interruptions.CUTOVER_KEY,), interruptions.measure_cutover),
     (limits.LIMITED, limits.measure_limits),
 )
 """The keys of streams that are followed, with the functions that measure them."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 from bench import usage
 from bench.follow.lag import Lag
 from bench.model import BenchError
-from support.engine.follower import start
+from sluice.core.values.model import StreamName
+from sluice.core.values.wish import Wish
+from support.engine.follower import start, wish
 
 if TYPE_CHECKING:
     import subprocess
@@ -30,6 +32,9 @@ STORED: Final = SIZE + 8
 
 _EVERY: Final = 10.0
 """Seconds after which a follower compares, as in a copy by a resource."""
+
+_KEY: Final = "of the owner"
+"""The key by which a follower knows a wish to seal the source."""
 
 _PATIENCE: Final = 120.0
 _numbers = count(1)
@@ -70,6 +75,8 @@ class Followed:
                 str(_EVERY),
                 "--controls",
                 str(self._controls),
+                "--key",
+                _KEY,
             )
 
     def limit(self, bytes_per_second: int | None) -> None:
@@ -91,6 +98,15 @@ class Followed:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    def cut_over(self) -> float:
+        """Wish the cutover, wait for the end, and return the seconds that this took."""
+        begun = time.monotonic()
+        target = StreamName(scope=self.scope, stream=self.target)
+        if not wish(self._uri, target, Wish(cutover="SealAndDrain"), _KEY):
+            raise BenchError(f"{self.target} goes by no wish")
+        self.wait_end()
+        return time.monotonic() - begun
 
     def wait_end(self) -> None:
         """Wait until the follower ends by itself."""

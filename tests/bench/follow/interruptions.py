@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RESUME_KEY: Final = "follow_resume_s"
 SCALE_KEY: Final = "follow_scale_stall_ms"
 INTERRUPTED: Final = (RESUME_KEY, SCALE_KEY)
+CUTOVER_KEY: Final = "cutover_s"
 
 _RATE: Final = 10_000
 _RUNS: Final = 5
@@ -58,6 +59,22 @@ def measure_interruptions(place: Place, say: Say) -> list[Measurement]:
         Measurement(RESUME_KEY, tuple(resumed), Goal("<", 2)),
         Measurement(SCALE_KEY, tuple(stalls), Goal("<", 1000), unit="ms"),
     ]
+
+
+def measure_cutover(place: Place, say: Say) -> list[Measurement]:
+    """Seal a source that is written to, several times: from the wish to the follower's end."""
+    seconds = []
+    java = place.java
+    for number in range(_RUNS):
+        with followed(place) as ours:
+            stop = java.start_writer(
+                ours.scope, ours.source, rate=_RATE, size=SIZE, keys=KEYS, outlives=True
+            )
+            time.sleep(_WARM)
+            seconds.append(ours.cut_over())
+            stop()
+        say(f"{number + 1} of {_RUNS}: cut over in {seconds[-1]:.2f} s")
+    return [Measurement(CUTOVER_KEY, tuple(seconds), Goal("<", 3))]
 
 
 def _scale(java: ForeignClient, ours: Followed, *, merge: bool) -> None:

@@ -16,25 +16,28 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.config import Settings, StoreTimeouts
 from sluice.core.copy.planner import CopyRequest, SourceRequest
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.copy.abort import finish_abort
 from sluice.engine.copy.planning import resolve
+from sluice.engine.follow import wishes
 from sluice.engine.follow.work import FollowWork
+from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.runner import Runner
 from sluice.pipelines.driver.controls import Controls
 from sluice.pipelines.programs.stores import Stores
 from support.engine.plans import COPY
-from support.store.inline import SETTINGS
 
 if TYPE_CHECKING:
     from typing import IO
 
+    from sluice.core.values.wish import Wish
     from sluice.engine.copy.report import StreamReport
 
 TESTS = Path(__file__).parents[2]
-
+SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
 
 EVERY = 1.0
 """Seconds after which appended bytes are compared."""
@@ -79,6 +82,12 @@ def follow(
         executor = InlineExecutor([store], store)
         (report,) = Runner([work], executor=executor, limits=limits).run()
     return report
+
+
+def wish(uri: str, target: StreamName, how: Wish, key: str) -> bool:
+    """Write how a copy is to end, and tell whether it goes by that."""
+    with Stores(SETTINGS) as stores:
+        return wishes.write(how, CopyJournal(stores[StoreAddress(uri=uri)], COPY, target), key=key)
 
 
 def start(
