@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.command.follow_command import FollowingCopy, Terminal
+from support.command.sluice_command import descendants, workers_of
 from support.store.inline import leftovers
 from support.until import until
 
@@ -283,3 +284,23 @@ def test_a_terminal_shows_how_far_it_is(copy: FollowingCopy, foreign: ForeignCli
     finally:
         screen.interrupt()
     assert "stays live" in screen.said
+
+
+def test_a_large_first_leg_goes_through_spark(copy: FollowingCopy, foreign: ForeignClient) -> None:
+    """Then the same process follows; the one that goes on after an interrupt needs no Spark."""
+    copy.environment = {"SLUICE_SPARK_BYTES": "1"}
+    copy.log_level = "debug"
+    with copy.following() as process:
+        assert workers_of(process.pid)
+        foreign.write(*copy.source, events=100, keys=8)
+        wait_for(foreign, copy, 300)
+        left = process.interrupt()
+    assert left.code == 130
+    assert "stays live" in left.err
+    with copy.following("-o", "json") as process:
+        assert not descendants(process.pid)
+        copy.ends = {"cutover": "Drain"}
+        ended = copy.run("run", "-o", "json")
+        assert process.ended().code == 0
+    assert ended.code == 0, ended.err
+    assert_same(foreign, copy, 300)

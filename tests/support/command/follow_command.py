@@ -79,6 +79,11 @@ class Process:
             self._said.extend(err)
 
     @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
     def said(self) -> str:
         """All that it has said so far."""
         return "".join(self._said)
