@@ -122,7 +122,7 @@ def test_enough_bytes_end_a_copy(copy: FollowingCopy) -> None:
         ({"stopWhen": {"time": "2026-01-01T00:00:00Z"}}, [], "spec.stopWhen.time", "later time"),
         ({}, ["--no-verify"], "spec.mode", "without --no-verify"),
         ({"activeDeadlineSeconds": 60}, [], "spec.activeDeadlineSeconds", "give stopWhen"),
-        ({"readerGroups": [{"name": "g"}]}, [], "spec.readerGroups", "sluice position"),
+        ({"readerGroups": [{"name": "g"}]}, [], "spec.readerGroups[0].name", "Correct the name"),
         ({"mode": "Snapshot", "cutover": "Drain"}, [], "spec.cutover", "add mode: Continuous"),
         ({"stopWhen": {}}, [], "spec.stopWhen", "give idleSeconds, bytes or time"),
         ({"cutover": "Now"}, [], "spec.cutover", "'SealAndDrain'"),
@@ -304,3 +304,27 @@ def test_a_large_first_leg_goes_through_spark(copy: FollowingCopy, foreign: Fore
         assert process.ended().code == 0
     assert ended.code == 0, ended.err
     assert_same(foreign, copy, 300)
+
+
+def test_reader_groups_go_on_in_the_target(copy: FollowingCopy, foreign: ForeignClient) -> None:
+    """Each event is read once; a group whose readers are online is waited for, and named."""
+    scope = copy.source[0]
+    foreign.create_group(scope, "billing", "source")
+    before = foreign.read_group(scope, "billing", events=120, stay=True)
+    copy.ends = {"cutover": "SealAndDrain", "readerGroups": [{"name": "billing", "as": "bills"}]}
+    waits = copy.run("run", "-o", "json")
+    assert waits.code == 2
+    (report,) = waits.json
+    assert (report["outcome"], report["ended"]) == ("Copied", "CutOver")
+    assert report["readerGroups"][0]["state"] == "Waiting"
+    assert "spec.readerGroups[0].name" in waits.err
+    assert "run the file again" in waits.err
+    foreign.leave_group("billing")
+    made = {"name": "billing", "made": "bills", "state": "Made"}
+    for _ in range(2):
+        ended = copy.run("run", "-o", "json")
+        assert ended.code == 0, ended.err
+        assert ended.json[0]["readerGroups"] == [made]
+    assert "The reader group bills goes on in the target" in ended.err
+    after = foreign.read_group(scope, "bills", quiet_ms=5000)
+    assert before.events + after.events == 200

@@ -18,7 +18,6 @@ import click
 from sluice import console
 from sluice.api.fields.hooks import HooksSpec
 from sluice.api.kinds.streamarchive import StreamArchive
-from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.load import load
 from sluice.commands.scopes import ScopeView
 from sluice.commands.shared import (
@@ -255,11 +254,10 @@ def _left(job: Job[Any], live: console.LiveProgress) -> Iterator[None]:
 
 
 def _unhooked(resources: Resources) -> Resources:
-    """Return resources without hooks and reader groups.
+    """Return resources without hooks.
 
     Raises:
-        InvalidSpec: a copy has hooks. Without its Jobs it would miss what writers still write. Or
-            it has reader groups, which wait for their readers, also after this process has ended.
+        InvalidSpec: a copy has hooks. Without its Jobs it would miss what writers still write.
     """
     for copy in resources.order:
         if isinstance(copy, StreamArchive):
@@ -269,13 +267,6 @@ def _unhooked(resources: Resources) -> Resources:
                 f"{copy.kind} {copy.metadata.name!r} has hooks, which are Jobs of a cluster",
                 field="spec.hooks",
                 remedy="Remove the field from the file, and do by hand what the Jobs do.",
-            )
-        if isinstance(copy, StreamCopy) and copy.spec.reader_groups:
-            raise InvalidSpec(
-                f"StreamCopy {copy.metadata.name!r} has reader groups, which the operator makes",
-                field="spec.readerGroups",
-                remedy="Remove the field from the file. Once the copy has ended, make each group "
-                "by `sluice position -f FILE --reader-group GROUP --apply`.",
             )
     return resources
 

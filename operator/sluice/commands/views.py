@@ -4,29 +4,37 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from sluice import console
 from sluice.commands.shared import CommandResult
 from sluice.core.archive.request import ArchiveRequest
 from sluice.core.copy.planner import CopyRequest
+from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.plan import ArchiveRunPlan, Plan, StreamCopyPlan
 from sluice.core.workloads.request import Request
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.abort import finish_abort, sweep
 from sluice.engine.copy.report import Outcome, StreamReport
+from sluice.engine.workloads.following import group_state, make_group
+from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from sluice.engine.workloads.workload import Found
-    from sluice.errors import SluiceError
     from sluice.pipelines.programs.jobs import Job
     from sluice.pipelines.programs.stores import Stores
 
 Q = TypeVar("Q", bound=Request)
 P = TypeVar("P", bound=Plan)
 R = TypeVar("R")
+
+
+_CLOSE: Final = (
+    "Have the group's readers read the source to its end, close them, and run the file again. Or "
+    "give a position: sluice position -f FILE --reader-group GROUP --cut CUT --apply"
+)
 
 
 class View(ABC, Generic[Q, P, R]):
@@ -91,10 +99,35 @@ class View(ABC, Generic[Q, P, R]):
         return {}
 
 
+class GroupMade(NamedTuple):
+    """A reader group that goes on in the target.
+
+    Attributes:
+        name: the group of the source.
+        made: the group of the target.
+        waits: why it is not made yet; None if it is.
+    """
+
+    name: str
+    made: str
+    waits: Trouble | None
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The group as JSON values, as a status has it."""
+        why = {} if self.waits is None else {"why": self.waits.message}
+        state = "Made" if self.waits is None else "Waiting"
+        return {"name": self.name, "made": self.made, "state": state, **why}
+
+
 class CopyView(View[CopyRequest, StreamCopyPlan, StreamReport]):
     """The output about a StreamCopy."""
 
     kind = "StreamCopy"
+
+    def __init__(self, job: Job[CopyRequest]) -> None:
+        super().__init__(job)
+        self._groups: list[GroupMade] = []
 
     def before(self, stores: Stores) -> None:
         """Finish an interrupted abort, since a copy that was aborted takes new bounds."""
@@ -103,12 +136,28 @@ class CopyView(View[CopyRequest, StreamCopyPlan, StreamReport]):
             console.note.print(f"{self.job.name}: finished an abort that was cut off")
 
     def after(self, stores: Stores, report: StreamReport) -> None:
-        """Delete what late drivers left of a copy that was complete before."""
+        """Make reader groups in a target that is whole, and delete what late drivers left."""
+        if report.outcome is not Outcome.FAILED:
+            self._regroup(stores)
         if report.outcome is not Outcome.ALREADY_COMPLETE:
             return
         left = sweep(report.copy_id, report.target, stores[self.job.target])
         if left:
             console.note.print(f"{self.job.name}: deleted {left} leftover staging segments")
+
+    def _regroup(self, stores: Stores) -> None:
+        """Make each reader group in the target, and note those that are still waited for."""
+        places = stores.place(self.job.sources[0]), stores.place(self.job.target)
+        for number, (name, into) in enumerate(self.job.request.groups):
+            waits = None
+            made, _ = group_state(self.job.workload, *places, name=name, into=into)
+            if not made:
+                try:
+                    make_group(self.job.workload, *places, name=name, into=into)
+                except SluiceError as error:
+                    field = f"spec.readerGroups[{number}].name"
+                    waits = Trouble.of(error).model_copy(update={"field": field, "remedy": _CLOSE})
+            self._groups.append(GroupMade(name, into, waits))
 
     def show_plan(self, found: Found[StreamCopyPlan, StreamReport]) -> None:
         """Print the plan; or the report, if the copy is complete."""
@@ -123,7 +172,21 @@ class CopyView(View[CopyRequest, StreamCopyPlan, StreamReport]):
     def ended(self, report: StreamReport, seconds: float) -> CommandResult:
         """Print the report."""
         console.show_report(report, seconds)
-        return _result(self, report, seconds, bytes=report.bytes, events=report.events)
+        result = _result(self, report, seconds, bytes=report.bytes, events=report.events)
+        if not self._groups:
+            return result
+        for one in self._groups:
+            if one.waits is None:
+                console.note.print(
+                    console.Words(f"The reader group {one.made} goes on in the target.")
+                )
+            else:
+                console.show_trouble(one.waits)
+        return CommandResult(
+            json=result.json | {"readerGroups": [one.json for one in self._groups]},
+            words=result.words,
+            failures=[*result.failures, *(one.waits for one in self._groups if one.waits)],
+        )
 
     def failed(self, error: SluiceError, seconds: float) -> CommandResult:
         """Print the error."""

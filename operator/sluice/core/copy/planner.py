@@ -111,6 +111,8 @@ class CopyRequest(Frozen):
         part_bytes: segments with more bytes than this are divided into parts, see `part_size`.
         stop_time: the time in ms at which a copy that follows its source is to end; None for none.
             A copy that is not begun by then is refused.
+        groups: the reader groups that are to go on in the target, each with the name of the group
+            to make there.
         tasks: how many tasks will run at once, as far as that is known beforehand. It shapes a new
             plan only: once a plan is recorded, its parts stay as they are.
     """
@@ -127,6 +129,7 @@ class CopyRequest(Frozen):
     make_scope: bool = Field(default=False, exclude_if=operator.not_)  # as in StreamPlan
     follow: bool = Field(default=False, exclude_if=operator.not_)  # as in StreamPlan
     stop_time: int | None = Field(default=None, exclude=True)  # users may change it
+    groups: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)  # and these
     tasks: int = Field(default=1, ge=1)
 
     @property

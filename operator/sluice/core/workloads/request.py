@@ -114,6 +114,7 @@ def copy_request(
         make_scope=spec.target.scope_policy == "CreateIfAbsent",
         follow=spec.follows,
         stop_time=None if spec.stop_when is None else _milliseconds(spec.stop_when.time),
+        groups=tuple((group.name, group.made) for group in spec.reader_groups),
         tasks=tasks,
     )
 

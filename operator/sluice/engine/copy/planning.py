@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core.copy.planner import Range, plan_stream
 from sluice.core.values import identity
-from sluice.engine.access.source_runs import choose, with_what_is_lost
+from sluice.core.values.groups import GroupName
+from sluice.engine.access.source_runs import choose, with_what_is_lost, writable
 from sluice.engine.append import receipts
 from sluice.engine.copy.bounds import take_bounds
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import (
     InvalidSpec,
+    ReaderGroupNotFound,
     SourceNotFound,
     StoreBusy,
     TargetExists,
@@ -75,6 +77,7 @@ def resolve(request: CopyRequest, sources: Sequence[Place], target: Store) -> Re
     chosen, stores = choose(request, sources)
     plan = make_plan(chosen, stores, append=found.append)
     refuse_itself(plan, target)
+    refuse_strange_groups(request, stores)
     return Resolved(plan)
 
 
@@ -219,6 +222,23 @@ def refuse_itself(plan: StreamPlan, target: Store) -> None:
                 "target are one",
                 field="spec.target",
                 remedy="Name another stream or another store.",
+            )
+
+
+def refuse_strange_groups(request: CopyRequest, stores: Sequence[Source]) -> None:
+    """Refuse reader groups that do not read the source, which could not go on in the target.
+
+    Raises:
+        ReaderGroupNotFound: a group does not exist, or reads other streams.
+    """
+    for number, (name, _) in enumerate(request.groups):
+        (source,) = request.sources
+        config = writable(stores[source.store]).reader_group(GroupName(source.stream.scope, name))
+        if config is None or source.stream not in config.streams:
+            raise ReaderGroupNotFound(
+                f"no reader group {name} in scope {source.stream.scope} reads {source.stream}",
+                field=f"spec.readerGroups[{number}].name",
+                remedy="Correct the name, or remove it: readerGroups may be changed at any time.",
             )
 
 
