@@ -20,7 +20,7 @@ from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.runner import Runner
-from sluice.errors import InvalidSpec
+from sluice.errors import InvalidSpec, ReaderGroupNotFound
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import CHUNK, REQUEST, ManualClock, events_of, put_source
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
@@ -360,3 +360,17 @@ def test_a_copy_that_is_to_end_in_the_past_is_not_begun() -> None:
     assert TARGET not in world.streams
     killed(world, nothing)
     assert resolve(over, [ModelStore(world)], ModelStore(world)).recorded
+
+
+def test_a_group_that_does_not_read_the_source_is_refused() -> None:
+    """It could not go on in the target; the error names the entry, and nothing is made."""
+    world = World()
+    put_source(world, [20])
+    strange = FOLLOW.model_copy(update={"groups": (("billing", "bills"),)})
+    with pytest.raises(ReaderGroupNotFound, match="no reader group billing in scope in") as refused:
+        resolve(strange, [ModelStore(world)], ModelStore(world))
+    assert refused.value.field == "spec.readerGroups[0].name"
+    assert refused.value.remedy
+    assert TARGET not in world.streams
+    killed(world, nothing)
+    assert resolve(strange, [ModelStore(world)], ModelStore(world)).recorded
