@@ -158,8 +158,10 @@ def seal_source(journal: Journal, log: CopyJournal, source: Store, key: str) -> 
     if not is_sealing(journal, key):
         log.write([follow_progress.sealing_record()])
     now = log.load()
-    if now is None or now.trail.stopped is not None or not is_sealing(now, key):
-        return  # the wish was changed, or the end was recorded: look again
+    if now is None or not is_sealing(now, key):
+        return  # the wish was changed: look again
+    if now.trail.stopped is not None or now.trail.left:
+        return  # the copy has ended: look again
     if not is_planned(plan, source):
         name = plan.sources[0].stream
         raise SourceReplaced(f"{name} was deleted and made again, and is not sealed")

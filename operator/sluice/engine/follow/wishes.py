@@ -42,7 +42,7 @@ def write(wish: Wish, journal: CopyJournal, *, key: str = "") -> bool:
         if known is None or known.target is None or not known.plan.follow:
             return False
         trail = known.trail
-        if trail.stopped is not None:
+        if trail.stopped is not None or trail.left:
             return False
         if _holds(wish, known, key):
             return True

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sluice.core.copy import follow_progress
 from sluice.core.copy.journal import target_record
 from sluice.core.follow.ending import is_sealing, may_seal
 from sluice.core.values.wish import Wish
-from sluice.engine.follow import wishes
+from sluice.engine.follow import perform, wishes
 from sluice.engine.journal.copy_journal import CopyJournal
-from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
+from sluice.errors import SourceReplaced
+from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan
+from support.engine.sources import put_source
 from support.model import ModelStore, World
 
 PLAN = stream_plan(segment_plan(100)).model_copy(update={"follow": True})
@@ -56,6 +60,39 @@ def test_a_copy_that_has_not_begun_or_has_ended_takes_no_wish() -> None:
     assert not wishes.write(SEAL, other(world), key=KEY)
     early.write([target_record((0,)), follow_progress.stop_record("x")])
     assert not wishes.write(SEAL, other(world), key=KEY)
+
+
+@pytest.mark.parametrize(
+    "end", [follow_progress.stop_record("Time", 1), follow_progress.leave_record()]
+)
+def test_a_copy_that_has_ended_seals_nothing(end: dict[str, object]) -> None:
+    """Also if it was decided before, by a driver that is late."""
+    world = World()
+    put_source(world, [20])
+    log = begun(world)
+    assert wishes.write(SEAL, log, key=KEY)
+    log.write([follow_progress.sealing_record()])
+    decided = log.loaded
+    assert decided is not None
+    log.write([end])
+    store = ModelStore(world)
+    perform.seal_source(decided, other(world), store, KEY)
+    assert not world.streams[SOURCE].sealed
+    assert not wishes.write(Wish(), other(world))
+
+
+def test_a_source_that_was_made_again_is_not_sealed() -> None:
+    """It is another client's."""
+    world = World()
+    put_source(world, [20])
+    log = begun(world)
+    wishes.write(SEAL, log, key=KEY)
+    decided = log.loaded
+    assert decided is not None
+    put_source(world, [20], seed=5)
+    with pytest.raises(SourceReplaced, match="is not sealed"):
+        perform.seal_source(decided, log, ModelStore(world), KEY)
+    assert not world.streams[SOURCE].sealed
 
 
 def test_a_copy_that_does_not_follow_takes_no_wish() -> None:
