@@ -33,6 +33,8 @@ public final class ForeignClient {
     private final Groups groups;
     private final Tables tables;
     private final Writes writes;
+    private final Transactions transactions;
+    private final PlainBytes plainBytes;
     private final Copies copies;
     private final Exports exports;
     private final Many many;
@@ -44,6 +46,8 @@ public final class ForeignClient {
         tables = new Tables(session);
         streams = new Streams(session, reads);
         writes = new Writes(session);
+        transactions = new Transactions(session, writes);
+        plainBytes = new PlainBytes(session);
         copies = new Copies(session, reads);
         exports = new Exports(session, reads);
         many = new Many(session);
@@ -114,6 +118,9 @@ public final class ForeignClient {
             case "info" -> streams.info(command);
             case "token" -> streams.token(command);
             case "write" -> writes.write(command);
+            case "writeTransactions" -> transactions.write(command);
+            case "writeBytes" -> plainBytes.write(command);
+            case "readBytes" -> plainBytes.read(command);
             case "startWriter" -> writes.start(command);
             case "stopWriter" -> writes.stop(command);
             case "read" -> reads.read(command);

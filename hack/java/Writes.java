@@ -70,7 +70,7 @@ final class Writes {
         return writer.finish();
     }
 
-    private static Events events(Command command) {
+    static Events events(Command command) {
         int size = Math.toIntExact(command.number("size"));
         long seed = command.number("seed", 0);
         return switch (command.text("kind", "padded")) {
@@ -92,12 +92,13 @@ final class Writes {
 
     private static EventStreamWriter<ByteBuffer> writer(
             EventStreamClientFactory factory, String stream) {
-        EventWriterConfig config = EventWriterConfig.builder().build();
+        // Events of more than 8 MiB are written to a segment of their own, which is then merged.
+        EventWriterConfig config = EventWriterConfig.builder().enableLargeEvents(true).build();
         return factory.createEventWriter(stream, new ByteBufferSerializer(), config);
     }
 
     /** Return the routing keys. If segments are named, the keys fall into these. */
-    private List<String> keys(Command command) {
+    List<String> keys(Command command) {
         int count = command.count("keys", 1);
         long seed = command.number("seed", 0);
         List<Long> wanted = command.numbers("segments");

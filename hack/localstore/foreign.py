@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from localstore import reports
 from localstore.accounts import User
+from localstore.foreign_bytes import ForeignBytes
 from localstore.foreign_delays import ForeignDelays
 from localstore.foreign_groups import ForeignGroups
 from localstore.foreign_jvm import (
@@ -49,7 +50,7 @@ class Following:
         return reports.Read(**self._call("stopReaders", arguments, patience + SECONDS))
 
 
-class ForeignClient(ForeignDelays, ForeignGroups, ForeignMany):
+class ForeignClient(ForeignBytes, ForeignDelays, ForeignGroups, ForeignMany):
     """The official client, for one store.
 
     Calls may come from several threads and are answered one after the other. A call that misses its
@@ -201,6 +202,7 @@ class ForeignClient(ForeignDelays, ForeignGroups, ForeignMany):
         seed: int = 0,
         kind: Literal["padded", "orders", "mixed"] = "padded",
         segments: Iterable[int] = (),
+        transactions: int = 0,
         seconds: float = SECONDS,
     ) -> reports.Written:
         """Write events at full speed.
@@ -209,7 +211,7 @@ class ForeignClient(ForeignDelays, ForeignGroups, ForeignMany):
             scope: the stream's scope.
             stream: the stream's name.
             events: number of events.
-            size: bytes of each payload, 8 MiB at most.
+            size: bytes of each payload. Outside of transactions it may have more than 8 MiB.
             keys: number of routing keys, used in turn.
             first: number of the first event; an earlier run's number of events continues that
                 run's keys, even in another stream.
@@ -218,6 +220,7 @@ class ForeignClient(ForeignDelays, ForeignGroups, ForeignMany):
                 lengths, whose mean is the size; or orders in JSON, which compress like
                 applications' data.
             segments: ids of the segments that may get events; all if left out.
+            transactions: number of transactions, one after the other; 0 for none.
             seconds: deadline in seconds.
 
         Returns:
@@ -231,8 +234,9 @@ class ForeignClient(ForeignDelays, ForeignGroups, ForeignMany):
             "seed": seed,
             "kind": kind,
         }
-        arguments |= given(segments=_list(segments))
-        return reports.Written(**self._call("write", arguments, seconds))
+        arguments |= given(segments=_list(segments), transactions=transactions or None)
+        command = "writeTransactions" if transactions else "write"
+        return reports.Written(**self._call(command, arguments, seconds))
 
     def start_writer(
         self,

@@ -66,6 +66,14 @@ class Followers:
     @property
     def memory(self) -> int:
         """The bytes of memory of the last one, which runs."""
+        return self._memory("VmRSS")
+
+    @property
+    def peak(self) -> int:
+        """The most bytes of memory that the last one has had, which runs."""
+        return self._memory("VmHWM")
+
+    def _memory(self, key: str) -> int:
         status = Path(f"/proc/{self._processes[-1].pid}/status").read_text()
-        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+        (line,) = (line for line in status.splitlines() if line.startswith(f"{key}:"))
         return int(line.split()[1]) * 1024
