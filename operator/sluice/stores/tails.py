@@ -55,6 +55,14 @@ class Tails(Protocol):
         """
         ...
 
+    def pause(self, name: str) -> None:
+        """Ask for no more of a segment. One block may come still. Pausing twice is fine."""
+        ...
+
+    def resume(self, name: str) -> None:
+        """Read a segment on that was paused; else nothing happens."""
+        ...
+
     def take(self, seconds: float) -> list[Arrived | Ended | Broken]:
         """Return all that came. Wait at most `seconds` if nothing is here.
 

@@ -65,8 +65,15 @@ class Appender(Protocol):
         """
         ...
 
+    def has_room(self, size: int) -> bool:
+        """Tell whether a block of this size can be sent without waiting for confirmations."""
+        ...
+
     def pump(self) -> None:
-        """Take in the confirmations that are here, without waiting. Raises as `append`."""
+        """Take in the confirmations that are here, without waiting. Raises as `append`.
+
+        If the store has confirmed nothing for too long though it should, this raises, too.
+        """
         ...
 
     def flush(self) -> None:

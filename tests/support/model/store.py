@@ -354,6 +354,7 @@ class ModelAppender:
         self._store = store
         self._name = name
         self._writer = writer
+        self._sent = False
 
     def append(self, data: Buffer, *, event_number: int, events: int = 1) -> None:
         """See Appender."""
@@ -372,9 +373,16 @@ class ModelAppender:
             self.offset = len(there.data)
 
         self._store._call(f"append {self._name} +{len(data)} -> {event_number}", act)
+        self._sent = True
+
+    def has_room(self, size: int) -> bool:  # noqa: ARG002 - a window takes one block here
+        """See Appender."""
+        return not self._sent
 
     def pump(self) -> None:
         """See Appender."""
+        self._sent = False
 
     def flush(self) -> None:
         """See Appender."""
+        self._sent = False

@@ -34,12 +34,21 @@ class ModelTails:
         self._call = call
         self._block = block
         self._offsets: dict[str, int] = {}
+        self._paused: set[str] = set()
 
     def watch(self, name: str, offset: int) -> None:
         """See Tails."""
         if name in self._offsets or offset < 0:
             raise ValueError(f"{name} cannot be watched from {offset} on")
         self._offsets[name] = offset
+
+    def pause(self, name: str) -> None:
+        """See Tails."""
+        self._paused.add(name)
+
+    def resume(self, name: str) -> None:
+        """See Tails."""
+        self._paused.discard(name)
 
     def take(self, seconds: float) -> list[_Event]:  # noqa: ARG002 - time stands still here
         """See Tails. One call reads all segments."""
@@ -61,7 +70,12 @@ class ModelTails:
         self._offsets.clear()
 
     def _look(self) -> list[_Event]:
-        return [event for name, at in self._offsets.items() for event in self._events(name, at)]
+        return [
+            event
+            for name, at in self._offsets.items()
+            if name not in self._paused
+            for event in self._events(name, at)
+        ]
 
     def _events(self, name: str, at: int) -> list[_Event]:
         there = self._world.segments.get(name)

@@ -26,14 +26,21 @@ class Cut(NamedTuple):
     """A block of whole events.
 
     Attributes:
-        data: its bytes.
+        data: its bytes; empty if they were let go, and have to be read again.
         end: the source offset behind it.
         events: the number of its events.
+        start: the source offset of its first byte.
     """
 
     data: bytes
     end: int
     events: int
+    start: int
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes."""
+        return self.end - self.start
 
 
 class Piece(NamedTuple):
@@ -50,6 +57,11 @@ class Piece(NamedTuple):
     end: int
     start: int
     behind: int
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes."""
+        return len(self.data)
 
 
 class Cutter:
@@ -75,6 +87,7 @@ class Cutter:
         self._cut = 0
         self._given = 0
         self._rest = bytearray()
+        self._let_go = False
 
     @property
     def begun(self) -> int | None:
@@ -86,6 +99,18 @@ class Cutter:
     def rest(self) -> int:
         """The bytes that wait for the end of their event."""
         return len(self._rest)
+
+    def let_go(self) -> bool:
+        """Keep no bytes of the event that has begun: when it is whole, it has to be read again.
+
+        Returns:
+            Whether this was done. It is not while the event's header is not whole.
+        """
+        if self._counter.unfinished is None or self._counter.header:
+            return False
+        self._let_go = True
+        self._rest.clear()
+        return True
 
     def feed(self, data: bytes) -> Iterator[Cut | Piece]:
         """Take the next bytes. Yield the blocks that are whole by then, and pieces of long events.
@@ -99,7 +124,8 @@ class Cutter:
             view = view[len(piece) :]
             if self._plain:
                 self._fed += len(piece)
-                yield Cut(bytes(piece), self._start + self._fed, 1)
+                end = self._start + self._fed
+                yield Cut(bytes(piece), end, 1, end - len(piece))
                 continue
             long, damage = self._long, self._walk(piece)
             if long is None and (cut := self._whole(damaged=damage is not None)) is not None:
@@ -165,8 +191,11 @@ class Cutter:
             return None
         begun = unfinished is not None and not damaged and not counter.header
         events = counter.events - begun - self._given
-        block = bytes(self._rest[: upto - self._cut])
-        del self._rest[: len(block)]
-        self._cut = upto
+        start, self._cut = self._cut, upto
+        block = bytes(self._rest[: upto - start])
+        del self._rest[: upto - start]
+        if self._let_go:  # then the block is one event, whose end nothing has followed yet
+            block, self._let_go = b"", False
+            self._rest.clear()
         self._given += events
-        return Cut(block, self._start + upto, events)
+        return Cut(block, self._start + upto, events, self._start + start)

@@ -78,6 +78,14 @@ class LargeEvent:
         self._staged = start if appender.last is None else appender.last
         self.moved = False
 
+    def has_room(self, size: int) -> bool:
+        """Tell whether so many bytes can be sent without waiting for confirmations."""
+        return self._appender.has_room(size)
+
+    def pump(self) -> None:
+        """Take in confirmations that are here, without waiting. Raises as `Appender.pump`."""
+        self._appender.pump()
+
     def take(self, piece: Piece) -> None:
         """Stage the next piece, as far as it is not staged, and compare now and then.
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.follow.cutting import LONGEST, Cutter, Piece
+from sluice.core.follow.cutting import LONGEST, Piece
 from sluice.core.follow.following import foreign_writes
 from sluice.core.follow.rows import proved, row_of
 from sluice.core.values import identity
 from sluice.engine.follow.large_event import staging
+from sluice.engine.follow.line import Line
 from sluice.engine.follow.observe import is_renewed, source_name, target_name
 from sluice.engine.follow.perform import LONG, shorten
 from sluice.engine.tasks.work import LASTING_SECONDS
 from sluice.errors import EventsDamaged, InvalidEventNumber, ProtocolError
+from sluice.stores.reading import joined
 from sluice.stores.tails import Arrived, Ended
 
 if TYPE_CHECKING:
@@ -26,27 +28,36 @@ if TYPE_CHECKING:
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.steps import Follow
     from sluice.core.follow.cutting import Cut
-    from sluice.core.follow.rows import Row
-    from sluice.engine.follow.large_event import LargeEvent
     from sluice.engine.follow.proving import Prover
     from sluice.engine.follow.watch import Watch
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.engine.tasks.work import Clock
     from sluice.stores.base import Store
     from sluice.stores.tails import Broken, Tails
-    from sluice.stores.writing import Appender
 
 MOST: Final = 16 << 20
 """Bytes that all segments ask for ahead, at most."""
 
+HELD: Final = 32 << 20
+"""Bytes that wait for the ends of their events, at most: others are read again with the end."""
+
 IDLE_SECONDS: Final = 1.0
 """Seconds to wait for bytes, while nothing is in flight."""
+
+TIGHT_SECONDS: Final = 0.002
+"""Seconds to wait for bytes, while others wait for confirmations, which come elsewhere."""
 
 BUSY_SECONDS: Final = 0.02
 """Seconds to wait for bytes, while blocks in flight are not confirmed."""
 
 LISTED_SECONDS: Final = 0.2
 """Seconds until the source is looked at again, whose next segments are not listed yet."""
+
+AGAIN_SECONDS: Final = 5.0
+"""Seconds, at least, until a segment of the source is read again whose store did not answer."""
+
+LATE_SECONDS: Final = 2.0
+"""Seconds without a confirmation after which a segment is not read back for now."""
 
 PROVE_SECONDS: Final = 10.0
 """Seconds after which appended bytes are read back and compared."""
@@ -56,41 +67,6 @@ PROVE_BYTES: Final = 32 << 20
 
 RECORD_SECONDS: Final = 300.0
 """Seconds after which a comparison is recorded that has not come to the end of a chunk."""
-
-
-class _Line:
-    """One segment that is followed.
-
-    Attributes:
-        row: the segment.
-        source, target: its full names.
-        read: the source offset up to which bytes came.
-        sent: the source offset up to which bytes were sent.
-        confirmed: the source offset up to which the store has confirmed bytes.
-        compared: the source offset up to which bytes of this session were compared.
-        large: the event on its way that is longer than one append takes, if there is one.
-        opened: what is open for this segment.
-        known: whether the source's segment was found to be the planned one since bytes came.
-        ended: whether it is followed to its sealed end.
-    """
-
-    def __init__(self, row: Row, source: str, target: str, position: int, *, longest: int) -> None:
-        self.row = row
-        self.source = source
-        self.target = target
-        self.cutter = Cutter(source, position, plain=row.plain, longest=longest)
-        self.shift = row.shift(position)
-        self.appender: Appender | None = None
-        self.large: LargeEvent | None = None
-        self.opened = ExitStack()
-        self.start = self.read = self.sent = self.confirmed = self.compared = position
-        self.known = False
-        self.ended = False
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether the store has confirmed or staged bytes of this session."""
-        return self.confirmed > self.start or (self.large is not None and self.large.moved)
 
 
 class Session:
@@ -149,11 +125,11 @@ class Session:
         self._every = every
         self._waits = step.waits
         plan = journal.current
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, Line] = {}
         for index, position in step.positions:
             row = row_of(journal, index)
             name = source_name(plan, row, source)
-            self._lines[name] = _Line(
+            self._lines[name] = Line(
                 row, name, target_name(plan, row, target), position, longest=longest
             )
             watch.positions[index] = position
@@ -191,19 +167,28 @@ class Session:
                 self._prove()
 
     def _round(self, tails: Tails) -> None:
+        began = self._clock.monotonic()
         came = tails.take(self._wait())
+        now = self._clock.monotonic()
         self._check_renewed(came)
         for event in came:
+            line = self._lines[event.segment]
             if isinstance(event, Arrived):
-                self._arrived(self._lines[event.segment], event)
+                self._arrived(line, event)
             elif isinstance(event, Ended):
-                self._end(self._lines[event.segment], event.offset)
+                line.end = event.offset
             else:
-                self._broken(event)
+                self._broken(line, event, now + max(AGAIN_SECONDS, 10 * (now - began)))
+        self._let_go()
         for line in self._lines.values():
-            if line.appender is not None:
-                line.appender.pump()
-                self._confirm(line)
+            line.pump()
+            self._confirm(line)
+            self._send(line, tails)
+            if line.again is not None and now >= line.again:
+                line.again, line.known = None, False
+                tails.watch(line.source, line.read)
+            elif line.end is not None and not line.is_waiting:
+                self._end(line, line.end)
         now = self._clock.monotonic()
         behind = sum(line.confirmed - line.compared for line in self._lines.values())
         if now - self._compared >= self._every or behind >= PROVE_BYTES:
@@ -213,7 +198,10 @@ class Session:
             self._over = self._over or self._listed()
 
     def _wait(self) -> float:
-        if any(line.sent > line.confirmed for line in self._lines.values()):
+        now = self._clock.monotonic()
+        if any(line.queue and now - line.since < LATE_SECONDS for line in self._lines.values()):
+            return TIGHT_SECONDS
+        if any(line.is_waiting for line in self._lines.values()):
             return BUSY_SECONDS
         return LISTED_SECONDS if self._waits else IDLE_SECONDS
 
@@ -233,22 +221,43 @@ class Session:
         for line in lines:
             line.known = True
 
-    def _arrived(self, line: _Line, event: Arrived) -> None:
+    def _arrived(self, line: Line, event: Arrived) -> None:
         if event.offset != line.read:
             raise ProtocolError(f"{line.source} gave offset {event.offset} in place of {line.read}")
         line.read += len(event.data)
         self._watch.quiet.note({line.row.index: line.read})
-        try:
-            for cut in line.cutter.feed(event.data):
-                if self._room is not None and self._room <= 0:
-                    return  # the copy ends before these bytes
-                if isinstance(cut, Piece):
-                    self._stage(line, cut)
-                else:
-                    self._append(line, cut)
-        except EventsDamaged:
-            self._settle(line)  # all events before the damage
-            raise
+        if line.damage is None:
+            try:
+                line.queue.extend(line.cutter.feed(event.data))
+            except EventsDamaged as damage:
+                line.damage = damage  # all events before it are in the queue
+
+    def _let_go(self) -> None:
+        """Keep few bytes of events whose ends have not come: there may be many segments."""
+        held = sum(line.cutter.rest for line in self._lines.values())
+        while held > HELD:
+            most = max(self._lines.values(), key=lambda line: line.cutter.rest)
+            held -= most.cutter.rest
+            if not most.cutter.let_go():
+                break
+
+    def _send(self, line: Line, tails: Tails) -> None:
+        """Send what came of a segment, as far as the store keeps up. Others go on meanwhile."""
+        while line.queue and line.has_room():
+            if self._room is not None and self._room <= 0:
+                return  # the copy ends before these bytes
+            cut = line.queue.popleft()
+            if isinstance(cut, Piece):
+                self._stage(line, cut)
+            else:
+                self._append(line, cut)
+        if line.queue:
+            tails.pause(line.source)
+        elif line.damage is not None:
+            self._settle(line)
+            raise line.damage
+        else:
+            tails.resume(line.source)
 
     def _fill(self, count: int) -> None:
         """Count bytes that are in the target, or are on their way there."""
@@ -256,7 +265,7 @@ class Session:
             self._room -= count
             self._over = self._over or self._room <= 0
 
-    def _stage(self, line: _Line, piece: Piece) -> None:
+    def _stage(self, line: Line, piece: Piece) -> None:
         """Stage a piece of an event that is longer than one append takes; merge after the last."""
         if line.large is None:
             self._settle(line)
@@ -270,6 +279,7 @@ class Session:
                 spend=self._spend,
             )
             line.large = line.opened.enter_context(opening)
+        line.since = self._clock.monotonic()
         line.large.take(piece)
         if piece.end == piece.behind:
             line.large.merge(piece.behind)
@@ -278,9 +288,9 @@ class Session:
             line.sent = line.confirmed = self._watch.positions[line.row.index] = piece.behind
             self._fill(piece.behind - piece.start)
 
-    def _append(self, line: _Line, cut: Cut) -> None:
-        self._fill(len(cut.data))
-        self._spend(len(cut.data))
+    def _append(self, line: Line, cut: Cut) -> None:
+        self._fill(cut.size)
+        self._spend(cut.size)
         if line.appender is None:
             plan = self._journal.plan
             writer = identity.position_attribute(plan.copy_id, line.row.segment.id)
@@ -291,10 +301,13 @@ class Session:
                 raise InvalidEventNumber(
                     f"another driver has followed {line.source}", segment=line.target
                 )
-        line.appender.append(cut.data, event_number=cut.end, events=cut.events)
+        if line.sent == line.confirmed:
+            line.since = self._clock.monotonic()
+        data = cut.data or joined(self._source.read(line.source, cut.start, cut.end))
+        line.appender.append(data, event_number=cut.end, events=cut.events)
         line.sent = cut.end
 
-    def _confirm(self, line: _Line) -> None:
+    def _confirm(self, line: Line) -> None:
         """Take in how far a segment is confirmed, and check that it is where it has to be.
 
         Raises:
@@ -313,14 +326,15 @@ class Session:
                 self._journal, line.row.target, line.confirmed + line.shift, there, there - wanted
             )
         line.confirmed = self._watch.positions[line.row.index] = acknowledged
+        line.since = self._clock.monotonic()
 
-    def _settle(self, line: _Line) -> None:
+    def _settle(self, line: Line) -> None:
         """Wait until all of a segment is confirmed."""
         if line.appender is not None:
             line.appender.flush()
             self._confirm(line)
 
-    def _end(self, line: _Line, offset: int) -> None:
+    def _end(self, line: Line, offset: int) -> None:
         if self._room is not None and self._room <= 0:
             return  # the copy ends before, maybe within what has come
         if offset != line.read or line.cutter.begun is not None:
@@ -328,14 +342,18 @@ class Session:
                 f"{line.source} is sealed at offset {offset}, inside the event that begins at "
                 f"{line.sent}"
             )
-        self._settle(line)
         line.ended = self._over = True
 
-    def _broken(self, event: Broken) -> None:
-        """End the session: the next look tells what became of the segment."""
-        for line in self._lines.values():
-            self._settle(line)
-        raise event.error
+    def _broken(self, line: Line, event: Broken, again: float) -> None:
+        """Read a segment again later if its store does not answer, while others are read.
+
+        Otherwise end the session: the next look tells what became of the segment.
+        """
+        line.again = again
+        if not event.error.retryable or all(one.again is not None for one in self._lines.values()):
+            for one in self._lines.values():
+                self._settle(one)
+            raise event.error
 
     def _prove(self) -> None:
         """Compare what is confirmed, and record it where a chunk is whole, or now and then."""
@@ -344,7 +362,8 @@ class Session:
         for name, line in self._lines.items():
             at = self._prover.link(self._journal, line.row.index).offset
             line.compared = line.confirmed
-            if at >= line.confirmed:
+            stuck = line.sent > line.confirmed and now - line.since >= LATE_SECONDS
+            if at >= line.confirmed or stuck:
                 continue
             to = line.compared = min(line.confirmed, at + PROVE_BYTES)
             link = self._prover.prove(self._journal, line.row, to)

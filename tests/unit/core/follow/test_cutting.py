@@ -33,7 +33,7 @@ def test_blocks_are_whole_events_in_order(sizes: list[int], cuts: list[int], sta
             assert isinstance(cut, Cut)
             out += cut.data
             events += cut.events
-            assert cut.end == start + len(out)
+            assert (cut.start, cut.end) == (start + len(out) - len(cut.data), start + len(out))
             assert len(out) in ends
             assert cut.events > 0
     assert (out, events, cutter.rest) == (data, len(sizes), 0)
@@ -52,6 +52,29 @@ def test_the_beginning_of_an_event_waits_for_its_end() -> None:
     assert (second.data, second.end, second.events) == (data[28:], len(data), 1)
 
 
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=12),
+    st.lists(st.tuples(st.integers(0, 900), st.booleans()), max_size=8),
+)
+def test_an_event_that_was_let_go_is_told_by_its_place(
+    sizes: list[int], cuts: list[tuple[int, bool]]
+) -> None:
+    """Whoever has its bytes reads them again; all other bytes come as ever."""
+    data = events_of(sizes)
+    places = {cut % (len(data) + 1): drops for cut, drops in cuts} | {len(data): False}
+    cutter, out, at = Cutter("s/0", 0), b"", 0
+    for end in sorted(places):
+        for cut in cutter.feed(data[at:end]):
+            assert isinstance(cut, Cut)
+            assert cut.start == len(out)
+            out += cut.data or data[cut.start : cut.end]
+            assert cut.end == len(out)
+        at = end
+        if places[end] and cutter.let_go():
+            assert cutter.rest == 0
+    assert (out, cutter.rest, cutter.begun) == (data, 0, None)
+
+
 def test_blocks_stay_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """An event that has begun is ended by itself, so a block has at most one long event."""
     monkeypatch.setattr(cutting, "BLOCK", 64)
@@ -68,7 +91,7 @@ def test_bytes_that_are_no_events_are_refused_by_their_offset() -> None:
     """The segment and the offset are named, and the events before are handed out."""
     cutter = Cutter("s/0", 100)
     feeding = cutter.feed(events_of([20, 5]) + b"no event, but text")
-    assert next(feeding) == Cut(events_of([20, 5]), 141, 2)
+    assert next(feeding) == Cut(events_of([20, 5]), 141, 2, 100)
     with pytest.raises(EventsDamaged, match="no event begins at offset 141 of s/0"):
         next(feeding)
 
@@ -120,6 +143,6 @@ def test_plain_bytes_are_cut_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each block goes on where the one before ended; nothing waits."""
     monkeypatch.setattr(cutting, "BLOCK", 5)
     cutter = Cutter("s/0", 3, plain=True)
-    assert list(cutter.feed(b"text")) == [Cut(b"text", 7, 1)]
-    assert list(cutter.feed(b" no event")) == [Cut(b" no e", 12, 1), Cut(b"vent", 16, 1)]
+    assert list(cutter.feed(b"text")) == [Cut(b"text", 7, 1, 3)]
+    assert list(cutter.feed(b" no event")) == [Cut(b" no e", 12, 1, 7), Cut(b"vent", 16, 1, 12)]
     assert (cutter.rest, cutter.begun) == (0, None)

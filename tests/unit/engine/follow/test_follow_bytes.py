@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sluice.core.follow.cutting import Cut, Cutter, Piece
 from sluice.core.follow.rows import proved
 from sluice.core.values import identity
 from sluice.engine.copy.report import Outcome
@@ -13,6 +14,8 @@ from support.model import EVENT_COUNT, ModelStore, World, segment_name
 from unit.engine.follow.test_follow import FOLLOW, RECORD, killed, nothing, run, write
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
     from sluice.core.copy.journal import Journal
@@ -176,6 +179,35 @@ def test_what_is_compared_at_a_time_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     )
     assert world.bytes_of(TARGET) == [first + events_of([900], 7)]
     assert proved(journal, 0).offset > 900
+
+
+def test_beginnings_of_events_of_many_segments_are_not_all_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those that would be too much are read again when the ends of their events have come."""
+    monkeypatch.setattr("sluice.engine.follow.session.HELD", 100)
+    world = World()
+    contents = put_source(world, *[[20]] * 8)
+    most = 0
+    feed = Cutter.feed
+
+    def fed(cutter: Cutter, data: bytes) -> Iterator[Cut | Piece]:
+        nonlocal most
+        yield from feed(cutter, data)
+        most = max(most, cutter.rest)
+
+    monkeypatch.setattr(Cutter, "feed", fed)
+
+    def more() -> None:
+        for segment in range(8):
+            write(world, segment, [170, 3], 7 + segment)
+
+    report = run(world, nothing, more, nothing, rounds=12)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert world.bytes_of(TARGET) == [
+        data + events_of([170, 3], 7 + segment) for segment, data in enumerate(contents)
+    ]
+    assert most <= 100 + 32
 
 
 TEXT = b"text without events, which may be cut anywhere"

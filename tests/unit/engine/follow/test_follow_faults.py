@@ -91,7 +91,7 @@ def torn(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def feed(self: Cutter, data: bytes) -> Iterator[Cut]:
         self._start += len(data)
-        yield Cut(data, self._start, 1)
+        yield Cut(data, self._start, 1, self._start - len(data))
 
     monkeypatch.setattr(Cutter, "feed", feed)
 

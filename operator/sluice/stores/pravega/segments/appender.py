@@ -19,7 +19,7 @@ from sluice.errors import (
 )
 from sluice.stores.pravega.names import TokenAccess
 from sluice.stores.pravega.segments.transport import Ask
-from sluice.stores.pravega.segments.window import InFlightWindow
+from sluice.stores.pravega.segments.window import STALL, InFlightWindow
 from sluice.stores.pravega.wire.messages import (
     AppendBlockEnd,
     AppendSetup,
@@ -130,15 +130,27 @@ class SegmentAppender:
             self._send(block, event_number, events)
         self._highest = event_number
 
+    def has_room(self, size: int) -> bool:
+        """Tell whether a block can be sent without waiting; see `writing.Appender`."""
+        oldest = self._window.oldest
+        late = oldest is not None and monotonic() - oldest >= STALL
+        return not late and self._window.has_room(size)
+
     def pump(self) -> None:
         """Take in the acknowledgements that are here, without waiting. Raises as `append`.
 
+        StoreTimeout: the first block in flight has waited for longer than the time-out for stalls.
         If nothing is in flight, the connection is not looked at: an idle appender costs no calls,
         and the next append renews a connection that the store may have closed for its old token.
         """
         with self._recovering():
             while self._window.in_flight and (message := self._open.connection.poll()) is not None:
                 self._take(message)
+            oldest = self._window.oldest
+            if oldest is not None and monotonic() - oldest > self._timeout:
+                raise StoreTimeout(
+                    f"{self._open.connection.peer} has confirmed nothing for {self._timeout:.3g} s"
+                )
 
     def flush(self) -> None:
         """Wait until everything sent is confirmed. Raises as `append`."""

@@ -40,6 +40,8 @@ class Watch:
         barren: the time of the last answer without bytes.
         renewed: whether a token was refused, and another one is tried.
         late: whether its state was not told in time. The answer may still come.
+        paused: whether it is asked for no more bytes.
+        owed: whether it would ask for bytes now, but for the pause.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Watch:
     barren: float = -inf
     renewed: bool = False
     late: bool = False
+    paused: bool = False
+    owed: bool = False
 
 
 @dataclass(slots=True, eq=False)

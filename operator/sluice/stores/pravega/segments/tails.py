@@ -89,6 +89,18 @@ class SegmentTails:
         self._watches[name] = watch = Watch(name, offset)
         self._queued.append(watch)
 
+    def pause(self, name: str) -> None:
+        """Ask for no more of a segment; see `Tails.pause`."""
+        if watch := self._watches.get(name):
+            watch.paused = True
+
+    def resume(self, name: str) -> None:
+        """Read a segment on that was paused; see `Tails.resume`."""
+        if watch := self._watches.get(name):
+            watch.paused = False
+            if watch.owed:
+                self._read(watch)
+
     def take(self, seconds: float) -> list[Arrived | Ended | Broken]:
         """Return all that came. Wait at most `seconds` if nothing is here; see `Tails.take`."""
         until = monotonic() + seconds
@@ -157,7 +169,10 @@ class SegmentTails:
         self._ask(watch, lambda request, token: GetSegmentInfo(request, watch.name, token))
 
     def _read(self, watch: Watch) -> None:
-        """Ask for the next bytes of a segment."""
+        """Ask for the next bytes of a segment, unless it is paused."""
+        watch.owed = watch.paused
+        if watch.paused:
+            return
         watch.reading = True
         size = self._portions.take(watch.portion, len(self._watches))
         self._ask(
@@ -315,6 +330,7 @@ class SegmentTails:
         again = link.is_calm and error.retryable and not isinstance(error, StoreTimeout)
         for watch in link.watches:
             watch.link = None
+            watch.owed = False
             why = error
             if not (again and isinstance(error, StoreUnavailable)):
                 why = self._explained(watch, error)  # a lost connection says nothing of owners

@@ -43,6 +43,11 @@ class InFlightWindow:
         """Tell whether a block of this size may be sent now."""
         return not self._sent or self.in_flight + size <= self.limit
 
+    @property
+    def oldest(self) -> float | None:
+        """When the first block was sent that is not confirmed; None if there is none."""
+        return self._sent[0].at if self._sent else None
+
     def sent(self, number: int, size: int, now: float) -> None:
         """Note that a block was sent. Numbers rise; `now` is a monotonic time in seconds."""
         self._sent.append(_Sent(number, size, now))

@@ -81,6 +81,27 @@ def test_a_segment_is_asked_for_more_once_its_block_was_taken() -> None:
         assert len(link.waiting) == 1
 
 
+def test_a_paused_segment_is_asked_for_no_more_until_it_is_resumed() -> None:
+    """One block may come still, since it is asked for already."""
+
+    def serve(peer: Peer) -> None:
+        tell(peer)
+        for at, data in enumerate([b"a", b"b", b"c"]):
+            give(peer, data, at=at)
+        listen(peer)
+
+    with ScriptedStore([serve]) as peer, following(peer.endpoint) as tails:
+        tails.watch(NAME, 0)
+        assert tails.take(5) == [Arrived(NAME, 0, b"a")]
+        tails.pause(NAME)
+        assert tails.take(5) == [Arrived(NAME, 1, b"b")]
+        (link,) = tails._links
+        assert not link.waiting
+        assert tails.take(0.05) == []
+        tails.resume(NAME)
+        assert tails.take(5) == [Arrived(NAME, 2, b"c")]
+
+
 def test_a_segment_that_is_sealed_while_a_read_waits_ends() -> None:
     """The store says first that it is sealed, and then that this is its end."""
 
