@@ -34,7 +34,7 @@ NEAR: Final = 16 << 20
 """Bytes before a source's end from which on it is sealed: its writers wait while these follow."""
 
 
-def next_end(journal: Journal, seen: SeenStream, lag: int, *, settled: bool) -> Step | None:
+def next_end(journal: Journal, seen: SeenStream, lag: int) -> Step | None:
     """Return the step by which the copy ends as wished; None while it is to go on.
 
     A decision to seal the source is never taken back, and nothing else ends the copy from then on:
@@ -44,14 +44,13 @@ def next_end(journal: Journal, seen: SeenStream, lag: int, *, settled: bool) -> 
         journal: the journal.
         seen: what the stores hold.
         lag: the bytes of the source that are not followed yet.
-        settled: whether no scale event of the source is still to be followed.
     """
     wish = journal.trail.wish
     if is_sealing(journal, seen.key):
         return None if seen.sealed else SealSource()
     if may_seal(journal, seen.key):
-        return SealSource() if settled and lag <= NEAR else None
-    if lag == 0 and settled and (why := quiet_end(wish, seen.quiet)) is not None:
+        return SealSource() if seen.settled and lag <= NEAR else None
+    if lag == 0 and seen.settled and (why := quiet_end(wish, seen.quiet)) is not None:
         return Stop(why)
     if (left := room(journal, seen)) is not None and left <= 0:
         return Stop(BYTES)

@@ -68,10 +68,7 @@ def next_step(journal: Journal, seen: SeenStream) -> Step:
         # Halted for a loss that the source does not show, or for an end that was just recorded.
         raise StoreUnavailable(f"{journal.plan.target} was halted during the look")
     lag = sum(sources[row.row.index].info.length - _position(row).offset for row in seen.rows)
-    settled = not seen.made and (
-        seen.sealed or not any(source.info.sealed for source in sources.values())
-    )
-    if (first := _before_following(journal, seen, lag, settled=settled)) is not None:
+    if (first := _before_following(journal, seen, lag)) is not None:
         return first
     ended = {
         row.row.index
@@ -92,14 +89,12 @@ def next_step(journal: Journal, seen: SeenStream) -> Step:
     return Follow(_positions(going), waits=unlisted)
 
 
-def _before_following(
-    journal: Journal, seen: SeenStream, lag: int, *, settled: bool
-) -> Step | None:
+def _before_following(journal: Journal, seen: SeenStream, lag: int) -> Step | None:
     """Return the step that comes before all others, while nothing is lost and nothing ended.
 
     A source that is sealed for a cutover is followed first of all: its writers wait.
     """
-    end = next_end(journal, seen, lag, settled=settled)
+    end = next_end(journal, seen, lag)
     wanted, there = seen.config, seen.configured
     if end is not None or wanted is None or there is None or is_sealing(journal, seen.key):
         return end

@@ -62,3 +62,9 @@ class SeenStream:
     key: str = ""
     config: StreamConfig | None = None
     configured: StreamConfig | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether no scale event of the source is still to be followed."""
+        ends = (row.source is not None and row.source.info.sealed for row in self.rows)
+        return not self.made and (self.sealed or not any(ends))

@@ -101,6 +101,7 @@ class FollowedTarget(NewTarget):
         self._quiet = Quiet(clock)
         self._watch: Watch | None = None
         self._room: int | None = None
+        self._settled = False
         self._longest = longest
         self._prover: Prover | None = None
         self._journal: Journal | None = None
@@ -128,6 +129,7 @@ class FollowedTarget(NewTarget):
         )
         state = replace(state, quiet=self._quiet.seconds, now=self._wall(), key=self._key)
         self._room = room(self._journal, state)
+        self._settled = state.settled
         return following.next_step(self._journal, state)
 
     def perform(self, step: Step) -> bool:
@@ -202,6 +204,7 @@ class FollowedTarget(NewTarget):
             key=self._key,
             clock=self._clock,
             wall=self._wall,
+            settled=self._settled,
             changed=lambda: is_changed(journal.current, self._config, self._source),
         )
         try:

@@ -71,6 +71,8 @@ class Watch:
         key: the key by which wishes of the copy's owner to seal the source are known.
         clock: time.
         wall: returns the time of the day.
+        settled: whether no scale event of the source was still to be followed, when the step was
+            decided. If one was, most that is wished has to wait, and the step ends by that event.
         changed: tells whether the source has another retention or other tags. It is asked about
             once a minute.
 
@@ -89,6 +91,7 @@ class Watch:
         key: str,
         clock: Clock,
         wall: Callable[[], datetime],
+        settled: bool,
         changed: Callable[[], bool],
     ) -> None:
         self.positions: dict[int, int] = {}
@@ -100,6 +103,7 @@ class Watch:
         self._key = key
         self._clock = clock
         self._wall = wall
+        self._settled = settled
         self._changed = changed
         self._looked = self._configured = clock.monotonic()
         self._due = False
@@ -130,8 +134,8 @@ class Watch:
             if self._changed():
                 return True
         if may_seal(journal, self._key):
-            return self._lag(journal) <= NEAR
-        at_rest = quiet_end(wish, self.quiet.seconds) is not None
+            return self._settled and self._lag(journal) <= NEAR
+        at_rest = self._settled and quiet_end(wish, self.quiet.seconds) is not None
         return is_time(wish, self._wall()) or (at_rest and not self._lag(journal))
 
     def _lag(self, journal: Journal) -> int:

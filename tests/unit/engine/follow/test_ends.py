@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sluice.core.values.model import KeyRange
 from sluice.core.values.wish import Wish
 from sluice.engine.copy.report import Outcome
 from sluice.engine.follow.watch import Quiet
@@ -94,6 +95,24 @@ def test_a_cutover_seals_the_source_and_has_all_of_it() -> None:
     report = run(world, *acts, key=KEY, wall=lambda: NOON)
     assert (report.outcome, report.ended) == (Outcome.COPIED, "CutOver"), report.error
     assert world.streams[SOURCE].sealed
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
+
+
+@pytest.mark.parametrize("wish", [SEAL, Wish(cutover="Drain"), Wish(idle_seconds=5)])
+def test_an_end_beside_a_scale_event_comes_after_it(wish: Wish) -> None:
+    """A follower that waits for the scale event goes on appending meanwhile."""
+    world = World()
+    put_source(world, [20])
+    world.numbers[SOURCE] = 1
+
+    def all_at_once() -> None:
+        write_wish(world, wish, KEY)
+        write(world, 0, [40, 50, 60], 7)
+        halves = [KeyRange(low=0.0, high=0.5), KeyRange(low=0.5, high=1.0)]
+        world.replace(SOURCE, {0}, halves)
+
+    report = run(world, all_at_once, *[nothing] * 9, key=KEY)
+    assert report.ended in {"CutOver", "Drained", "Idle"}, report.error
     assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
 
 
