@@ -174,3 +174,61 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
     assert status["verification"]["events"] == 3 * EVENTS
     assert foreign.read(scope, "copy").events == 3 * EVENTS
     tenant.until_tidied("live")
+
+
+def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
+    pods: Pods, foreign: ForeignClient, scope: str, source: str, standalone: Standalone
+) -> None:
+    """Nothing of it is left in the store but its target, with all that it has followed."""
+    tenant = pods.tenant
+    tenant.apply(tenant.copy_resource("paused", source, f"{scope}/paused", mode="Continuous"))
+    with pods.driver():
+        tenant.until_reason("paused", "Following")
+        tenant.patch("scopy", "paused", {"spec": {"suspend": True}})
+        tenant.until_reason("paused", "Suspended")
+    assert tenant.get_all("pods") == []
+    foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=EVENTS)
+    tenant.patch("scopy", "paused", {"spec": {"suspend": False}})
+    with pods.driver():
+        until_followed(tenant, "paused", length(standalone, source))
+        copy_id = tenant.status("paused")["copyID"]
+        tenant.run("delete", "scopy", "paused", "--timeout=120s")
+    assert reports(standalone, source) == reports(standalone, f"{scope}/paused")
+    assert foreign.read(scope, "paused").events == 2 * EVENTS
+    assert copy_id
+
+
+def test_reader_groups_go_on_in_the_target_once_their_readers_are_closed(
+    pods: Pods, foreign: ForeignClient, scope: str, source: str
+) -> None:
+    """A group that is read is named and waited for; none is made at a guessed position."""
+    tenant = pods.tenant
+    for group in ("closed", "open"):
+        foreign.create_group(scope, group, "orders")
+        read = foreign.read_group(scope, group, events=EVENTS // 2, stay=group == "open")
+        assert read.events == EVENTS // 2
+    groups = [{"name": "closed", "as": "closed-2"}, {"name": "open", "as": "open-2"}]
+    spec = {"mode": "Continuous", "readerGroups": groups}
+    tenant.apply(tenant.copy_resource("read", source, f"{scope}/read", **spec))
+    with pods.driver() as driver:
+        tenant.until_reason("read", "Following")
+        tenant.patch("scopy", "read", {"spec": {"cutover": "Drain"}})
+        assert driver.finish(120) == 0
+    tenant.until_reason("read", "WaitingForReaders")
+    tenant.until("the closed group is made", lambda: made(tenant)["closed"] == "Made")
+    assert made(tenant) == {"closed": "Made", "open": "Waiting"}
+    message = tenant.condition("read")["message"]
+    assert "open" in message
+    assert "online" in message
+    foreign.leave_group("open")
+    tenant.until_reason("read", "CutOver")
+    assert made(tenant) == {"closed": "Made", "open": "Made"}
+    for group in ("closed-2", "open-2"):
+        rest = foreign.read_group(scope, group, quiet_ms=5000)
+        assert rest.events == EVENTS - EVENTS // 2
+
+
+def made(tenant: Tenant) -> dict[str, str]:
+    """Return the states of the reader groups of the copy."""
+    found = tenant.status("read").get("readerGroups") or []
+    return {one["name"]: one["state"] for one in found}

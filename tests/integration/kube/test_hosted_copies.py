@@ -112,6 +112,30 @@ def test_a_tenants_copy_runs_beside_the_platforms_login(
     tenant.run("delete", "scopy", "target")
 
 
+def test_a_copy_follows_its_source_beside_the_platforms_login(
+    scene: Scene, shop: tuple[str, ForeignClient], tmp_path: Path
+) -> None:
+    """Its follower's Job is where the login is, and the tenant cuts over all the same."""
+    (scope, java), platform, tenant = shop, scene.platform, scene.tenant
+    tenant.apply(copy(scene, "live", scope, mode="Continuous"))
+    driver = DriverPod(platform, pod_in(platform), tmp_path)
+    try:
+        tenant.until_reason("live", "Following")
+        (job,) = platform.get_all("jobs", labelSelector=OURS)
+        assert job["spec"]["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
+        java.write(scope, "source", events=EVENTS, keys=10, first=EVENTS)
+        tenant.patch("scopy", "live", {"spec": {"cutover": "Drain"}})
+        assert driver.finish(120) == 0
+    finally:
+        driver.close()
+    tenant.until_ready("live")
+    assert tenant.reason("live") == "CutOver"
+    assert java.read(scope, "live").events == 2 * EVENTS
+    tenant.until_tidied("live")
+    platform.until("nothing of it is left", lambda: not work(platform))
+    tenant.run("delete", "scopy", "live")
+
+
 def test_a_withdrawn_grant_stops_the_driver_and_a_deleted_copy_leaves_nothing(
     scene: Scene, standalone_auth: Standalone, shop: tuple[str, ForeignClient]
 ) -> None:

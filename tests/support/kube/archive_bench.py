@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Decision
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.kinds import Object
-    from sluice.kube.copies.observer import Situation
+    from sluice.kube.copies.situation import Situation
     from sluice.stores.base import Store
 
 SOURCE = StreamName(scope="in", stream="orders")

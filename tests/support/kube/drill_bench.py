@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StoreAddress
     from sluice.engine.copy.report import StreamReport
     from sluice.kube.api.kinds import Object
-    from sluice.kube.copies.observer import Situation
+    from sluice.kube.copies.situation import Situation
     from sluice.kube.stores.probes import Probed
     from sluice.stores.base import Store
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.report import ScopeReport
     from sluice.kube.api.kinds import Object
-    from sluice.kube.copies.observer import Situation
+    from sluice.kube.copies.situation import Situation
 
 SHAPES = ([[40, 40], [9]], [[400]], [[]])
 """Event sizes of each segment of the streams s000, s001 and s002."""

@@ -19,6 +19,7 @@ from sluice.api.fields.common import GROUP
 from sluice.core.reconcile.copies.object_names import job_name
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (
+    EXIT_CODES,
     Category,
     CopyAborted,
     DriverLost,
@@ -156,21 +157,27 @@ class Cluster(CopyObjects):
             if has_ended(job) or "deletionTimestamp" in meta or not self.child.has(job):
                 continue
             pods = [pod for pod in self.server.all(POD) if is_child(pod, meta["uid"])]
-            if meta["uid"] not in self._given:
-                self._given.add(meta["uid"])
-                self._make_pod(job)
-                return True
-            if not pods or _is_over(pods[0]):
-                done = bool(pods) and pods[0]["status"]["phase"] == "Succeeded"
-                end = {
-                    "type": "Complete" if done else "Failed",
-                    "status": "True",
-                    "lastTransitionTime": self.now.isoformat(),
-                }
-                status = job["status"] | {"conditions": [end]}
-                self.server.edit(JOB, meta["name"], meta["namespace"], status=status)
+            if self._run_job(job, pods):
                 return True
         return False
+
+    def _run_job(self, job: Object, pods: list[Object]) -> bool:
+        """Make a pod for a new Job, or end it if its pod has ended. Return False if neither is."""
+        uid = job["metadata"]["uid"]
+        if uid not in self._given:
+            self._given.add(uid)
+            self._make_pod(job)
+            return True
+        if not pods or _is_over(pods[0]):
+            done = bool(pods) and pods[0]["status"]["phase"] == "Succeeded"
+            self._end_job(job, "Complete" if done else "Failed")
+            return True
+        return False
+
+    def _end_job(self, job: Object, kind: str) -> None:
+        end = {"type": kind, "status": "True", "lastTransitionTime": self.now.isoformat()}
+        meta, status = job["metadata"], job["status"] | {"conditions": [end]}
+        self.server.edit(JOB, meta["name"], meta["namespace"], status=status)
 
     def _make_pod(self, job: Object) -> None:
         meta, template = job["metadata"], job["spec"]["template"]["metadata"]
@@ -221,7 +228,7 @@ class Cluster(CopyObjects):
         if self.is_stopping(driver):
             self.server.destroy(POD, driver.pod, self.space)
             return
-        ended: Object = {"exitCode": 0 if error is None else 1}
+        ended: Object = {"exitCode": 0 if error is None else EXIT_CODES[error.category]}
         if isinstance(error, DriverOutOfMemory):
             ended |= {"reason": "OOMKilled"}
         elif not isinstance(error, DriverLost):

@@ -16,19 +16,21 @@ from unittest import mock
 
 import structlog
 
+from sluice.core.reconcile.copies import following as decisions
 from sluice.engine.workloads import scope, stream, workload
 from sluice.errors import ApiUnavailable, SluiceError, StoreUnavailable
 from sluice.kube.api import objects, status
-from sluice.kube.copies import observer
+from sluice.kube.copies import following, observer
 from sluice.kube.ephemeral import conflicts, performer
 from sluice.kube.ephemeral import observer as ephemeral_observer
-from support.reconcile.copies import NOW
+from support.reconcile.copies import NOW, UID
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
     from types import ModuleType
 
     from sluice.core.scope.progress import Progress
+    from sluice.core.values.wish import Wish
     from sluice.core.workloads.answers import Answer, ScopeEnded
     from sluice.core.workloads.plan import Plan
     from sluice.kube.api.client import Api
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _CRITICAL = 50
+_SMALL = 600
 
 
 @dataclass
@@ -115,6 +118,24 @@ class _UnplannedWatch(_Watch):
         super().__init__(plan, target)
 
 
+class _FollowWatch(_Watch):
+    """A stand-in for FollowWatch."""
+
+    def __init__(self, plan: Plan, source: Place, target: Place) -> None:
+        assert source
+        super().__init__(plan, target)
+
+
+def _as_asked(_: object, answer: Answer, __: object) -> Answer:
+    return answer
+
+
+def _write_wish(workload: Any, target: Place, wish: Wish, *, key: str) -> bool:
+    assert key == UID, "only the copy's owner consents to a seal"
+    wished: bool = cast("Any", target.stores.of(workload.request)).wished(wish)
+    return wished
+
+
 def _ask(request: object, *, target: tuple[object, Place], known: Any, **others: Any) -> Answer:
     return target[1].stores.of(request).ask(known, again=others.get("again", False))
 
@@ -133,7 +154,18 @@ def _there(place: Place) -> Place:
 
 
 _ENGINE: tuple[tuple[ModuleType, dict[str, Any]], ...] = (
-    (stream, {"ask": _ask, "abandon": _abandon, "Watch": _Watch, "live": _there}),
+    (
+        stream,
+        {
+            "ask": _ask,
+            "abandon": _abandon,
+            "Watch": _Watch,
+            "FollowWatch": _FollowWatch,
+            "followed": _as_asked,
+            "live": _there,
+        },
+    ),
+    (following, {"write_wish": _write_wish}),
     (
         scope,
         {
@@ -174,6 +206,8 @@ def simulated() -> Iterator[None]:
             stack.enter_context(mock.patch.multiple(module, **names))
         for module in (performer, ephemeral_observer):
             stack.enter_context(mock.patch.object(module, "claims", _CLAIMS))
+        # The plans are small here, and both kinds of Jobs have to be made.
+        stack.enter_context(mock.patch.object(decisions, "SMALL", _SMALL))
         quiet = structlog.make_filtering_bound_logger(_CRITICAL)
         structlog.configure(wrapper_class=quiet)
         yield

@@ -65,7 +65,7 @@ PROVE_SECONDS: Final = 10.0
 PROVE_BYTES: Final = 32 << 20
 """Appended bytes after which they are compared at once: meanwhile nothing is appended."""
 
-RECORD_SECONDS: Final = 300.0
+RECORD_SECONDS: Final = 30.0
 """Seconds after which a comparison is recorded that has not come to the end of a chunk."""
 
 
@@ -360,15 +360,17 @@ class Session:
         now = self._compared = self._clock.monotonic()
         records = []
         for name, line in self._lines.items():
-            at = self._prover.link(self._journal, line.row.index).offset
+            link = self._prover.link(self._journal, line.row.index)
             line.compared = line.confirmed
-            stuck = line.sent > line.confirmed and now - line.since >= LATE_SECONDS
-            if at >= line.confirmed or stuck:
-                continue
-            to = line.compared = min(line.confirmed, at + PROVE_BYTES)
-            link = self._prover.prove(self._journal, line.row, to)
+            if line.sent > line.confirmed and now - line.since >= LATE_SECONDS:
+                continue  # it stands still, and a comparison would as well
             known = proved(self._log.loaded or self._journal, line.row.index)
             late = now - self._recorded[name] >= RECORD_SECONDS
+            if link.offset < line.confirmed:
+                to = line.compared = min(line.confirmed, link.offset + PROVE_BYTES)
+                link = self._prover.prove(self._journal, line.row, to)
+            elif link.offset <= known.offset:
+                continue  # else it was compared before, and is to be told if nothing comes any more
             if line.ended or late or link.chain != known.chain:
                 records.append(self._prover.record(line.row.index, link))
                 self._recorded[name] = now

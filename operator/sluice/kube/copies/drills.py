@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
-    from sluice.kube.copies.observer import Situation
+    from sluice.kube.copies.situation import Situation
     from sluice.kube.jobs.attempts import Attempts
     from sluice.kube.loop.memory import Blocking
     from sluice.kube.stores.connections import Connections

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.reconcile.copies.world import GroupSeen
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.access import ending
 from sluice.core.workloads.request import wish_of
 from sluice.engine.workloads.following import group_state, make_group, write_wish
 from sluice.errors import StoreNotReady
+from sluice.kube.api.objects import origins_of
+from sluice.kube.copies.store_access import look_at_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +23,10 @@ if TYPE_CHECKING:
     from sluice.core.values.wish import Wish
     from sluice.engine.access.source_runs import Place
     from sluice.engine.workloads.workload import Workload
-    from sluice.kube.copies.observer import CopyObserver, Situation
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.copies.observer import CopyObserver
+    from sluice.kube.copies.situation import Situation
+    from sluice.kube.stores.storeview import StoreView
 
 
 def wish_for(resource: Copy) -> Wish | None:
@@ -28,10 +35,20 @@ def wish_for(resource: Copy) -> Wish | None:
     return wish_of(spec) if isinstance(spec, StreamCopySpec) and spec.follows else None
 
 
-def is_sealing(resource: Copy) -> bool:
-    """Tell whether a copy is to seal its source."""
+async def seal_trouble(
+    stores: StoreView, body: Object, resource: Copy, *, eager: bool
+) -> Trouble | None:
+    """Tell why a copy that asks for it may not seal its source; None if it may, or does not ask.
+
+    It goes on following meanwhile: what it may do does not change.
+    """
     wish = wish_for(resource)
-    return wish is not None and wish.cutover == "SealAndDrain"
+    if wish is None or wish.cutover != "SealAndDrain":
+        return None
+    ((path, what),) = origins_of(resource)
+    needed = ending(moves=False, seals=True)
+    seen = await look_at_store(stores, body, path, what, needed, eager=eager)
+    return seen if isinstance(seen, Trouble) else None
 
 
 def is_wished(resource: Copy, written: Wish | None, follow: Followed | None) -> bool:

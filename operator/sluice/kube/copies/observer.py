@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from sluice.core.reconcile.copies.decide import questions
 from sluice.core.reconcile.copies.hooks.standing import under_way
 from sluice.core.reconcile.copies.object_names import plan_name, positions_name
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
-from sluice.core.reconcile.copies.seen import asks_again, recorded, running_job
+from sluice.core.reconcile.copies.seen import asks_again, recorded
 from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World, host_of
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.scope.progress import Meter
@@ -30,12 +30,17 @@ from sluice.errors import (
     StoreNotReady,
     StoreNotShared,
 )
-from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
-from sluice.kube.api.names import Child
+from sluice.kube.api.kinds import CONFIG_MAP, SCOPE_COPY
 from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_copy
 from sluice.kube.copies.drills import Drills
-from sluice.kube.copies.following import groups_of, is_sealing, is_wished, look_at_groups
+from sluice.kube.copies.following import (
+    groups_of,
+    is_wished,
+    look_at_groups,
+    seal_trouble,
+)
 from sluice.kube.copies.memory import CopyMemory
+from sluice.kube.copies.situation import Situation, child_of
 from sluice.kube.copies.store_access import READS, look_at_store, writes_of
 from sluice.kube.jobs import hooks, results
 from sluice.kube.jobs.attempts import Attempts
@@ -54,58 +59,15 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StoreAddress
     from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.workloads.workload import Located, Workload
+    from sluice.engine.workloads.workload import Located
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
-    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.api.names import Child
     from sluice.kube.loop.settings import OperatorSettings
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.storeview import StoreView
     from sluice.stores.allowance import Allowance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """A copy and its surroundings.
-
-    Attributes:
-        body: the copy's object at the API server.
-        resource: the copy as a model.
-        seen: the copy as `reconcile` takes it.
-        world: its surroundings.
-        workload: the work that the engine does for it.
-        memory: see CopyMemory.
-        places: the namespaces in which the copy may have Jobs, its own first.
-    """
-
-    body: Object
-    resource: Copy
-    seen: CopySeen
-    world: World
-    workload: Workload
-    memory: CopyMemory
-    places: tuple[str, ...]
-
-    @property
-    def namespace(self) -> str:
-        """The copy's namespace."""
-        return self.resource.metadata.namespace
-
-    @property
-    def kind(self) -> Kind:
-        """The copy's kind."""
-        return COPIES[self.resource.kind]
-
-    @property
-    def child(self) -> Child:
-        """The copy, as the objects that are made for it name it."""
-        return _child(self.resource, self.seen)
-
-    @property
-    def host(self) -> str | None:
-        """The namespace of the driver that runs, or begins next, if that is not the copy's."""
-        running = running_job(self.seen, self.world)
-        return self.world.host if running is None else running.away
 
 
 class CopyObserver:
@@ -167,7 +129,7 @@ class CopyObserver:
         memory = self._memories.of(namespace, seen.name, seen.uid)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         origins, eager = origins_of(resource), seen.changed or seen.asked
-        reads = (*READS, *ending(moves=workload.moves, seals=is_sealing(resource)))
+        reads = (*READS, *ending(moves=workload.moves, seals=False))
         field, goal = goal_of(resource)
         deleted = seen.deleted is not None
         writes = writes_of(resource, goal, keeps=seen.keeps, deleted=deleted)
@@ -183,7 +145,7 @@ class CopyObserver:
         places = self._places(namespace, host, seen.status.driver_namespace, *named)
         if not all(isinstance(one, StoreSeen) for one in (*sources, target)):
             host = host or seen.status.driver_namespace  # the grants are withdrawn, or unknown
-        child = _child(resource, seen)
+        child = child_of(resource, seen)
         jobs = await self._attempts.jobs(child, places, seen, runtime=runtime, host=host)
         at_work = any(job.active for job in jobs)
         hooked = await hooks.look(self._api, namespace, seen, at_work=at_work)
@@ -204,6 +166,7 @@ class CopyObserver:
             hooks=hooked,
             late_hooks=await hooks.late(self._api, namespace, seen, at_work=at_work),
             drill=await self.drills.look(body, seen, eager=eager),
+            seal=await seal_trouble(self._stores, body, resource, eager=eager),
         )
         trouble = profile_trouble(resource, profile, self._settings, host=world.host)
         situation = Situation(
@@ -373,12 +336,6 @@ class CopyObserver:
         if self._allowance.has_room:
             memory.plan = known, kept
         return known, False
-
-
-def _child(resource: Copy, seen: CopySeen) -> Child:
-    """Return a copy as the objects that are made for it name it."""
-    kind, namespace = COPIES[resource.kind], resource.metadata.namespace
-    return Child(kind=kind, namespace=namespace, name=seen.name, uid=seen.uid)
 
 
 def _hosts(resource: Copy, seen: CopySeen) -> list[str]:

@@ -72,7 +72,8 @@ if TYPE_CHECKING:
     from sluice.kube.api.client import Api
     from sluice.kube.api.events import Recorder
     from sluice.kube.api.kinds import Kind, Object
-    from sluice.kube.copies.observer import CopyObserver, Situation
+    from sluice.kube.copies.observer import CopyObserver
+    from sluice.kube.copies.situation import Situation
     from sluice.kube.loop.settings import OperatorSettings
     from sluice.metrics import Metrics
 

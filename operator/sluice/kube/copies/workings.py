@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action, Decision
     from sluice.core.values.trouble import Trouble
     from sluice.kube.api.kinds import Kind, Object
-    from sluice.kube.copies.observer import CopyObserver, Situation
+    from sluice.kube.copies.observer import CopyObserver
     from sluice.kube.copies.performer import Performer
+    from sluice.kube.copies.situation import Situation
     from sluice.metrics import Metrics
 
 

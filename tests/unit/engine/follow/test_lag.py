@@ -234,3 +234,15 @@ def test_bytes_that_were_not_compared_have_an_age_of_their_own() -> None:
     found = watched.look(12)
     assert (found.lag_bytes, found.lag.seconds) == (0, 0.0)
     assert (found.proved, found.unproved.seconds) == (len(data), 12)
+
+
+def test_what_was_compared_is_recorded_though_nothing_comes_any_more() -> None:
+    """Otherwise the proof of a source that falls silent would stand still."""
+    world = World()
+    (data,) = put_source(world, [8])  # a chunk; what comes is a part of the next one
+    follow(world, nothing)
+    watched = Watched(world)
+    more: list[int] = []
+    quiet = [nothing] * 8
+    follow(world, nothing, lambda: more.append(write(world, 0, [1])), *quiet)
+    assert watched.look(60).proved == len(data) + more[0]

@@ -38,7 +38,7 @@ from support.reconcile.copies import PLAN, message, plan_seen, reason
 
 if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
-    from sluice.kube.copies.observer import Situation
+    from sluice.kube.copies.situation import Situation
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.probes import Probes
     from sluice.stores.base import Store

@@ -20,7 +20,7 @@ from support.reconcile.copies import MAPPED, UID, copy
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
-    from sluice.kube.copies.observer import Situation
+    from sluice.kube.copies.situation import Situation
 
 UNUSED = cast("Any", None)
 

@@ -85,13 +85,22 @@ def questions(copy: CopySeen, world: World) -> frozenset[Question]:
     if job is not None and job.deleting:
         return frozenset()
     if job is not None and not recorded(copy, job):
-        if job.phase is JobPhase.SUCCEEDED:
-            return frozenset({Question.STATE})
-        wanted = world.plan is not None and not (job.active and copy.spec.suspend)
-        return frozenset({Question.PROGRESS}) if wanted else frozenset()
+        return _about(copy, world, job)
     if copy.gave_up or waits(copy, world) or (copy.spec.suspend and world.plan is not None):
         return frozenset()
     return frozenset({Question.STATE})
+
+
+def _about(copy: CopySeen, world: World, job: JobSeen) -> frozenset[Question]:
+    """List the questions about an attempt whose end is not recorded."""
+    if job.phase is JobPhase.SUCCEEDED:
+        return frozenset({Question.STATE})
+    if job.active and copy.spec.suspend:
+        return frozenset()
+    if world.plan is not None:
+        return frozenset({Question.PROGRESS})
+    # A follower does not end by itself, and nobody would look after it without a plan.
+    return frozenset({Question.STATE} if following.follows(copy) else ())
 
 
 def reconcile(copy: CopySeen, world: World) -> Decision:
@@ -280,6 +289,8 @@ def _ended(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> De
         status.end(job, outcome="Succeeded")
         return failed(copy, status, world.trouble, attempt=None)
     if following.came_live(world, job):
+        if job.ended is None:  # its pod has; the Job's own condition follows a second later
+            return Decision(status=status.unchanged(), again=POLL_SECONDS)
         status.end(job, outcome="Succeeded", reason="CameLive")
         return _begin(copy, world, status)
     trouble = job.trouble or Trouble.of(

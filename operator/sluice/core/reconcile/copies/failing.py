@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.status.copy_status import StreamCopyStatus
+from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.reconcile.copies.actions import Abandon, Decision, RemoveFinalizer
 from sluice.core.reconcile.copies.seen import PARTLY
 from sluice.errors import UNDECIDED, Category
@@ -45,23 +45,15 @@ def failed(
     return Decision(status=status.value, actions=dropped(copy, status), again=verdict.wait)
 
 
-def is_live(copy: CopySeen) -> bool:
-    """Tell whether a copy has followed its source: its target is somebody's stream by then.
-
-    Nothing of it is dropped unless a person deletes it. What it met may be mended, such as a source
-    that is gone for a while.
-    """
-    status = copy.status
-    return isinstance(status, StreamCopyStatus) and status.follow is not None
-
-
 def dropped(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
     """Delete staged bytes and the finalizer after a failure that ends the copy.
 
     The driver has deleted its staging already; this makes sure. An object that is missing around
     the copy, such as a Secret, can be put there again. So staged bytes stay then.
     """
-    if is_live(copy):
+    if isinstance(copy.spec, StreamCopySpec) and copy.spec.follows:
+        # Its target may be somebody's stream by now, and the cause may pass, such as a source that
+        # is gone for a while. Only a person ends it, who deletes it.
         return ()
     failure = status.value.last_failure
     hopeless = (

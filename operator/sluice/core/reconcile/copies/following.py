@@ -80,7 +80,7 @@ def running(world: World, status: CopyStatus, job: JobSeen) -> Decision | None:
 
 def wish_to_write(world: World) -> tuple[Action, ...]:
     """Write how the copy is to end, if its journal says something else."""
-    return () if world.wished else (WriteWish(),)
+    return () if world.wished or world.seal is not None else (WriteWish(),)
 
 
 def regrouped(world: World, status: CopyStatus) -> Decision | None:

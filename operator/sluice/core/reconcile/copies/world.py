@@ -177,6 +177,7 @@ class World:
         trouble: why the stores could not be asked.
         wished: whether the journal says how the copy is to end as the spec does; also true if that
             is not known.
+        seal: why the copy may not seal its source, though its spec asks for that.
         groups: the reader groups of the spec, if the target is complete.
         hooks: by hook, its Job; or a Trouble, if it has no Job and its CronJob cannot be used.
         late_hooks: Jobs of hooks that run though one is to begin, since the status was lost.
@@ -200,6 +201,7 @@ class World:
     reading: Reading | None = None
     trouble: Trouble | None = None
     wished: bool = True
+    seal: Trouble | None = None
     groups: tuple[GroupSeen, ...] = ()
     hooks: Mapping[str, HookSeen | Trouble] = field(default_factory=dict)
     late_hooks: tuple[str, ...] = ()

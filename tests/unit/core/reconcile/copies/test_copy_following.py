@@ -14,13 +14,14 @@ from sluice.core.reconcile.copies.actions import (
     DeleteJob,
     MakeGroup,
     StartJob,
+    WritePlan,
     WritePositions,
     WriteWish,
 )
-from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.world import GroupSeen, JobPhase
+from sluice.core.reconcile.copies.decide import questions, reconcile
+from sluice.core.reconcile.copies.world import GroupSeen, JobPhase, Question
 from sluice.core.workloads.answers import Planned
-from sluice.errors import DriverLost, SourceNotFound, SourceTruncated, Unschedulable
+from sluice.errors import AccessDenied, DriverLost, SourceNotFound, SourceTruncated, Unschedulable
 from support.reconcile.copies import (
     MAPPED,
     after,
@@ -175,6 +176,25 @@ def test_a_suspended_copy_has_no_follower_and_goes_on_later() -> None:
     assert begins_follower(again) == [True]
 
 
+def test_a_follower_whose_plan_is_lost_is_looked_after() -> None:
+    """It does not end by itself, so the plan is written anew from what the stores say."""
+    seen = following()
+    blind = around(later(90), reading=None)
+    blind = replace(blind, plan=None)
+    assert questions(seen, blind) == {Question.STATE}
+    decision = reconcile(seen, replace(blind, answer=LIVE))
+    assert any(isinstance(action, WritePlan) for action in decision.actions)
+
+
+def test_a_follower_begins_once_the_drivers_job_has_ended() -> None:
+    """Its pod ends a second before."""
+    seen = after(continuous(), reconcile(continuous(), world(answer=Planned(plan=LARGE))))
+    ending = replace(job(1, JobPhase.SUCCEEDED), ended=None)
+    live = replace(LIVE, plan=LARGE)
+    decision = reconcile(seen, world(jobs=(ending,), plan=plan_seen(LARGE), answer=live))
+    assert (decision.actions, decision.again is not None) == ((), True)
+
+
 # Lag
 
 
@@ -258,6 +278,16 @@ def test_a_wish_is_written_as_soon_as_the_journal_can_take_it() -> None:
     first = look(continuous_begun(), 5, reading=staged(400), wished=False)
     assert WriteWish() in first.actions
     assert reason(first) == "CatchingUp"
+
+
+def test_a_seal_that_the_store_refuses_is_named_and_the_copy_follows_on() -> None:
+    """No wish is written, so no follower seals the source."""
+    refused = trouble(AccessDenied("StreamStore 'local' does not allow to Append"))
+    seen = following(cutover="SealAndDrain")
+    decision = look(seen, 90, wished=False, seal=refused)
+    assert (reason(decision), decision.actions) == ("AccessDenied", ())
+    assert "does not allow to Append" in message(decision)
+    assert "It follows meanwhile: 0 B" in message(decision)
 
 
 def test_a_cutover_is_drained_sealed_proved_and_done() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from support.search import WALKS, run_machine, searches, seeds
 from support.simulation.copy_machine import CopyMachine, walk
+from support.simulation.followed_machine import FollowedMachine
 from support.simulation.hooked_machine import HookedMachine
 from support.simulation.hosted_machine import PLATFORM, HostedMachine
 from support.simulation.simulated import simulated
@@ -90,3 +91,26 @@ def test_a_copy_with_hooks_and_without_an_adversary_is_done() -> None:
     machine.teardown()
     assert machine.status.attempts == 1
     assert machine.cluster.succeeded == {"before": 1, "after": 1}
+
+
+@searches
+def test_a_copy_that_follows_is_cut_over_whatever_happens() -> None:
+    """Its followers are replaced, its wish is written, and nothing live is ever dropped."""
+    run_machine(FollowedMachine, examples=10, steps=50)
+
+
+@searches
+@pytest.mark.parametrize("first", seeds(50, WALKS))
+def test_a_copy_that_follows_is_cut_over_by_any_way(first: int) -> None:
+    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    for seed in range(first, first + WALKS):
+        machine = walk(FollowedMachine(), seed)
+        machine.teardown()
+
+
+def test_a_copy_that_follows_without_an_adversary_is_cut_over() -> None:
+    """A driver copies what was there, and one follower goes on."""
+    machine = FollowedMachine()
+    machine.teardown()
+    assert [entry.outcome for entry in machine.status.history] == ["Succeeded", "Succeeded"]
+    assert machine.status.condition("Ready").reason == "CutOver"

@@ -76,6 +76,8 @@ class FollowingStatus(StreamStatus):
         before = self._before.follow
         now = self._measured(follow, job, before)
         status, said = self._state(follow, now, job)
+        if world.seal is not None and follow.stopped is None:
+            said = Saying(world.seal.reason, f"{world.seal} It follows meanwhile: {said.message}")
         cutover = self._cut_over(follow)
         old = self._copy.status.condition(ConditionType.READY)
         same = (
