@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import segment_hash
+from sluice.stores.pravega.groups import cuts
 from support.cluster.kubelet import DriverPod
 from support.kube.kstatus import kstatus
 
@@ -170,7 +171,11 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
     status = tenant.until_ready("live")
     assert tenant.reason("live") == "CutOver"
     assert status["cutover"]["state"] == "Done"
-    assert status["cutover"]["sourceCut"] == status["cutover"]["targetCut"]
+    texts = (status["cutover"]["sourceCut"], status["cutover"]["targetCut"])
+    (of_source, ends), (of_target, same) = map(cuts.read, texts)
+    assert (str(of_source), str(of_target)) == (source, f"{scope}/copy")
+    assert sum(ends.values()) == length(standalone, source)
+    assert same == ends
     assert status["verification"]["events"] == 3 * EVENTS
     assert foreign.read(scope, "copy").events == 3 * EVENTS
     tenant.until_tidied("live")

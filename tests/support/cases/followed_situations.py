@@ -26,7 +26,8 @@ UP: Final = Followed(
     unproved=Age(3.0, certain=True),
     segments=2,
 )
-ENDED: Final = replace(WHOLE, cut=Cut("0=25165824,1=25165824", "0=25165824,1=25165824"))
+_AT: Final = "0,1:0,0:25165824,25165824"
+ENDED: Final = replace(WHOLE, cut=Cut(f"0:shop/orders:{_AT}", f"0:backup/orders:{_AT}"))
 
 _made: list[Situation] = []
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PLAN = whole_plan(stream_plan(segment_plan(1000)).model_copy(update={"follow": True}))
 LARGE = whole_plan(stream_plan(segment_plan(1 << 30)).model_copy(update={"follow": True}))
 LIVE = Following(plan=PLAN, recorded=True)
-ENDED = replace(WHOLE, cut=Cut("0=1000", "0=980"))
+ENDED = replace(WHOLE, cut=Cut("in-cut", "out-cut"))
 UP = Followed(
     live=True,
     position=1000,

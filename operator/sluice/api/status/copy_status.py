@@ -34,10 +34,13 @@ class CutoverStatus(StatusModel):
         "events, Done once the target has all."
     )
     source_cut: Text | None = Field(
-        default=None, description="Where the copy ends in the source: `segment=offset,...`."
+        default=None,
+        description="Where the copy ends in the source, as the text of a StreamCut. Absent if it "
+        "is not known any more, or longer than 4096 characters.",
     )
     target_cut: Text | None = Field(
-        default=None, description="The same position in the target: `segment=offset,...`."
+        default=None,
+        description="The same position in the target, for ranges of copies and for clients.",
     )
     time: Time | None = Field(default=None, description="When this state began.")
 
@@ -100,7 +103,9 @@ class StreamCopyStatus(HookedStatus):
         default=None, description="Where the copy begins in the source: `segment=offset,...`."
     )
     end_cut: Text | None = Field(
-        default=None, description="Where the copy ends in the source: `segment=offset,...`."
+        default=None,
+        description="Where the copy ends in the source, as the text of a StreamCut. Absent if it "
+        "is not known any more, or longer than 4096 characters.",
     )
     verification: VerificationStatus | None = Field(
         default=None, description="Which bytes were compared before they were published."

@@ -34,13 +34,17 @@ class CopyGap(NamedTuple):
         return 0 if self.end is None else self.end - self.begin
 
 
-class Cut(NamedTuple):
-    """Where a copy that followed its source has ended, as `segment=offset,...`.
+MOST_CUT: Final = 4096
+"""Characters of the longest text of a cut in an answer: a cut of several hundred segments."""
 
-    `target` is None where that is not known any more.
+
+class Cut(NamedTuple):
+    """Where a copy that followed its source has ended, as texts of StreamCuts.
+
+    None stands for one that is not known any more, or longer than `MOST_CUT`.
     """
 
-    source: str
+    source: str | None = None
     target: str | None = None
 
 

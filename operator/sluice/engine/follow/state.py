@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice.core.workloads.answers import Complete, Cut, Following, Planned
+from sluice.core.workloads.answers import MOST_CUT, Complete, Cut, Following, Planned
 from sluice.engine.follow.lag import is_live
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
@@ -39,7 +39,10 @@ def followed(request: CopyRequest, answer: Answer, target: Store) -> Answer:
 
 
 def _cut(request: CopyRequest, target: Store) -> Cut | None:
-    """Return where a copy has ended; None if its target was scaled or deleted since."""
+    """Return where a copy has ended; None if its target was scaled or deleted since.
+
+    A text that no status takes is left out: half of it would be no cut.
+    """
     stream = target.describe(request.target)
     try:
         mapped = position_map(request.copy_id, request.target, target, follow=True)
@@ -49,7 +52,7 @@ def _cut(request: CopyRequest, target: Store) -> Cut | None:
     if stream is None or not {segment.id for segment in stream.tail} <= set(last):
         return None
     ends = [last[segment.id] for segment in stream.tail]
-    return Cut(
-        source=",".join(f"{one.source}={one.end}" for one in ends),
-        target=",".join(f"{one.target}={one.end + one.shift}" for one in ends),
-    )
+    (origin,) = request.sources
+    source = target.write_cut(origin.stream, {one.source: one.end for one in ends})
+    goal = target.write_cut(request.target, {one.target: one.end + one.shift for one in ends})
+    return Cut(*(text if len(text) <= MOST_CUT else None for text in (source, goal)))

@@ -147,8 +147,10 @@ def test_a_complete_copy_tells_where_it_has_ended_in_all_segments_that_take_even
     assert isinstance(whole, Complete)
     assert whole.cut is not None
     tail = [one.id for one in world.streams[SOURCE].segments]
-    assert whole.cut.source == f"{tail[0]}=45,{tail[1]}=0,{tail[2]}=0"
-    assert whole.cut.target == whole.cut.source
+    ends = {tail[0]: 45, tail[1]: 0, tail[2]: 0}
+    store = ModelStore(world)
+    assert store.read_cut(whole.cut.source or "") == (SOURCE, ends)
+    assert store.read_cut(whole.cut.target or "") == (TARGET, ends)
 
 
 def test_a_copy_that_is_not_live_has_no_lag() -> None:

@@ -311,7 +311,7 @@ def test_a_cutover_is_drained_sealed_proved_and_done() -> None:
     assert said(done) == {"Ready": "True", "Succeeded": "True", "Verified": "True"}
     cutover = status(done.status).cutover
     assert cutover is not None
-    assert (cutover.state, cutover.source_cut, cutover.target_cut) == ("Done", "0=1000", "0=980")
+    assert (cutover.state, cutover.source_cut, cutover.target_cut) == ("Done", "in-cut", "out-cut")
 
 
 def test_a_copy_that_ends_by_itself_is_copied() -> None:
@@ -332,6 +332,9 @@ def test_reader_groups_are_made_first_and_those_that_are_read_are_waited_for() -
     waiting = look(seen, 97, answer=ENDED, groups=(busy, replace(ready, ready=False, made=True)))
     assert (reason(waiting), waiting.actions) == ("WaitingForReaders", ())
     assert "a. readers of in/a are online: r1." in message(waiting)
+    cutover = status(waiting.status).cutover
+    assert cutover is not None, "writers need not wait"
+    assert (cutover.state, cutover.time) == ("Done", later(96))
     groups = status(waiting.status).reader_groups
     assert groups is not None
     assert [(one.name, one.made, one.state) for one in groups] == [

@@ -200,8 +200,12 @@ class FollowingStatus(StreamStatus):
         )
 
     def regrouping(self, world: World) -> CopyingStatus:
-        """Report that the target is complete, and which reader groups are waited for."""
+        """Report that the target is complete, and which reader groups are waited for.
+
+        Writers need not wait for them, so the cutover is done.
+        """
         self._take_groups(world)
+        self._take_cut(world)
         waiting = [group for group in world.groups if not group.made]
         names = ", ".join(group.name for group in waiting)
         why = next((f" {group.why}" for group in waiting if group.why), "")
@@ -222,12 +226,15 @@ class FollowingStatus(StreamStatus):
                 )
             )
 
-    def over(self, world: World) -> CopyingStatus:
-        """Report that the target is complete, and where it is cut over."""
+    def _take_cut(self, world: World) -> None:
         whole = world.answer
         if isinstance(whole, Complete) and whole.cut is not None:
             cuts = {"source_cut": whole.cut.source, "target_cut": whole.cut.target}
             self._set(cutover=self._reached("Done", **{k: v for k, v in cuts.items() if v}))
+
+    def over(self, world: World) -> CopyingStatus:
+        """Report that the target is complete, and where it is cut over."""
+        self._take_cut(world)
         follow = self._before.follow
         if follow is not None:
             done = {"lag": "", "lag_bytes": 0, "lag_seconds": 0}
