@@ -17,7 +17,7 @@ from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.abort import finish_abort, sweep
 from sluice.engine.copy.report import Outcome, StreamReport
 from sluice.engine.workloads.following import group_state, make_group
-from sluice.errors import SluiceError
+from sluice.errors import ReaderGroupBusy, ReaderGroupExists, SluiceError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,10 +31,14 @@ P = TypeVar("P", bound=Plan)
 R = TypeVar("R")
 
 
-_CLOSE: Final = (
-    "Have the group's readers read the source to its end, close them, and run the file again. Or "
-    "give a position: sluice position -f FILE --reader-group GROUP --cut CUT --apply"
-)
+_OF_GROUPS: Final[dict[type[SluiceError], str]] = {
+    ReaderGroupBusy: "Have the group's readers read the source to its end, close them, and run the "
+    "file again. Or give a position: "
+    "sluice position -f FILE --reader-group GROUP --cut CUT --apply",
+    ReaderGroupExists: "Give another name by `as`, or delete the group that is there. Run the file "
+    "again.",
+}
+"""What to do about reader groups of a file, where the errors speak of a command's options."""
 
 
 class View(ABC, Generic[Q, P, R]):
@@ -137,7 +141,7 @@ class CopyView(View[CopyRequest, StreamCopyPlan, StreamReport]):
 
     def after(self, stores: Stores, report: StreamReport) -> None:
         """Make reader groups in a target that is whole, and delete what late drivers left."""
-        if report.outcome is not Outcome.FAILED:
+        if self.job.request.groups and report.outcome is not Outcome.FAILED:
             self._regroup(stores)
         if report.outcome is not Outcome.ALREADY_COMPLETE:
             return
@@ -155,8 +159,11 @@ class CopyView(View[CopyRequest, StreamCopyPlan, StreamReport]):
                 try:
                     make_group(self.job.workload, *places, name=name, into=into)
                 except SluiceError as error:
-                    field = f"spec.readerGroups[{number}].name"
-                    waits = Trouble.of(error).model_copy(update={"field": field, "remedy": _CLOSE})
+                    told = {
+                        "field": f"spec.readerGroups[{number}].name",
+                        "remedy": _OF_GROUPS.get(type(error), error.remedy),
+                    }
+                    waits = Trouble.of(error).model_copy(update=told)
             self._groups.append(GroupMade(name, into, waits))
 
     def show_plan(self, found: Found[StreamCopyPlan, StreamReport]) -> None:
