@@ -10,8 +10,9 @@ from sluice.core.follow.lag import Age, Followed
 from sluice.core.reconcile.copies.world import GroupSeen, JobPhase, JobSeen
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Cut
-from support.cases.recorder import BYTES, MAPPED, WHOLE, CopyRecorder
+from support.cases.recorder import BYTES, WHOLE, CopyRecorder
 from support.cases.situation import CURRENT, FAILED, IN_PROGRESS, TERMINATING, Situation
+from support.reconcile.copies import MAPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
