@@ -174,8 +174,8 @@ def match_copy(
 def _compared(copy_id: str, target: StreamName, store: Store) -> dict[int, chain.Link]:
     """Return up to where a live copy has compared each segment of its target, with the digest.
 
-    The journal is a report. Any client that may write to the target's scope may have written it, so
-    it can only show a difference, and never hides one.
+    Any client that may write to the target's scope may have written the journal. It is believed, as
+    the tag of a whole target is, about bytes that the source has no more. All others are read.
     """
     try:
         journal = CopyJournal(store, copy_id, target).load()
