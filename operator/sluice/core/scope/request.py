@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Literal
 
 from pydantic import Field
@@ -85,6 +86,7 @@ class ScopeRequest(Frozen):
         part_bytes, tasks: see CopyRequest.
         series: the identity of the resource, if it archives the scope again and again. `scope_id`
             is that of one run then, and the run is recorded in the folder. None for other copies.
+        follow: whether the streams, and those that the scope gets later, are followed.
     """
 
     scope_id: str
@@ -104,6 +106,7 @@ class ScopeRequest(Frozen):
     part_bytes: int = PART_BYTES
     tasks: int = Field(default=1, ge=1)
     series: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    follow: bool = Field(default=False, exclude_if=operator.not_)
 
     def as_run(self, key: str) -> ScopeRequest:
         """Return the request for the run with this key, of a scope that is archived repeatedly.
@@ -147,6 +150,7 @@ class ScopeRequest(Frozen):
             part_bytes=self.part_bytes,
             append=self.on_exists == "Append",
             tasks=self.tasks,
+            follow=self.follow,
         )
 
     def run_of(self, stream: str, target: str, *, store: str = "") -> ArchiveRequest:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
+from sluice.core.scope.request import ScopeRequest
 from sluice.core.values.model import Frozen
 from sluice.core.values.trouble import Trouble
 
@@ -72,6 +73,7 @@ class StreamResult(Frozen):
             archived stream, the SHA-256 of the run's manifest.
         lost: bytes that its source had lost before they were read.
         trouble: why it failed.
+        ended: why it was followed no more; None for a stream that was not followed.
     """
 
     stream: str
@@ -82,6 +84,7 @@ class StreamResult(Frozen):
     digest: str | None = None
     lost: int = 0
     trouble: Trouble | None = None
+    ended: str | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ScopePlan(Frozen):
@@ -102,6 +105,8 @@ class ScopePlan(Frozen):
         move: whether the source's scope is deleted at the end if it is empty.
         restored: the number of the scope's run that is restored; None for any other copy.
         series: see ScopeRequest.
+        following: the request, if the streams are followed: streams that the scope gets later join
+            by it. None for a copy that ends where its sources ended.
     """
 
     scope_id: str
@@ -117,6 +122,7 @@ class ScopePlan(Frozen):
     move: bool = False
     restored: int | None = Field(default=None, exclude_if=lambda value: value is None)
     series: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    following: ScopeRequest | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Counts(Frozen):

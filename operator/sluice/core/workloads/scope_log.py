@@ -2,7 +2,9 @@
 
 The first record is a plan, so the driver that writes it first decides for all drivers. Results
 follow as streams end, and count for their run. Once a run is over, the plan of a later run may
-follow, for the streams that failed or were stopped. Records are framed as in a copy's journal.
+follow, for the streams that failed or were stopped. Where streams are followed, others may join
+until the run is over, and the owner's wishes how the copy is to end are recorded. Records are
+framed as in a copy's journal.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.core.copy.record_frames import SHOWN
 from sluice.core.scope.scope import Counts, StreamResult, StreamState, counts_of
+from sluice.core.values.wish import Wish, is_consent, wish_body
 from sluice.core.workloads.plan import compressed, expanded
 from sluice.errors import JournalDamaged
 
@@ -48,11 +51,17 @@ class ScopeState:
         plan: the plan of the latest run.
         results: results of the run's streams that have ended, by place in the plan.
         stopped: whether the run begins no other stream.
+        wish: how a copy that follows its streams is to end; the last wish that was recorded.
+        wishes: how many wishes were recorded.
+        consent: the proof that the last wish is the owner's, if it is to seal the sources.
     """
 
     plan: ScopeCopyPlan
     results: Mapping[int, StreamResult] = field(default_factory=dict)
     stopped: bool = False
+    wish: Wish = field(default_factory=Wish)
+    wishes: int = 0
+    consent: str = ""
 
     @property
     def run(self) -> int:
@@ -60,9 +69,24 @@ class ScopeState:
         return run_of(self.plan)
 
     @property
+    def known(self) -> int:
+        """How many streams have a plan, or a result without one."""
+        return len(self.plan.items) + len(self.plan.scope.settled)
+
+    @property
     def is_over(self) -> bool:
-        """Whether nothing is left to do in this run."""
-        return self.stopped or len(self.results) == len(self.plan.items)
+        """Whether nothing is left to do in this run.
+
+        A scope without streams is followed until it has some, and these have ended.
+        """
+        waits = self.plan.scope.following is not None and not self.plan.items
+        return self.stopped or (len(self.results) == len(self.plan.items) and not waits)
+
+    def may_seal(self, key: str) -> bool:
+        """Tell whether the last wish is to seal the sources, and is the owner's; see `consent`."""
+        seals = self.wish.cutover == "SealAndDrain"
+        number = self.wishes - 1
+        return seals and is_consent(self.consent, key, self.plan.scope.scope_id, number)
 
     @property
     def streams(self) -> tuple[StreamResult, ...]:
@@ -124,6 +148,31 @@ def stopped_record(run: int) -> dict[str, Any]:
     return {"record": "stopped", "run": run}
 
 
+def join_record(plan: ScopeCopyPlan, at: int) -> dict[str, Any]:
+    """Return the record that streams join a copy that follows its scope.
+
+    Args:
+        plan: the plan of these streams alone. What it has settled is settled in the whole.
+        at: how many streams have a plan or a result before them, `known`. The first record for a
+            number holds.
+    """
+    packed = base64.b64encode(compressed(plan)).decode()
+    return {"record": "join", "run": run_of(plan), "at": at, "plan": packed}
+
+
+def wish_record(run: int, number: int, wish: Wish, proof: str = "") -> dict[str, Any]:
+    """Return the record of how a copy that follows its scope is to end.
+
+    Args:
+        run: the run's number.
+        number: how many wishes are recorded so far; the first record of a number holds.
+        wish: the wish.
+        proof: the consent of the copy's owner, if sources are to be sealed.
+    """
+    given = {"consent": proof} if proof else {}
+    return {"record": "wish", "run": run, "number": number, "wish": wish_body(wish), **given}
+
+
 def fold(
     records: Iterable[Mapping[str, Any]],
     state: ScopeState | None = None,
@@ -169,6 +218,9 @@ def _fold(
                     # In place: a copy for each record would take seconds where there are thousands.
                     results |= {at: one for at, one in ended.items() if at not in results}
                     state = replace(state, results=results)
+            case {"record": "join" | "wish", "run": int(run)} if state:
+                if run == state.run and not state.is_over:
+                    state = _followed(state, record, read)
             case {"record": "stopped", "run": int(run)} if state:
                 if run == state.run:
                     state = replace(state, stopped=True)
@@ -179,6 +231,37 @@ def _fold(
                     remedy="Run it with the version of Sluice that began it, or abort the copy.",
                 )
     return state
+
+
+def _followed(
+    state: ScopeState, record: Mapping[str, Any], read: Callable[[bytes], ScopeCopyPlan]
+) -> ScopeState:
+    """Return the state behind a record of a copy that follows its streams, and is not over."""
+    match record:
+        case {"record": "join", "at": int(at), "plan": str(text)}:
+            joining = read(base64.b64decode(text, validate=True))
+            return replace(state, plan=_joined(state.plan, joining)) if at == state.known else state
+        case {"record": "wish", "number": int(number), "wish": body}:
+            wish, proof = Wish.model_validate(body), str(record.get("consent", ""))
+            if number != state.wishes:
+                return state
+            return replace(state, wish=wish, wishes=number + 1, consent=proof)
+        case _:
+            raise ValueError(f"{record['record']} is no whole record")
+
+
+def _joined(plan: ScopeCopyPlan, joining: ScopeCopyPlan) -> ScopeCopyPlan:
+    """Return a plan with the streams that join it, each of which has a place of its own."""
+    if plan.scope.following is None or plan.runs or joining.runs:
+        raise ValueError("streams join a copy that follows none")
+    settled = (*plan.scope.settled, *joining.scope.settled)
+    names = [one.name for one in (*plan.streams, *joining.streams)]
+    names += [one.stream for one in settled]
+    if len(set(names)) < len(names):
+        raise ValueError("a stream joins a copy that has it")
+    scope = plan.scope.model_copy(update={"settled": settled})
+    streams = (*plan.streams, *joining.streams)
+    return plan.model_copy(update={"streams": streams, "scope": scope})
 
 
 def _check(state: ScopeState, ended: Mapping[Any, StreamResult]) -> None:

@@ -9,6 +9,7 @@ from sluice.core.values.archive_layout import below, stream_at
 
 if TYPE_CHECKING:
     from sluice.core.archive.plan import ArchivePlan
+    from sluice.core.scope.request import ScopeRequest
     from sluice.core.workloads.plan import ScopeCopyPlan
 
 
@@ -38,7 +39,21 @@ class ScopeWork(NamedTuple):
             return False
         if scope.move and self.move is False:
             return False
+        if scope.following is not None and not _follows(scope.following, plan):
+            return False
         return all(_stays(one, plan) for one in plan.items)
+
+
+def _follows(request: ScopeRequest, plan: ScopeCopyPlan) -> bool:
+    """Tell whether the request by which streams join a scope's copy is that of the copy."""
+    scope = plan.scope
+    same = (request.scope_id, request.source, request.target) == (
+        scope.scope_id,
+        scope.source,
+        scope.target,
+    )
+    plain = request.restore is None and request.archive is None and not request.move
+    return same and plain and not scope.move and request.follow
 
 
 def _stays(item: StreamPlan | ArchivePlan, plan: ScopeCopyPlan) -> bool:

@@ -22,8 +22,9 @@ from sluice.core.copy.steps import (
 )
 from sluice.core.follow import following
 from sluice.core.follow.cutting import LONGEST
-from sluice.core.follow.ending import room
+from sluice.core.follow.ending import copied, room
 from sluice.core.follow.rows import row_of
+from sluice.core.follow.standing import standing_of
 from sluice.core.values import identity, marks
 from sluice.engine.access.source_runs import writable
 from sluice.engine.copy import targets
@@ -31,7 +32,7 @@ from sluice.engine.copy.new_target import NewTarget
 from sluice.engine.follow import perform, wishes
 from sluice.engine.follow.observe import is_changed, is_listed, look
 from sluice.engine.follow.proving import Prover
-from sluice.engine.follow.session import PROVE_SECONDS, Session
+from sluice.engine.follow.session import MOST, PROVE_SECONDS, Session
 from sluice.engine.follow.watch import Quiet, Watch, wall_clock
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.throttle import RateLimiter
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.steps import Step
     from sluice.core.follow.observed import SeenStream
+    from sluice.core.follow.standing import Standing
     from sluice.core.values.model import StreamConfig
     from sluice.core.values.wish import Wish
     from sluice.engine.staging.ending import StagedStream
@@ -74,6 +76,14 @@ class FollowedTarget(NewTarget):
         every: seconds after which appended bytes are compared.
         long: bytes of a journal from which on its records are replaced by one.
         longest: most bytes of an event that is appended; longer ones are staged and merged.
+        wishing: returns how the copy is to end at the moment, where a wish is for many streams. It
+            is asked at every look, and takes the place of `wish`; None for no other wish.
+        ahead: bytes that all segments of the stream ask for ahead, at most.
+        leave: tells whether the driver is to leave the stream for a while, given for how many
+            seconds nothing has come. It is asked at every turn.
+
+    Attributes:
+        standing: how far the stream was followed at the last look; None while it was not.
     """
 
     def __init__(
@@ -88,10 +98,14 @@ class FollowedTarget(NewTarget):
         every: float = PROVE_SECONDS,
         long: int = perform.LONG,
         longest: int = LONGEST,
+        wishing: Callable[[], Wish | None] = lambda: None,
+        ahead: int = MOST,
+        leave: Callable[[float], bool] = lambda _: False,
     ) -> None:
         super().__init__(stream, keep=True, alone=True)
         self._limits = limits
         self._wish = wish
+        self._written: Wish | None = None
         self._key = key
         self._clock = clock
         self._wall = wall
@@ -106,16 +120,27 @@ class FollowedTarget(NewTarget):
         self._prover: Prover | None = None
         self._journal: Journal | None = None
         self._config: StreamConfig | None = None
+        self._wishing = wishing
+        self._ahead = ahead
+        self._leave = leave
+        self.standing: Standing | None = None
+
+    @property
+    def quiet(self) -> float:
+        """The seconds for which this driver has seen nothing come in the source."""
+        return self._quiet.seconds
 
     def decide(self, seen: Observed) -> Step:
         """Decide the next step. The stream's plan becomes the one that the journal has amended."""
         step = super().decide(seen)
+        self.standing = None
         if not isinstance(step, Live):
             return step
         stream = self._stream
-        if self._wish is not None:
-            wishes.write(self._wish, stream.journal, key=self._key)
-            self._wish = None
+        wish = self._wishing() or self._wish
+        if wish is not None and wish != self._written:
+            wishes.write(wish, stream.journal, key=self._key)
+            self._written = wish
         self._journal, state = look(
             stream.plan,
             stream.journal,
@@ -130,7 +155,12 @@ class FollowedTarget(NewTarget):
         state = replace(state, quiet=self._quiet.seconds, now=self._wall(), key=self._key)
         self._room = room(self._journal, state)
         self._settled = state.settled
-        return following.next_step(self._journal, state)
+        step = following.next_step(self._journal, state)
+        if isinstance(step, Follow):
+            positions = {row.row.index: row.position.offset for row in state.rows if row.position}
+            done = copied(self._journal, positions)
+            self.standing = standing_of(self._journal, state, step, done)
+        return step
 
     def perform(self, step: Step) -> bool:
         """Carry out a step that moves no bytes, or a step of following."""
@@ -254,6 +284,9 @@ class FollowedTarget(NewTarget):
             every=self._every,
             long=self._long,
             longest=self._longest,
+            most=self._ahead,
+            leave=lambda age: self._leave(min(age, self._quiet.seconds)),
+            owes=self.standing is not None and not self.standing.at_rest,
         )
         try:
             session.run()

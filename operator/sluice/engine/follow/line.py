@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.core.follow.cutting import Cutter
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from sluice.engine.follow.large_event import LargeEvent
     from sluice.errors import EventsDamaged
     from sluice.stores.writing import Appender
+
+HELD: Final = 32 << 20
+"""Bytes that wait for the ends of their events, at most: others are read again with the end."""
 
 
 class Line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core.copy.follow_progress import proved_record
 from sluice.core.events.chain import Chain, resumed
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sluice.stores.base import Source, Store
     from sluice.stores.reading import Block, Flow
 
+RECORD_SECONDS: Final = 30.0
+"""Seconds after which a comparison is recorded that has not come to the end of a chunk."""
+
 
 class Prover:
     """Compares followed segments, and keeps their chains while this driver lives.
@@ -28,12 +31,16 @@ class Prover:
         source: the store of the source.
         target: the target store.
         flow: the speed at which the target is read; None for as fast as possible.
+
+    Attributes:
+        recorded: when a comparison was recorded, by the segment's index and the driver's clock.
     """
 
     def __init__(self, source: Source, target: Store, flow: Flow | None = None) -> None:
         self._source = source
         self._target = target
         self._flow = flow
+        self.recorded: dict[int, float] = {}
         self._chains: dict[int, Chain] = {}
         self._blind: Counter[int] = Counter()
         self._taken: Counter[int] = Counter()
@@ -47,6 +54,17 @@ class Prover:
         """Return the record of a comparison, with the bytes that could not be compared since."""
         blind, taken = self._blind.pop(index, 0), self._taken.pop(index, 0)
         return proved_record(index, link, blind, taken)
+
+    def is_late(self, index: int, now: float, began: float) -> bool:
+        """Tell whether what was compared is to be recorded though its chunk is not whole.
+
+        Args:
+            index: the segment.
+            now: the time.
+            began: when the driver began to follow it, if nothing was recorded before.
+        """
+        since = self.recorded.setdefault(index, began)
+        return now - since >= RECORD_SECONDS
 
     def prove(self, journal: Journal, row: Row, to: int) -> Link:
         """Compare a segment up to an offset of the source, up to which the target has it.

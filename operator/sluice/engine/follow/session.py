@@ -14,7 +14,7 @@ from sluice.core.follow.following import foreign_writes
 from sluice.core.follow.rows import proved, row_of
 from sluice.core.values import identity
 from sluice.engine.follow.large_event import staging
-from sluice.engine.follow.line import Line
+from sluice.engine.follow.line import HELD, Line
 from sluice.engine.follow.observe import is_renewed, source_name, target_name
 from sluice.engine.follow.perform import LONG, shorten
 from sluice.engine.tasks.work import LASTING_SECONDS
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
     from sluice.stores.tails import Broken, Tails
 
 MOST: Final = 16 << 20
-"""Bytes that all segments ask for ahead, at most."""
-
-HELD: Final = 32 << 20
-"""Bytes that wait for the ends of their events, at most: others are read again with the end."""
+"""Bytes that all segments ask for ahead, at most, unless told otherwise."""
 
 IDLE_SECONDS: Final = 1.0
 """Seconds to wait for bytes, while nothing is in flight."""
@@ -65,8 +62,8 @@ PROVE_SECONDS: Final = 10.0
 PROVE_BYTES: Final = 32 << 20
 """Appended bytes after which they are compared at once: meanwhile nothing is appended."""
 
-RECORD_SECONDS: Final = 30.0
-"""Seconds after which a comparison is recorded that has not come to the end of a chunk."""
+OWED_SECONDS: Final = 60.0
+"""Most seconds for which bytes are waited for that the source has."""
 
 
 class Session:
@@ -88,6 +85,11 @@ class Session:
         every: seconds after which appended bytes are compared.
         long: bytes of a journal from which on its records are replaced by one.
         longest: most bytes of an event that is appended; longer ones are staged and merged.
+        most: bytes that all segments ask for ahead, at most.
+        leave: tells, given the seconds since the session began, whether the driver is to leave the
+            stream for a while.
+        owes: whether the source has bytes that the target has not. The first of them are waited
+            for, so that a slow store, or a long event, is followed in turns, too.
     """
 
     def __init__(
@@ -108,7 +110,13 @@ class Session:
         every: float = PROVE_SECONDS,
         long: int = LONG,
         longest: int = LONGEST,
+        most: int = MOST,
+        leave: Callable[[float], bool] = lambda _: False,
+        owes: bool = False,
     ) -> None:
+        self._most = most
+        self._owes = owes
+        self._leave = leave
         self._long = long
         self._journal = journal
         self._log = log
@@ -135,13 +143,15 @@ class Session:
             watch.positions[index] = position
         self._over = False
         self._began = self._compared = self._looked = clock.monotonic()
-        self._recorded = dict.fromkeys(self._lines, clock.monotonic())
 
     @property
     def worked(self) -> bool:
         """Whether bytes were confirmed or staged, or might have been for a while, had any come."""
-        moved = any(line.has_moved for line in self._lines.values())
-        return moved or self._clock.monotonic() - self._began >= LASTING_SECONDS
+        return self._has_moved or self._clock.monotonic() - self._began >= LASTING_SECONDS
+
+    @property
+    def _has_moved(self) -> bool:
+        return any(line.has_moved for line in self._lines.values())
 
     def run(self) -> None:
         """Follow, until something else has to be decided.
@@ -155,16 +165,23 @@ class Session:
             BackendError: a store refused a call or did not answer it.
         """
         with ExitStack() as opened:
-            tails = opened.enter_context(self._source.tails(most=MOST))
+            tails = opened.enter_context(self._source.tails(most=self._most))
             for line in self._lines.values():
                 opened.enter_context(line.opened)
                 tails.watch(line.source, line.read)
-            while not self._over and not self._watch.is_due() and self._window() == self._held:
+            while not self._is_over():
                 self._round(tails)
             for line in self._lines.values():
                 self._settle(line)
             if not self._watch.is_due():  # else what is to be decided may not have to wait for this
                 self._prove()
+
+    def _is_over(self) -> bool:
+        if self._over or self._watch.is_due() or self._window() != self._held:
+            return True
+        age = self._clock.monotonic() - self._began
+        owes = self._owes and age < OWED_SECONDS
+        return not (owes and not self._has_moved) and self._leave(age)
 
     def _round(self, tails: Tails) -> None:
         began = self._clock.monotonic()
@@ -235,7 +252,7 @@ class Session:
     def _let_go(self) -> None:
         """Keep few bytes of events whose ends have not come: there may be many segments."""
         held = sum(line.cutter.rest for line in self._lines.values())
-        while held > HELD:
+        while held > min(HELD, 2 * self._most):
             most = max(self._lines.values(), key=lambda line: line.cutter.rest)
             held -= most.cutter.rest
             if not most.cutter.let_go():
@@ -359,21 +376,21 @@ class Session:
         """Compare what is confirmed, and record it where a chunk is whole, or now and then."""
         now = self._compared = self._clock.monotonic()
         records = []
-        for name, line in self._lines.items():
+        for line in self._lines.values():
             link = self._prover.link(self._journal, line.row.index)
             line.compared = line.confirmed
             if line.sent > line.confirmed and now - line.since >= LATE_SECONDS:
                 continue  # it stands still, and a comparison would as well
-            known = proved(self._log.loaded or self._journal, line.row.index)
-            late = now - self._recorded[name] >= RECORD_SECONDS
             if link.offset < line.confirmed:
                 to = line.compared = min(line.confirmed, link.offset + PROVE_BYTES)
                 link = self._prover.prove(self._journal, line.row, to)
-            elif link.offset <= known.offset:
-                continue  # else it was compared before, and is to be told if nothing comes any more
+            known = proved(self._log.loaded or self._journal, line.row.index)
+            if link.offset <= known.offset:
+                continue  # else it is to be told also if nothing comes any more
+            late = self._prover.is_late(line.row.index, now, self._began)
             if line.ended or late or link.chain != known.chain:
                 records.append(self._prover.record(line.row.index, link))
-                self._recorded[name] = now
+                self._prover.recorded[line.row.index] = now
         if records:
             self._log.write(records)
             shorten(self._log, self._long)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.events.chain import Link
+    from sluice.core.follow.standing import Standing
     from sluice.engine.access.source_runs import Origin
     from sluice.engine.staging.ending import Ending
     from sluice.stores.base import Store
@@ -30,19 +31,36 @@ class FollowWork(StreamCopyWork):
         plan: what to copy. If another plan is recorded, that one takes its place.
         sources: the stores to read from.
         target: the store to write to.
+        number: the stream's place in the whole plan.
         how: the further arguments of `FollowedTarget`.
     """
 
     def __init__(
-        self, plan: StreamPlan, sources: Sequence[Origin], target: Store, **how: Any
+        self,
+        plan: StreamPlan,
+        sources: Sequence[Origin],
+        target: Store,
+        *,
+        number: int = 0,
+        **how: Any,
     ) -> None:
-        super().__init__(plan, 0, sources, target)
+        super().__init__(plan, number, sources, target)
         self._ended: str | None = None
         self._followed = FollowedTarget(self, **how)
 
     @property
     def _ending(self) -> Ending:
         return self._followed if self.plan.follow else super()._ending
+
+    @property
+    def standing(self) -> Standing | None:
+        """How far the stream was followed at the last look; None while it was not."""
+        return self._followed.standing
+
+    @property
+    def quiet(self) -> float:
+        """The seconds for which this driver has seen nothing come in the source."""
+        return self._followed.quiet
 
     def _links(self) -> list[Link]:
         """Return the digests of all segments, up to where they are compared."""

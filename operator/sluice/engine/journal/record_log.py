@@ -142,6 +142,11 @@ class Log(RecordTrail):
         """The bytes of all records that were read and written, and were not replaced by another."""
         return self._length - self._start
 
+    @property
+    def end(self) -> int:
+        """The offset in the log's segment up to which it was read and written."""
+        return self._length
+
     def is_there(self) -> bool:
         """Tell whether there is a log, maybe an empty one."""
         known = self._length > 0 and any(self._store.infos([self.name]))

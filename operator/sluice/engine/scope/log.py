@@ -11,6 +11,7 @@ from sluice.core.copy import record_frames
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.core.values.weight import weight_of_json
+from sluice.core.values.wish import consent
 from sluice.core.workloads import scope_log
 from sluice.core.workloads.plan import ScopeCopyPlan, unpacked
 from sluice.core.workloads.scope_work import ScopeWork
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from sluice.core.scope.scope import StreamResult
+    from sluice.core.values.wish import Wish
     from sluice.core.workloads.scope_log import ScopeState
     from sluice.stores.base import Store
 
@@ -108,6 +110,56 @@ class ScopeRecords(RecordTrail):
         with self._lock:
             self._stop(self._run)
 
+    def join(self, plan: ScopeCopyPlan, known: int) -> ScopeCopyPlan:
+        """Record that streams join the run of `begin`, unless others have joined meanwhile.
+
+        Args:
+            plan: the plan of these streams alone.
+            known: how many streams have a plan or a result without one (`ScopeState.known`), as the
+                caller has seen it.
+
+        Returns:
+            The plan that holds for the whole.
+
+        Raises:
+            PlanTooLarge: the record is longer than a record can be.
+            NoSuchSegment, CopyAborted: as `ended`.
+        """
+        record = scope_log.join_record(plan, known)
+        if len(record_frames.frame(record)) > MAX_RECORD:
+            raise PlanTooLarge(f"the plan of {len(plan.items)} streams is too large for a record")
+        with self._lock:
+            while self._known().known == known and not self._known().is_over:
+                if not self._append([record]):
+                    self._follow()
+            return self._known().plan
+
+    def wish(self, wish: Wish, key: str = "") -> bool:
+        """Record how a copy is to end that follows its streams, unless it is the present wish.
+
+        Args:
+            wish: the wish.
+            key: the key by which followers know that the copy's owner wishes the sources to be
+                sealed; see `core.values.wish.consent`. Without it, no follower seals any.
+
+        Returns:
+            Whether the copy goes by this wish. It does not once it is over.
+
+        Raises:
+            NoSuchSegment, CopyAborted: as `ended`.
+        """
+        seals = wish.cutover == "SealAndDrain"
+        with self._lock:
+            while not (state := self._known()).is_over:
+                if state.wish == wish and (not (seals and key) or state.may_seal(key)):
+                    return True
+                scope_id = state.plan.scope.scope_id
+                proof = consent(key, scope_id, state.wishes) if seals else ""
+                record = scope_log.wish_record(state.run, state.wishes, wish, proof)
+                if not self._append([record]):
+                    self._follow()
+        return False
+
     def call_off(self) -> None:
         """Record that no other stream is begun in the latest run. Raise as `ended`."""
         with self._lock:
@@ -142,7 +194,7 @@ class ScopeRecords(RecordTrail):
     def _counted(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         """Yield the records, and count the memory of those that are kept."""
         for record in records:
-            if record.get("record") != "plan":
+            if record.get("record") not in {"plan", "join"}:
                 self._held.add(weight_of_json(record_frames.frame(record)))
             yield record
 

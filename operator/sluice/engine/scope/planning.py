@@ -176,6 +176,7 @@ def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> ScopePla
         SluiceError: as `resolve_scope`.
     """
     refuse_unverified_move(move=request.move, verify=request.verify)
+    _refuse_unfollowable(request)
     planner = planner_of(request, source, target)
     try:
         choice = planner.choose(one_store=source[0].uri == target[0].uri)
@@ -200,6 +201,26 @@ def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> ScopePla
     skipped = selection.left_out(dict.fromkeys((one.stream for one in exists), Why.EXISTS))
     left_out = selection.joined(choice.left_out, skipped)
     return _planned(planner, source, target, left_out=left_out, tables=tables)
+
+
+def _refuse_unfollowable(request: ScopeRequest) -> None:
+    """Raise InvalidSpec for a request to follow what has an end, or is not compared."""
+    if not request.follow:
+        return
+    wrong = (
+        (request.restore is not None, "spec.source.archive", "a scope, not archives"),
+        (request.archive is not None, "spec.target.archive", "into a scope, not into archives"),
+        (request.on_exists == "Append", "spec.onExists", "into streams of its own"),
+        (request.move, "spec.sourceOnComplete", "sources that are retained"),
+        (not request.verify, "spec.mode", "sources only behind bytes that are verified"),
+    )
+    for is_wrong, field, what in wrong:
+        if is_wrong:
+            raise InvalidSpec(
+                f"a copy of a scope follows {what}",
+                field=field,
+                remedy="Change the field, or make a copy that does not follow its sources.",
+            )
 
 
 def _no_target_scope(request: ScopeRequest) -> TargetScopeNotFound:
@@ -327,9 +348,10 @@ def _planned(
             move=request.move,
             restored=planner.restored,
             series=request.series,
+            following=request if request.follow else None,
         ),
     )
-    if items:
+    if items or (request.follow and run == 1):
         return ScopePlanned(plan=plan)
     # No driver will come, since there is nothing to do.
     return told_kept(ScopeEnded(plan=plan, results=settled), source[1], coming=False)

@@ -12,12 +12,12 @@ from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import UNVERIFIED
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.copy.report import StreamReport
 from sluice.errors import AuthenticationFailed, StoreRejected, TargetLost
 
 if TYPE_CHECKING:
     from sluice.core.scope.scope import Counts
     from sluice.core.workloads.answers import ScopeEnded
-    from sluice.engine.copy.report import StreamReport
 
 _NO_RESULTS: Final = frozenset(
     {AuthenticationFailed.__name__, StoreRejected.__name__, TargetLost.__name__}
@@ -83,6 +83,8 @@ def result_of(plan: StreamPlan | ArchivePlan, report: StreamReport | ArchiveRepo
     failed = report.error is not None
     if isinstance(plan, StreamPlan):
         lost = sum(segment.lost for segment in plan.segments)
+        if plan.follow and isinstance(report, StreamReport) and report.segments:
+            lost = sum(segment.lost for segment in report.segments)
     return StreamResult(
         stream=plan.name,
         target=plan.target_name,
@@ -92,6 +94,7 @@ def result_of(plan: StreamPlan | ArchivePlan, report: StreamReport | ArchiveRepo
         digest=None if report.digest == UNVERIFIED else report.digest,
         lost=0 if failed else lost,
         trouble=report.error,
+        ended=report.ended if isinstance(report, StreamReport) else None,
     )
 
 

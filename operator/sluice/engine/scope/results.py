@@ -43,6 +43,16 @@ class Results:
         ended = (*self._results.values(), *plan.scope.settled)
         self._failed = any(result.state is StreamState.FAILED for result in ended)
 
+    def extend(self, plan: ScopeCopyPlan) -> None:
+        """Take in that streams have joined the plan."""
+        with self._lock:
+            self._plan = plan
+
+    def revived(self, place: int) -> None:
+        """Note that a stream that was given up for now goes on."""
+        with self._lock:
+            self._given_up.pop(place, None)
+
     @property
     def has_failed(self) -> bool:
         """Whether a stream has failed, in this run or before it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sluice.core.pace.retry import Patience
 from sluice.core.scope.scope import StreamState
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sluice.engine.tasks.executor import Executor
     from sluice.engine.tasks.scheduler import StepResults
     from sluice.engine.tasks.slices import Slice
-    from sluice.engine.tasks.work import Clock, CopyRun
+    from sluice.engine.tasks.work import Clock, CopyRun, Listener, Work
 
 POLL: Final = 0.5
 """Seconds after which the limits are read again while no task runs."""
@@ -133,7 +133,11 @@ class ScopeRunner:
             left = []
         self._streams = ScopeStreams(self._plan, self._sources, self._target, self._clock)
         self._patiently(lambda: self._streams.hold(left))
-        self._queue = StreamQueue(left, self._begin, self._clock)
+        self._queue = self._queued(left)
+
+    def _queued(self, places: Sequence[int]) -> StreamQueue:
+        """Return the queue of the streams at these places."""
+        return StreamQueue(places, self._begin, self._clock)
 
     def _supervise(self) -> None:
         """Keep workers and tasks busy until nothing is left to do."""
@@ -152,12 +156,16 @@ class ScopeRunner:
 
     def _hire(self) -> None:
         """Start as many workers as there may be streams in work."""
-        wanted = min(self._limits.parallelism, len(self._plan.items))
-        while len(self._threads) < wanted:
+        while len(self._threads) < self._wanted:
             number = len(self._threads) + 1
             worker = threading.Thread(target=self._work, name=f"stream-{number}", daemon=True)
             worker.start()
             self._threads.append(worker)
+
+    @property
+    def _wanted(self) -> int:
+        """How many workers there may be."""
+        return min(self._limits.parallelism, len(self._plan.items))
 
     def _schedule(self, runs: list[CopyRun]) -> None:
         """Have slices of these streams run, and give streams back whose slices have ended."""
@@ -245,9 +253,12 @@ class ScopeRunner:
     # -- workers
 
     def _begin(self, place: int) -> CopyRun:
+        return self._run_of(self._streams.undertaking(place), Halting(self._listener, self._queue))
+
+    def _run_of(self, work: Work[Any, Any], listener: Listener) -> CopyRun:
         return StreamRun(
-            self._streams.undertaking(place),
-            listener=Halting(self._listener, self._queue),
+            work,
+            listener=listener,
             clock=self._clock,
             patience=0.0 if self._hurried else self._patience,
             permit=self._permit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.listener import ScopeListener
+    from sluice.engine.scope.runner import ScopeRunner
+    from sluice.engine.tasks.executor import Executor
     from sluice.engine.tasks.limits import Limits
     from sluice.engine.tasks.work import Work
     from sluice.pipelines.programs.stores import Stores
@@ -142,18 +145,25 @@ def run_plan(
     target = stores.place(plan.target)
     with tasks.of(plan) as executor:
         if isinstance(plan, ScopeCopyPlan):
-            # What only one kind needs is imported where it is used: a driver runs one plan.
-            from sluice.engine.scope.runner import ScopeRunner  # noqa: PLC0415
-
-            scope = ScopeRunner(
-                plan,
-                sources=[stores.place(one) for one in plan.sources],
-                target=target,
-                executor=executor,
-                limits=limits,
-                listener=listener,
-                patience=patience,
-            ).run()
+            places = [stores.place(one) for one in plan.sources]
+            with ExitStack() as opened:
+                mover: Executor = executor
+                if _is_followed_here(plan, tasks):
+                    here = ThreadExecutor(
+                        [live(one) for one in places], target, slots=tasks.threads
+                    )
+                    mover = opened.enter_context(here)
+                scope = _scope_runner(
+                    plan,
+                    wish,
+                    key,
+                    sources=places,
+                    target=target,
+                    executor=mover,
+                    limits=limits,
+                    listener=listener,
+                    patience=patience,
+                ).run()
             _tidy_all(scope, target, retention(), limits)
             return scope
         sources = [stores.source(one) for one in plan.sources]
@@ -176,6 +186,27 @@ def run_plan(
     if isinstance(plan, ArchiveRunPlan) and report.error is None:
         _tidy(root(target).archive(plan.archive.path), retention(), plan.archive.maker)
     return report
+
+
+def _is_followed_here(plan: ScopeCopyPlan, tasks: Tasks) -> bool:
+    """Tell whether this process moves the bytes of a scope that is followed by itself.
+
+    Spark is for its first leg, if that is large. What joins later is copied where that was.
+    """
+    here = tasks.here or _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
+    return plan.scope.following is not None and here
+
+
+def _scope_runner(plan: ScopeCopyPlan, wish: Wish | None, key: str, **how: Any) -> ScopeRunner:
+    """Return what runs the plan of a scope; `wish` and `key` as in `run_plan`."""
+    # What only one kind needs is imported where it is used: a driver runs one plan.
+    if plan.scope.following is not None:
+        from sluice.engine.scope.following.runner import FollowRunner  # noqa: PLC0415
+
+        return FollowRunner(plan, wish=wish, key=key, **how)
+    from sluice.engine.scope.runner import ScopeRunner  # noqa: PLC0415
+
+    return ScopeRunner(plan, **how)
 
 
 def _work(

@@ -13,7 +13,7 @@ from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.access import parallel
 from sluice.engine.copy.bounds import bounds_of, bounds_together
 from sluice.engine.copy.completion import whole
-from sluice.engine.copy.planning import begun, refuse_itself, taken
+from sluice.engine.copy.planning import begun, refuse_itself, refuse_unfollowable, taken
 from sluice.engine.scope.planners.base import (
     Fresh,
     Item,
@@ -150,6 +150,7 @@ class CopyPlanner(ToScope, LivePlanner):
         wanted = self.request.of(*chosen)
         wanted = wanted.model_copy(update={"part_bytes": part_bytes, "tasks": 1})
         try:
+            refuse_unfollowable(wanted)
             plan = plan_stream(wanted, config=config, seen=segments, append=append)
             refuse_itself(plan, self.target)
         except SluiceError as error:

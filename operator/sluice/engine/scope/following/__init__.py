@@ -1,0 +1,1 @@
+"""Follow the streams of a scope, and those that it gets later."""

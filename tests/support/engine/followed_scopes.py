@@ -1,0 +1,143 @@
+"""Scopes of a model store whose streams are followed, while things happen to them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from sluice.engine.scope.following.runner import FollowRunner, Pace
+from sluice.engine.scope.planning import resolve_scope
+from sluice.engine.tasks.executor import InlineExecutor
+from sluice.engine.tasks.limits import Limits
+from support.engine.plans import ADDRESS
+from support.engine.scope_drivers import InWork, SharedStore
+from support.engine.scope_requests import REQUEST, in_source, in_target
+from support.engine.sources import events_of
+from support.model import EVENT_COUNT, Fate, World, segment_name
+from support.until import TIGHT, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.values.wish import Wish
+    from sluice.engine.scope.report import ScopeReport
+
+FOLLOW = REQUEST.model_copy(update={"follow": True})
+SHORT = Pace(turn=1.0, linger=2.0, look=0.02, listing=1.0, rest=40.0, again=(2.0,))
+KEY = "only the owner knows"
+
+
+class Killed(BaseException):
+    """The end of a driver that is killed."""
+
+
+class FastClock:
+    """A clock that runs faster than time does."""
+
+    def __init__(self, times: float = 20) -> None:
+        self._times = times
+
+    def monotonic(self) -> float:
+        """See Clock."""
+        return time.monotonic() * self._times
+
+    def sleep(self, seconds: float) -> None:
+        """See Clock."""
+        time.sleep(seconds / self._times)
+
+
+class Follower:
+    """A driver of a scope in a thread of its own.
+
+    Args:
+        world: the world.
+        request: the copy.
+        gate: called before each call to the store, with what is called.
+        wish: how the copy is to end.
+        how: further arguments of `FollowRunner`.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        request: ScopeRequest = FOLLOW,
+        gate: Callable[[str], Fate] = lambda _: Fate.DONE,
+        wish: Wish | None = None,
+        **how: Any,
+    ) -> None:
+        self.dead = False
+        self.report: ScopeReport | None = None
+        self.error: BaseException | None = None
+        self.listener = InWork()
+        self._gate = gate
+        store = SharedStore(world, self._call)
+        plan = resolve_scope(request, source=(ADDRESS, store), target=(ADDRESS, store)).plan
+        self.runner = FollowRunner(
+            plan,
+            sources=[store],
+            target=store,
+            executor=InlineExecutor([store], store),
+            limits=self._limits,
+            listener=self.listener,
+            wish=wish,
+            key=KEY,
+            **{"clock": FastClock(), "pace": SHORT, "following": {"every": 1.0}, "patience": 0.2}
+            | how,
+        )
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _call(self, what: str) -> Fate:
+        if self.dead:
+            raise Killed
+        if what.startswith("take"):
+            time.sleep(0.005)  # the model's tails never wait
+        return self._gate(what)
+
+    def _limits(self) -> Limits:
+        if self.dead:
+            raise Killed
+        return Limits(parallelism=4)
+
+    def _run(self) -> None:
+        try:
+            self.report = self.runner.run()
+        except BaseException as error:  # noqa: BLE001 - tests look at it
+            self.error = error
+
+    def kill(self) -> None:
+        """End it at its next call."""
+        self.dead = True
+        self.join()
+
+    def join(self) -> ScopeReport | None:
+        """Wait for its end, and return its report."""
+        until("the driver ends", lambda: not self._thread.is_alive(), poll=TIGHT, seconds=60)
+        return self.report
+
+
+def write(world: World, stream: str, sizes: Sequence[int], seed: int = 7) -> None:
+    """Write events to the first segment of a source."""
+    there = world.segments[segment_name(in_source(stream), 0)]
+    there.data += events_of(sizes, seed)
+    there.attributes[EVENT_COUNT] += len(sizes)
+
+
+def arrived(world: World, *streams: str) -> None:
+    """Wait until targets have all bytes of their sources."""
+    for stream in streams:
+        until(
+            f"{stream} has arrived",
+            lambda name=stream: _arrived(world, name),
+            poll=TIGHT,
+            seconds=20,
+        )
+
+
+def _arrived(world: World, stream: str) -> bool:
+    target = in_target(stream)
+    there = target in world.streams and segment_name(target, 0) in world.segments
+    return there and world.bytes_of(target) == world.bytes_of(in_source(stream))

@@ -1,0 +1,23 @@
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from sluice.engine.scope import runner
+from sluice.engine.scope.following import runner as following
+
+
+@pytest.fixture(autouse=True)
+def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the calling thread look at its workers often, of which there are few."""
+    monkeypatch.setattr(runner, "POLL", 0.01)
+    monkeypatch.setattr(following, "WORKERS", 3)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """Check that workers end with their runner."""
+    before = set(threading.enumerate())
+    yield
+    left = {one for one in threading.enumerate() if one.name.startswith(("stream-", "scope-"))}
+    assert left <= before
