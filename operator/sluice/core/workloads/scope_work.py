@@ -24,12 +24,15 @@ class ScopeWork(NamedTuple):
         target: the target's scope, or the path of the folder of archives.
         source: the source's scope, or the path of its folder; None if the caller does not know it.
         move: whether the source is deleted; None if the caller does not know it.
+        following: the request by which streams join, if the copy follows its streams; None if the
+            caller does not know it.
     """
 
     scope_id: str
     target: str
     source: str | None = None
     move: bool | None = None
+    following: ScopeRequest | None = None
 
     def has(self, plan: ScopeCopyPlan) -> bool:
         """Tell whether a plan is of this copy, and stays in its source and its target."""
@@ -39,21 +42,31 @@ class ScopeWork(NamedTuple):
             return False
         if scope.move and self.move is False:
             return False
-        if scope.following is not None and not _follows(scope.following, plan):
+        if scope.following is not None and not self._follows(scope.following, plan):
             return False
         return all(_stays(one, plan) for one in plan.items)
 
+    def _follows(self, request: ScopeRequest, plan: ScopeCopyPlan) -> bool:
+        """Tell whether the request by which streams join is that of the copy.
 
-def _follows(request: ScopeRequest, plan: ScopeCopyPlan) -> bool:
-    """Tell whether the request by which streams join a scope's copy is that of the copy."""
-    scope = plan.scope
-    same = (request.scope_id, request.source, request.target) == (
-        scope.scope_id,
-        scope.source,
-        scope.target,
-    )
-    plain = request.restore is None and request.archive is None and not request.move
-    return same and plain and not scope.move and request.follow
+        Otherwise streams could join that the copy does not select, and that perhaps only its login
+        can read.
+        """
+        scope, known = plan.scope, self.following
+        same = (request.scope_id, request.source, request.target) == (
+            scope.scope_id,
+            scope.source,
+            scope.target,
+        )
+        plain = request.restore is None and request.archive is None and not request.move
+        chosen = known is None or _selection(request) == _selection(known)
+        return same and plain and chosen and not scope.move and request.follow
+
+
+def _selection(request: ScopeRequest) -> tuple[object, ...]:
+    """Return what decides which streams join, and where to."""
+    chosen = request.include, request.exclude, request.ephemeral
+    return *chosen, request.rename, request.on_exists
 
 
 def _stays(item: StreamPlan | ArchivePlan, plan: ScopeCopyPlan) -> bool:

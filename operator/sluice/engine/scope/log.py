@@ -22,6 +22,7 @@ from sluice.stores.allowance import Held
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from sluice.core.scope.request import ScopeRequest
     from sluice.core.scope.scope import StreamResult
     from sluice.core.values.wish import Wish
     from sluice.core.workloads.scope_log import ScopeState
@@ -218,7 +219,7 @@ class ScopeLog(ScopeRecords, Log):
         store: the target store.
         scope_id: the identity of the whole copy.
         scope: the target's scope, which need not exist yet.
-        source, move: see ScopeWork.
+        source, move, following: see ScopeWork.
     """
 
     def __init__(
@@ -229,7 +230,8 @@ class ScopeLog(ScopeRecords, Log):
         *,
         source: str | None = None,
         move: bool | None = None,
+        following: ScopeRequest | None = None,
     ) -> None:
-        ScopeRecords.__init__(self, ScopeWork(scope_id, scope, source, move))
+        ScopeRecords.__init__(self, ScopeWork(scope_id, scope, source, move, following))
         beside = StreamName(scope=scope, stream=BESIDE)
         Log.__init__(self, store, beside, partial(identity.scope_log_key, scope_id))

@@ -18,6 +18,7 @@ from sluice.core.archive.scope_note import (
     scope_notes_prefix,
     scope_of_notes,
 )
+from sluice.core.scope.scope import ScopePlan
 from sluice.core.values.archive_layout import WORK
 from sluice.core.values.weight import weight_of_json
 from sluice.core.workloads.scope_work import ScopeWork
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from sluice.archive.objects.objects import ObjectInfo, Objects
     from sluice.core.scope.request import ScopeRequest
-    from sluice.core.scope.scope import ScopePlan
     from sluice.engine.access.source_runs import Place
 
 
@@ -206,4 +206,6 @@ def log_of(target: Place, scope_id: str, work: ScopeRequest | ScopePlan) -> Scop
     goal, source, move = work.target, work.source, work.move
     if isinstance(target, ArchiveRoot):
         return ScopeNotes(target, scope_id, goal, source=source, move=move)
-    return ScopeLog(target, scope_id, goal, source=source, move=move)
+    following = work.following if isinstance(work, ScopePlan) else work
+    known = following if following is not None and following.follow else None
+    return ScopeLog(target, scope_id, goal, source=source, move=move, following=known)

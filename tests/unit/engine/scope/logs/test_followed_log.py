@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.core.scope.request import Rename, Selector
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.core.values.trouble import Trouble
 from sluice.core.values.wish import Wish
@@ -47,7 +48,8 @@ def world() -> World:
 
 def log_of(world: World) -> ScopeLog:
     """Return a driver's view of the log."""
-    return ScopeLog(SharedStore(world), SCOPE_ID, "out", source="in", move=False)
+    store = SharedStore(world)
+    return ScopeLog(store, SCOPE_ID, "out", source="in", move=False, following=FOLLOW)
 
 
 def loaded(world: World) -> ScopeState:
@@ -111,9 +113,16 @@ def test_nobody_joins_a_copy_that_follows_none(world: World) -> None:
 
 
 def test_a_plan_by_which_other_streams_would_join_is_not_believed(world: World) -> None:
-    """It would read another scope, or delete what it reads."""
+    """It would read another scope, or what the copy does not select, or delete what it reads."""
     whole = plan_of(world)
-    for changes in ({"source": "other"}, {"move": True}, {"scope_id": "11" * 16}):
+    chosen = (Selector(type="Exact", value="secret"),)
+    for changes in (
+        {"source": "other"},
+        {"move": True},
+        {"scope_id": "11" * 16},
+        {"include": chosen},
+        {"rename": (Rename(from_prefix="a", to_prefix="b"),)},
+    ):
         request = FOLLOW.model_copy(update=changes)
         scope = whole.scope.model_copy(update={"following": request})
         forged = whole.model_copy(update={"scope": scope})
