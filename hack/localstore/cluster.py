@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from localstore.cluster_config import NAMES, Layout, Name
+from localstore.cluster_config import ALL, NAMES, Layout, Name
 from localstore.errors import LocalStoreError
 from localstore.ports import HOST
 from localstore.probe import controller_serves, is_listening, segment_store_serves
@@ -24,7 +24,7 @@ _GRACE_SECONDS = 3.0
 
 
 class Cluster:
-    """ZooKeeper, one bookie, a controller and a segment store.
+    """ZooKeeper, one bookie, a controller, and one or two segment stores.
 
     Args:
         data: directory of data, ports, logs and the ids of running servers; a temporary directory
@@ -32,6 +32,7 @@ class Cluster:
         tethered: whether the servers must end with this interpreter.
         published_port: port at which clients find the segment store, if there is a proxy in front
             of it.
+        pair: whether there are two segment stores, which share the containers.
     """
 
     def __init__(
@@ -40,7 +41,9 @@ class Cluster:
         *,
         tethered: bool = True,
         published_port: int | None = None,
+        pair: bool = False,
     ) -> None:
+        self._names = ALL if pair else NAMES
         self._scratch: Scratch | None = None
         if data is None:
             self._scratch = Scratch("cluster")
@@ -71,7 +74,7 @@ class Cluster:
 
     @property
     def segment_store(self) -> tuple[str, int]:
-        """The host and port of the segment store."""
+        """The host and port of the first segment store."""
         return HOST, self._layout.ports.segmentstore
 
     def start(self) -> None:
@@ -87,9 +90,9 @@ class Cluster:
             for name in ("bookie", "controller"):
                 self._spawn(name)
             self._await("bookie")  # without it the segment store gives up
-            self._spawn("segmentstore")
-            self._await("segmentstore")
-            self._await("controller")
+            for name in self._names[3:]:
+                self._spawn(name)
+            self.wait_ready()
         except BaseException:  # an interrupt must not leave a server behind either
             self.stop()
             raise
@@ -131,12 +134,12 @@ class Cluster:
 
     def wait_ready(self) -> None:
         """Wait until all serve, for example after the bookie's absence, when the store recovers."""
-        for name in NAMES:
+        for name in self._names:
             self._await(name)
 
     def serves(self) -> bool:
         """Tell whether the whole cluster answers."""
-        return all(self._ready(name)() for name in NAMES)
+        return all(self._ready(name)() for name in self._names)
 
     def _process(self, name: Name) -> Process:
         if name not in self.processes:
@@ -164,6 +167,7 @@ class Cluster:
             "bookie": lambda: is_listening(HOST, ports.bookie),
             "controller": lambda: controller_serves(*self.controller),
             "segmentstore": lambda: segment_store_serves(*self.segment_store),
+            "segmentstore2": lambda: segment_store_serves(HOST, ports.segmentstore2),
         }
         return checks[name]
 
@@ -185,6 +189,6 @@ class Cluster:
         formatted.touch()
 
     def _stop_processes(self) -> None:
-        for name in reversed(NAMES):  # dependent servers stop before their dependencies
+        for name in reversed(self._names):  # dependent servers stop before their dependencies
             if name in self.processes:
                 self.processes[name].stop(grace=_GRACE_SECONDS)

@@ -15,8 +15,10 @@ from localstore.standalone_config import (
 )
 from localstore.state import kept_ports
 
-Name = Literal["zookeeper", "bookie", "controller", "segmentstore"]
-NAMES: tuple[Name, ...] = get_args(Name)  # in order of dependence
+Name = Literal["zookeeper", "bookie", "controller", "segmentstore", "segmentstore2"]
+ALL: tuple[Name, ...] = get_args(Name)  # in order of dependence
+NAMES = ALL[:4]
+"""The servers of a cluster with one segment store."""
 
 _CLUSTER = "pravega-cluster"
 _LEDGERS = "/ledgers"  # at the root, so that no parent has to be made in ZooKeeper first
@@ -37,6 +39,8 @@ class Ports:
     controller_rest: int
     segmentstore: int
     segmentstore_rest: int
+    segmentstore2: int = 0
+    segmentstore2_rest: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class Layout:
             "bookie": self._bookie,
             "controller": self._controller,
             "segmentstore": self._segmentstore,
+            "segmentstore2": self._another,
         }
         return commands[name]()
 
@@ -164,6 +169,18 @@ class Layout:
         )
 
     def _segmentstore(self) -> list[str]:
+        ports = self.ports
+        return self._segment_store(
+            ports.segmentstore, ports.segmentstore_rest, self.published or ports.segmentstore
+        )
+
+    def _another(self) -> list[str]:
+        ports = self.ports
+        return self._segment_store(
+            ports.segmentstore2, ports.segmentstore2_rest, ports.segmentstore2
+        )
+
+    def _segment_store(self, port: int, rest: int, published: int) -> list[str]:
         return java_command(
             main="io.pravega.segmentstore.server.host.ServiceStarter",
             classpath=classpath(),
@@ -176,10 +193,10 @@ class Layout:
                 "pravegaservice.zk.connect.uri": self._zookeeper_uri,
                 "pravegaservice.zk.connect.sessionTimeout.milliseconds": _SESSION_MILLIS,
                 "pravegaservice.service.listener.host.nameOrIp": HOST,
-                "pravegaservice.service.listener.port": self.ports.segmentstore,
+                "pravegaservice.service.listener.port": port,
                 "pravegaservice.service.published.host.nameOrIp": HOST,
-                "pravegaservice.service.published.port": self.published or self.ports.segmentstore,
-                "pravegaservice.rest.listener.port": self.ports.segmentstore_rest,
+                "pravegaservice.service.published.port": published,
+                "pravegaservice.rest.listener.port": rest,
                 "pravegaservice.cache.size.max": CACHE_BYTES,
                 "pravegaservice.storage.impl.name": "FILESYSTEM",
                 "filesystem.root": self.data / "storage",

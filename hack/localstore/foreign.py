@@ -178,7 +178,8 @@ class ForeignClient(ForeignBytes, ForeignDelays, ForeignGroups, ForeignMany):
         Returns:
             Whether that succeeded.
         """
-        new = ",".join(f"{low:.17f}-{high:.17f}" for low, high in ranges)
+        # So many digits name the one number of the segment, however near to 0 it is.
+        new = ",".join(f"{low:.25f}-{high:.25f}" for low, high in ranges)
         return self._changed(
             "scale",
             _of(scope, stream) | given(segments=_list(segments), ranges=new or None),

@@ -122,14 +122,14 @@ class Exactly:
         until("events that are followed", moves, poll=TIGHT)
 
     def scale(self) -> None:
-        """Split a segment of the source, or merge two."""
+        """Split a segment of the source, or merge two, if it has more than its policy asks for."""
         foreign, source = self._place.foreign, self._streams[0]
         last = sorted(
             (one.low, one.high, one.id)
             for one in foreign.info(*source).segments
             if one.low is not None and one.high is not None
         )
-        if len(last) > SEGMENTS + 1 or (len(last) > 1 and self._dice.random() < 0.5):
+        if len(last) > SEGMENTS + 1 or (len(last) > SEGMENTS and self._dice.random() < 0.5):
             place = self._dice.randrange(len(last) - 1)
             (low, _, first), (_, high, second) = last[place : place + 2]
             assert foreign.scale(*source, segments=[first, second], ranges=[(low, high)])
