@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import segment_hash
+from sluice.kube.api.names import UID_LABEL
 from sluice.stores.pravega.groups import cuts
 from support.cluster.kubelet import DriverPod
 from support.kube.kstatus import kstatus
@@ -191,7 +192,8 @@ def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
         tenant.until_reason("paused", "Following")
         tenant.patch("scopy", "paused", {"spec": {"suspend": True}})
         tenant.until_reason("paused", "Suspended")
-    assert tenant.get_all("pods") == []
+    uid = (tenant.get("scopy", "paused") or {})["metadata"]["uid"]
+    assert tenant.get_all("pods", labelSelector=f"{UID_LABEL}={uid}") == []
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=EVENTS)
     tenant.patch("scopy", "paused", {"spec": {"suspend": False}})
     with pods.driver():
