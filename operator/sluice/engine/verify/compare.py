@@ -18,6 +18,7 @@ from sluice.core.copy.planner import Range, SourceRequest
 from sluice.core.follow.rows import proved
 from sluice.core.values import identity
 from sluice.core.verify.comparison import Comparison, in_step
+from sluice.core.verify.conclusion import conclude
 from sluice.core.verify.pairing import (
     Alignment,
     Extent,
@@ -27,7 +28,7 @@ from sluice.core.verify.pairing import (
     pair_by_copy,
     pair_by_keys,
 )
-from sluice.core.verify.verification import StreamSide, conclude
+from sluice.core.verify.verification import StreamSide
 from sluice.engine.access.source_runs import writable
 from sluice.engine.copy.bounds import bounds_of
 from sluice.engine.journal.copy_journal import CopyJournal
