@@ -4,6 +4,7 @@ import gc
 import itertools
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -217,9 +218,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave out tests that only `make test-rest` runs, unless a mark or a name selects tests."""
+    """Leave out tests that only `make test-rest` runs, unless a mark or a name selects tests.
+
+    Let tests interrupt programs.
+    """
     if not config.option.markexpr and not any("::" in path for path in config.args):
         config.option.markexpr = "not exhaustive and not soak"
+    # A shell has what it starts in the background ignore SIGINT, and so would our programs, which
+    # tests interrupt as a person does at a terminal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)  # after the selection of tests

@@ -48,6 +48,7 @@ def install(
     repository, _, tag = image.rpartition(":")
     wanted = {**(values or {}), "image": {"repository": repository, "tag": tag}}
     restrict(cluster, NAMESPACE)
+    _take_back_interrupted(cluster)
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file, step(say, "helm install sluice"):
         json.dump(wanted, file)
         file.flush()
@@ -57,6 +58,18 @@ def install(
             *(f"--values={file.name}", "--wait", f"--timeout={_READY_SECONDS}s"),
             timeout=_READY_SECONDS + 30,
         )
+
+
+def _take_back_interrupted(cluster: Cluster) -> None:
+    """Take back an installation whose Helm was killed: Helm refuses any other one until then."""
+    pending = cluster.helm(
+        *("list", "--pending", f"--namespace={NAMESPACE}", f"--filter=^{NAME}$", "--output=json")
+    )
+    for release in json.loads(pending):
+        if release["revision"] == "1":
+            uninstall(cluster)
+        else:
+            cluster.helm("rollback", NAME, f"--namespace={NAMESPACE}")
 
 
 def uninstall(cluster: Cluster) -> None:
