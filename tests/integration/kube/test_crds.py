@@ -20,7 +20,7 @@ from sluice.api.schema.schema import structural
 from sluice.api.schema.structural import fields
 from sluice.api.status.archive_status import ArchiveSummary, StreamArchiveStatus
 from sluice.api.status.common import Condition, ProgressStatus
-from sluice.api.status.copy_status import StreamCopyStatus
+from sluice.api.status.copy_status import FollowStatus, StreamCopyStatus
 from sluice.api.status.store_status import StreamStoreStatus
 from sluice.core.values.text import rate, size
 from sluice.errors import InvalidSpec, SluiceError
@@ -258,6 +258,7 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
         source="main/shop/monday and 2 more",
         target="main/backup/orders",
         duration="1m23s",
+        follow=FollowStatus(lag_seconds=2),
     )
     unwatched.write_status("streamcopies", name, status.dump())
     head, row = unwatched.get("streamcopies", name).splitlines()
@@ -266,10 +267,10 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
     for cell in (name, "Unknown", reason, "100%", "123 MB/s"):
         assert cell in row
     head, row = unwatched.get("streamcopies", name, "--output=wide").splitlines()
-    columns = ["SOURCE", "TARGET", "SIZE", "EVENTS", "DURATION", "ETA S", "ATTEMPTS"]
+    columns = ["SOURCE", "TARGET", "SIZE", "EVENTS", "DURATION", "ETA S", "ATTEMPTS", "LAG S"]
     assert re.split(r" {2,}", head.split("AGE")[1].strip()) == columns
-    cells = [status.source, status.target, "108 MB", "1000000", "1m23s", "86000", "3"]
-    assert re.split(r" {2,}", row.strip())[-7:] == cells
+    cells = [status.source, status.target, "108 MB", "1000000", "1m23s", "86000", "3", "2"]
+    assert re.split(r" {2,}", row.strip())[-8:] == cells
 
 
 def test_columns_tell_what_an_archive_holds(unwatched: Applier) -> None:
