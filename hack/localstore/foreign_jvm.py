@@ -20,7 +20,7 @@ from localstore.java import java_command, jdk_tool
 from localstore.process import spawn
 from localstore.scratch import Scratch
 
-SECONDS = 120.0
+SECONDS = 240.0
 """The default deadline of a call, in seconds."""
 
 _SOURCES = Path(__file__).parents[1] / "java"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
+from localstore import ForeignClientError
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.pipelines.programs.stores import Stores
@@ -143,8 +145,14 @@ def contents(server: Standalone, stream: tuple[str, str]) -> dict[int, bytes]:
 
 
 def wait_for(foreign: ForeignClient, target: tuple[str, str], count: int) -> None:
-    """Wait until a target has so many bytes."""
-    until(f"{count} bytes in the target", lambda: length(foreign, target) == count)
+    """Wait until a target has so many bytes. It may still be in the making."""
+
+    def has_all() -> bool:
+        with suppress(ForeignClientError):
+            return length(foreign, target) == count
+        return False
+
+    until(f"{count} bytes in the target", has_all)
 
 
 def length(foreign: ForeignClient, stream: tuple[str, str]) -> int:

@@ -46,7 +46,7 @@ def test_the_drawn_tree_names_every_class() -> None:
 
 def test_the_package_gives_every_class_in_the_order_of_the_tree() -> None:
     """What the package gives is the tree, in its order, which the page of conditions has too."""
-    assert errors.__all__ == ["Category", *drawn(), "UNDECIDED"]
+    assert errors.__all__ == ["Category", *drawn(), "EXIT_CODES", "UNDECIDED"]
 
 
 def test_a_class_is_in_the_module_of_its_category() -> None:

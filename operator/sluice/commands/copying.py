@@ -247,10 +247,9 @@ def _left(job: Job[Any], live: console.LiveProgress) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        follow = live.followed
-        if follow is None:
+        if not live.is_live:
             raise
-        raise KeyboardInterrupt(console.left(job.name, follow)) from None
+        raise KeyboardInterrupt(console.left(job.name, live.followed)) from None
 
 
 def _unhooked(resources: Resources) -> Resources:

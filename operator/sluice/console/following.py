@@ -91,15 +91,16 @@ def live_line(follow: Followed, speed: float, retries: int, room: int) -> str:
     return text
 
 
-def left(name: str, follow: Followed) -> str:
+def left(name: str, follow: Followed | None) -> str:
     """Say what an interrupt leaves of a copy that follows its source, and how to go on.
 
     Args:
         name: the name of the copy.
-        follow: how far it was.
+        follow: how far it was; None if that was not seen yet.
     """
+    far = "" if follow is None else f": {standing(follow)}; {behind(follow)} its source"
     return (
-        f"Interrupted. {name} stays live: {standing(follow)}; {behind(follow)} its source.\n"
+        f"Interrupted. {name} stays live{far}.\n"
         "Nothing follows the source now. To go on, run the same command again.\n"
         "To end the copy, give stopWhen, or cutover: Drain or SealAndDrain, in the file, and run "
         "it again."

@@ -154,8 +154,8 @@ class LiveProgress:
         settings: for the connection to the store.
 
     Attributes:
-        followed: how far a copy that follows its source is, as it was last seen; None before it
-            follows.
+        is_live: whether a copy that follows its source has begun to follow.
+        followed: how far such a copy is, as it was last seen; None before that.
     """
 
     QUIET_SECONDS = 10.0
@@ -172,7 +172,7 @@ class LiveProgress:
         self._lock = threading.Lock()  # several workers report streams of a scope
         self._said: dict[str, tuple[float, int]] = {}
         self._retries = 0
-        self._is_live = False
+        self.is_live = False
         self.followed: Followed | None = None
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
@@ -204,8 +204,8 @@ class LiveProgress:
     def _follow(self, origin: str) -> None:
         """Show that a source is followed; print it the first time, for terminals without a bar."""
         self._phase = "following"
-        if not self._is_live:
-            self._is_live = True
+        if not self.is_live:
+            self.is_live = True
             note.print(Words(f"{origin} is followed: all planned bytes are verified and readable"))
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
