@@ -200,7 +200,7 @@ def test_a_source_that_was_replaced_is_not_followed(
 def test_a_target_that_was_deleted_is_not_made_anew(
     copy: FollowingCopy, foreign: ForeignClient
 ) -> None:
-    """Whoever deleted it may have meant it."""
+    """The user who deleted it may have meant it."""
     with copy.following() as process:
         process.interrupt()
     foreign.delete(*copy.target)

@@ -55,7 +55,7 @@ class FollowedStore(Store):
         wish: how the copy is to end, by its journal.
         sealed: whether the source was sealed.
         stopped: why nothing more is followed.
-        left: whether the copy was ended while it was live, so that its target is somebody's.
+        left: whether the copy was ended while it was live, so that its target is a user's.
     """
 
     position: int | None = None

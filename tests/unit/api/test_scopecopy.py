@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sluice.api.fields.common import StoreRef
-from sluice.api.kinds.scopecopy import RenameSpec, ScopeCopySpec
+from sluice.api.fields.selection import RenameSpec
 from sluice.api.load import load
 from sluice.api.status.scope_status import MOST_FAILED, FailedStream, ScopeCopyStatus, StreamCounts
 from sluice.core.values import identity
 from sluice.errors import InvalidSpec
 from support.cases.resources import COPY, SCOPE, STORE, changed, label, text
 from support.cases.wrong_scopes import BROKEN, CHANGEABLE, CHANGED, GOOD, UNKNOWN, WRONG, scope_copy
+
+if TYPE_CHECKING:
+    from sluice.api.kinds.scopecopy import ScopeCopySpec
 
 
 def spec_of(values: dict[str, object]) -> ScopeCopySpec:

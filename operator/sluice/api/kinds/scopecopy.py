@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
@@ -23,21 +23,16 @@ from sluice.api.fields.running import (
 )
 from sluice.api.fields.schedule import RunRetentionSpec, Schedule
 from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
+from sluice.api.fields.selection import ATOMIC, RenameSpec, StreamsSpec
 
-if TYPE_CHECKING:
-    from pydantic.config import JsonDict
-
-MOST_SELECTORS: Final = 256
 MOST_RENAMES: Final = 64
 
-_NAME = "[A-Za-z0-9._-]+"
 _ANOTHER = "make another copy, under another name"
 _NEW = "^[A-Za-z0-9.-]*$"
 _NO_PREFIX = (
     "names in a store have letters, digits, . and - only, and those with _ are its own: choose "
     "another toPrefix"
 )
-_NO_NAME = "streams have letters, digits, '.', '_' and '-' in their names: correct value, or type"
 _ONTO_ITSELF = "source and target are one scope: rename the streams, or name another scope or store"
 _MIRRORED = (
     "archives are not copied to archives: mirror the bucket or the volume with a tool of its own"
@@ -59,74 +54,6 @@ _NOT_DELETED = (
 )
 
 _Given = TypeVar("_Given", Schedule | None, RunRetentionSpec | None)
-_Value = Annotated[str, Field(min_length=1, max_length=249)]
-_Affix = Annotated[str, Field(max_length=249, pattern=r"^[A-Za-z0-9._-]*$")]
-
-
-class StreamSelector(ApiModel):
-    """A selection of streams, by name, by the beginning of the name, or by tag."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                f"self.type == 'Tag' || self.value.matches('^{_NAME}$')",
-                _NO_NAME,
-                path=".value",
-            )
-        )
-    )
-
-    type: Literal["Exact", "Prefix", "Tag"] = Field(
-        description="What value is: the name of a stream, the beginning of names, or a tag that "
-        "streams have in their store."
-    )
-    value: _Value = Field(description="The name, the beginning of names, or the tag.")
-
-    @field_validator("value", mode="after")
-    @classmethod
-    def _is_a_name(cls, value: str, info: ValidationInfo) -> str:
-        if info.data.get("type") != "Tag" and not re.fullmatch(_NAME, value):
-            raise ValueError(_NO_NAME)
-        return value
-
-
-_Selectors = Annotated[tuple[StreamSelector, ...], Field(max_length=MOST_SELECTORS)]
-_ATOMIC: Final[JsonDict] = {"x-kubernetes-list-type": "atomic"}
-
-
-class StreamsSpec(ApiModel):
-    """Which streams of the scope are copied."""
-
-    include: _Selectors = Field(
-        default=(),
-        description="Streams to copy; all when left out. Streams whose names begin with _ are "
-        "internal to the store. They are copied only if a selector of type Exact or Prefix has a "
-        "value that begins with _, too.",
-        json_schema_extra=_ATOMIC,
-    )
-    exclude: _Selectors = Field(
-        default=(),
-        description="Streams that are not copied, even if include selects them.",
-        json_schema_extra=_ATOMIC,
-    )
-    include_ephemeral: bool = Field(
-        default=False,
-        strict=True,
-        description="Whether streams of EphemeralStreams are copied as well. The copies are not "
-        "deleted with their sources.",
-        json_schema_extra=frozen(),
-    )
-
-
-class RenameSpec(ApiModel):
-    """A rule that gives the targets of some streams other names."""
-
-    from_prefix: _Affix = Field(
-        description="The beginning of the streams' names. With '' the rule is for all streams."
-    )
-    to_prefix: _Affix = Field(
-        description="The beginning of the targets' names, in place of fromPrefix."
-    )
 
 
 class ScopeCopySpec(ApiModel):
@@ -245,7 +172,7 @@ class ScopeCopySpec(ApiModel):
         validate_default=True,
         description="Other names for the targets. The first rule that fits a stream's name holds. "
         "Without one, a target has the name of its source. Cannot be changed.",
-        json_schema_extra=_ATOMIC | immutable("rename", _ANOTHER),
+        json_schema_extra=ATOMIC | immutable("rename", _ANOTHER),
     )
     on_exists: Literal["Fail", "Skip", "Append"] = Field(
         default="Fail",

@@ -86,7 +86,7 @@ class GroupStatus(StatusModel):
     state: ShortText = Field(
         description="Waiting until its position in the source is known, then Made."
     )
-    why: Text | None = Field(default=None, description="What is waited for.")
+    why: Text | None = Field(default=None, description="Why it waits.")
 
 
 class StreamCopyStatus(HookedStatus):

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from sluice.api.fields.ranges import Bound, RangeSpec
     from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
-    from sluice.api.kinds.scopecopy import ScopeCopySpec, StreamSelector
+    from sluice.api.fields.selection import StreamSelector
+    from sluice.api.kinds.scopecopy import ScopeCopySpec
     from sluice.api.kinds.streamarchive import ArchivedStream, StreamArchiveSpec
     from sluice.api.kinds.streamcopy import StreamCopy
     from sluice.api.kinds.streamstore import CABundle, StreamStore

@@ -182,7 +182,7 @@ def staging(
     writer = identity.writer_id(plan.copy_id, identity.event_key(plan.copy_id, start))
     made = target.create(name)
     if made and position(plan, row, target) != Position(start):
-        # This driver comes too late. Whoever moved the position has looked for the segment before.
+        # This driver comes too late: the one that moved the position has looked before.
         clear_events(plan.copy_id, plan.target, [(row.target, start)], target)
         raise InvalidEventNumber(f"another driver has followed {name}", segment=name)
     with ExitStack() as opened:

@@ -1,7 +1,7 @@
 """Observe what the stores hold of a copy that follows its source.
 
 Other drivers may act meanwhile, so the order of the reads matters. Positions are read before the
-journal: whoever halts a segment for an end, or lets it go on behind a loss, has written that down
+journal: a driver that halts a segment for an end, or moves it behind a loss, has recorded that
 before. The source is read last: a segment that lacks bytes at a position lacks them for good.
 """
 

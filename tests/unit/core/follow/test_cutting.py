@@ -59,7 +59,7 @@ def test_the_beginning_of_an_event_waits_for_its_end() -> None:
 def test_an_event_that_was_let_go_is_told_by_its_place(
     sizes: list[int], cuts: list[tuple[int, bool]]
 ) -> None:
-    """Whoever has its bytes reads them again; all other bytes come as ever."""
+    """The driver reads its bytes again; all other bytes come as ever."""
     data = events_of(sizes)
     places = {cut % (len(data) + 1): drops for cut, drops in cuts} | {len(data): False}
     cutter, out, at = Cutter("s/0", 0), b"", 0

@@ -134,7 +134,7 @@ def test_what_comes_is_appended_until_the_copy_is_asked_to_end() -> None:
 
 
 def test_the_digest_is_that_of_all_bytes() -> None:
-    """Whoever compares: a driver that was killed, and the one that goes on in a chunk's midst."""
+    """By each driver: one that was killed, and the next one, which begins inside a chunk."""
     world = World()
     (first,) = put_source(world, [20, 9])
     half = killed(world, lambda: write(world, 0, [5], 7), nothing)

@@ -228,7 +228,7 @@ class Following(FollowedWorld):
     @precondition(lambda self: not self.aborted)
     @rule(target=actors)
     def aborter(self) -> Actor:
-        """Somebody aborts the copy."""
+        """A user aborts the copy."""
         self.aborted = True
         self.number += 1
         name = f"abort {self.number}"

@@ -85,7 +85,7 @@ def test_a_live_target_stays_as_far_as_it_has_come() -> None:
 
 
 def test_the_copy_is_not_begun_again_into_a_target_that_was_left() -> None:
-    """It is somebody's stream: the copy is refused as for any other."""
+    """It is a user's stream: the copy is refused as for any other."""
     world = put_live()
     ended(world)
     with pytest.raises(TargetExists):

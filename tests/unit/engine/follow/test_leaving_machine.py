@@ -26,7 +26,7 @@ ENDED = {"TargetExists", "TargetReplaced", "CopyAborted"}
 
 
 class Leaving(Following):
-    """As `Following`, and somebody ends the copy once it is live."""
+    """As `Following`, and a user ends the copy once it is live."""
 
     actors = Following.actors
 
@@ -45,7 +45,7 @@ class Leaving(Following):
     @precondition(lambda self: self.enders or not self.aborted)
     @rule(target=Following.actors)
     def ender(self) -> Actor:
-        """Somebody ends the copy, if it is live."""
+        """A user ends the copy, if it is live."""
         self.aborted = True
         self.number += 1
         name = f"end {self.number}"
@@ -75,7 +75,7 @@ class Leaving(Following):
             assert not any(self.world.bytes_of(TARGET)[len(self.kept) :])
 
     def end(self) -> None:
-        """Somebody ends the copy for good, and everybody else afterwards."""
+        """A user ends the copy for good, and everybody else afterwards."""
         if not self.enders:
             super().end()
             return

@@ -52,7 +52,7 @@ def dropped(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
     the copy, such as a Secret, can be put there again. So staged bytes stay then.
     """
     if isinstance(copy.spec, StreamCopySpec) and copy.spec.follows:
-        # Its target may be somebody's stream by now, and the cause may pass, such as a source that
+        # Its target may be a user's stream by now, and the cause may pass, such as a source that
         # is gone for a while. Only a person ends it, who deletes it.
         return ()
     failure = status.value.last_failure

@@ -103,7 +103,7 @@ def test_a_follower_that_ends_well_before_the_target_is_complete_has_failed() ->
 
 @pytest.mark.parametrize("error", [SourceTruncated("gone"), SourceNotFound("gone")])
 def test_a_follower_that_fails_for_good_stalls_and_nothing_is_dropped(error: Exception) -> None:
-    """Its target is somebody's stream by then, and a person decides."""
+    """Its target is a user's stream by then, and a person decides."""
     failed = follower(phase=JobPhase.FAILED, trouble=trouble(error))  # type: ignore[arg-type]
     decision = look(following(backoffLimit=0), 90, jobs=(failed,), reading=None)
     assert said(decision) == {"Ready": "False", "Stalled": "True"}
