@@ -9,10 +9,9 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from sluice.api.fields.rules import following
 from sluice.api.status.common import (
-    MOST_GAPS,
     CopyingStatus,
     Count,
-    GapStatus,
+    Gaps,
     Name,
     Number,
     ObjectRef,
@@ -150,14 +149,7 @@ class StreamArchiveStatus(CopyingStatus):
     drill: DrillStatus | None = Field(
         default=None, description="The last restore drill. Only with spec.verify."
     )
-    gaps: (
-        Annotated[
-            tuple[GapStatus, ...],
-            Field(max_length=MOST_GAPS),
-            BeforeValidator(partial(head, MOST_GAPS)),
-        ]
-        | None
-    ) = Field(
+    gaps: Gaps | None = Field(
         default=None,
         description="Bytes that the source had lost before that run read them, the first 100 gaps. "
         "Only with onTruncation: Record.",

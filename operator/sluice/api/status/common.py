@@ -222,6 +222,14 @@ class GapStatus(StatusModel):
     )
 
 
+Gaps = Annotated[
+    tuple[GapStatus, ...],
+    Field(max_length=MOST_GAPS),
+    BeforeValidator(partial(head, MOST_GAPS)),
+]
+"""The first gaps of a copy or a run."""
+
+
 class Attempt(StatusModel):
     """One attempt: one Job."""
 

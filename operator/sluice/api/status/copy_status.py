@@ -10,9 +10,8 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from sluice.api.fields.continuous import MOST_GROUPS
 from sluice.api.fields.rules import following
 from sluice.api.status.common import (
-    MOST_GAPS,
     Count,
-    GapStatus,
+    Gaps,
     HookedStatus,
     Name,
     Number,
@@ -115,14 +114,7 @@ class StreamCopyStatus(HookedStatus):
         description="The ConfigMap that maps positions of the source to positions of the target, "
         "once the copy is done.",
     )
-    gaps: (
-        Annotated[
-            tuple[GapStatus, ...],
-            Field(max_length=MOST_GAPS),
-            BeforeValidator(partial(head, MOST_GAPS)),
-        ]
-        | None
-    ) = Field(
+    gaps: Gaps | None = Field(
         default=None,
         description="Bytes that the sources had lost before they were read, the first 100 gaps. "
         "Only with onTruncation: Record.",
