@@ -41,6 +41,7 @@ from support.store.idle import wait_until_evicted
 from support.store.inline import SETTINGS, drive, job_of, run_inline
 from support.store.live_copies import Follower, is_live
 from support.until import until
+from support.witness.foreign_witness import events_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -295,7 +296,7 @@ def test_a_copy_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: Fore
     copy = scene.copies[where]
     report = run_inline(copy)
     assert report.outcome in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, report.error
-    assert _content(foreign, copy.target) == _content(foreign, copy.source)
+    assert events_in(foreign, copy.target) == events_in(foreign, copy.source)
 
 
 @pytest.mark.parametrize("where", MOVING)
@@ -306,7 +307,7 @@ def test_a_move_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: Fore
     assert report.outcome in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, report.error
     with pytest.raises(ForeignClientError):
         foreign.info(*move.source)
-    assert _content(foreign, move.target)[0] == EVENTS
+    assert events_in(foreign, move.target)[0] == EVENTS
 
 
 @pytest.mark.parametrize("where", CUTS)
@@ -393,11 +394,4 @@ def test_a_live_copy_goes_on(scene: Scene, foreign: ForeignClient) -> None:
         report = follower.ended()
     assert report.outcome is Outcome.COPIED, report.error
     assert report.events == EVENTS + 200
-    assert _content(foreign, copy.target) == _content(foreign, copy.source)
-
-
-def _content(foreign: ForeignClient, stream: tuple[str, str]) -> tuple[int, str]:
-    """The events of a stream and their digest, as the Java client reads them."""
-    read = foreign.read(*stream)
-    assert read.clean, read
-    return read.events, read.digest
+    assert events_in(foreign, copy.target) == events_in(foreign, copy.source)

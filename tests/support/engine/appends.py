@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sluice.core.copy.planner import CopyRequest, SourceRequest
 from sluice.core.copy.steps import Step
+from sluice.core.values import identity
 from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.abort import finish_abort, sweep
 from sluice.engine.copy.planning import resolve
@@ -15,10 +16,17 @@ from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
 from support.engine.runners import copy_runner
 from support.engine.sources import CHUNK, begun, events_of, go, split
 from support.model import ModelStore, World, segment_name
+from support.model.world import transaction_name
 
 APPEND = CopyRequest(
     copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), target=TARGET, append=True
 )
+
+
+def kept() -> set[str]:
+    """What stays beside the target: receipts, and the log of turns."""
+    keys = [identity.receipt_key(APPEND.copy_id), identity.turns_key()]
+    return {transaction_name(TARGET, 0, key) for key in keys}
 
 
 def put_target(world: World, count: int, *, scaling: Scaling | None = None) -> None:

@@ -76,3 +76,10 @@ def staging_of(proxy: FrameProxy, stream: Stream) -> set[str]:
     """Return the names of a target's staging segments that clients requested through the proxy."""
     beginning = "/".join(stream) + "/"
     return {name for name in proxy.created if name.startswith(beginning) and STAGING in name}
+
+
+def events_in(foreign: ForeignClient, stream: tuple[str, str]) -> tuple[int, str]:
+    """Return the number of events in a stream and their digest, as the Java client reads them."""
+    read = foreign.read(*stream)
+    assert read.clean, read
+    return read.events, read.digest

@@ -25,7 +25,7 @@ from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
 from sluice.engine.verify.compare import Subject, match_copy
 from sluice.errors import InvalidSpec, StoreBusy
-from support.engine.appends import APPEND, appended, driven, live_write, put_target
+from support.engine.appends import APPEND, appended, driven, kept, live_write, put_target
 from support.engine.plans import ADDRESS, SOURCE, TARGET
 from support.engine.sources import (
     Heard,
@@ -37,7 +37,6 @@ from support.engine.sources import (
     split,
 )
 from support.model import CREATION_TIME, Fate, ModelStore, World
-from unit.engine.append.test_machine import kept
 
 MOVES = {
     "as it is": [],

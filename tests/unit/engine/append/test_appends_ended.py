@@ -26,11 +26,10 @@ from sluice.engine.copy.abort import abort
 from sluice.engine.copy.query import abandon, ask, held
 from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused
-from support.engine.appends import APPEND, appended, driven, put_target
+from support.engine.appends import APPEND, appended, driven, kept, put_target
 from support.engine.plans import ADDRESS, TARGET
 from support.engine.sources import copy_all, planned, put_scaled_source
 from support.model import ModelStore, World
-from unit.engine.append.test_machine import kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,11 +27,10 @@ from sluice.engine.copy.abort import abort
 from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused, CopyAborted, NoSuchSegment, StoreUnavailable
 from support.engine.actors import Actor
-from support.engine.appends import APPEND, put_target, run_append
+from support.engine.appends import APPEND, kept, put_target, run_append
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import events_of, put_scaled_source
 from support.model import Fate, ModelStore, World, segment_name
-from support.model.world import transaction_name
 from support.search import run_machine, searches
 
 if TYPE_CHECKING:
@@ -69,12 +68,6 @@ SECOND = StreamName(scope="in", stream="second")
 CHANGES = ("create ", "append_at", "open_transaction", "merge", "commit_transaction", "settled")
 HALTS = st.tuples(*[st.sampled_from(CHANGES)] * 3, st.integers(0, 7))
 """Before which call an actor is frozen, and how far two others come meanwhile."""
-
-
-def kept() -> set[str]:
-    """What stays beside the target: receipts, and the log of turns."""
-    keys = [identity.receipt_key(APPEND.copy_id), identity.turns_key()]
-    return {transaction_name(TARGET, 0, key) for key in keys}
 
 
 class Appending(RuleBasedStateMachine):

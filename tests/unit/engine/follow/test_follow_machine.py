@@ -390,20 +390,3 @@ class Following(FollowedWorld):
 def test_the_source_is_followed_exactly_whatever_the_scheduler_does() -> None:
     """Under any order of calls, losses, kills and changes of the source, each byte comes once."""
     run_machine(Following, examples=125, steps=50)
-
-
-def test_a_driver_without_an_adversary_follows() -> None:
-    """Bytes that come later, and scale events, are in the target when the source is sealed."""
-    machine = Following()
-    machine.source([[20, 9], [30]], [], record=False, every=0.0, ready=1)
-    first = machine.alive[0]
-    for place in range(4):
-        machine.write(place, [40, 8])
-        for _ in range(20):
-            machine.step(first)
-        machine.scale(place, [11], merges=place % 2 == 1)
-    machine.seal()
-    machine.run(first)
-    assert first.error is None
-    assert first.result is Outcome.COPIED
-    machine.teardown()

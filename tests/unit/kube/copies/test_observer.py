@@ -12,7 +12,6 @@ import pytest
 from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.object_names import job_name, plan_name
-from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
@@ -20,11 +19,10 @@ from sluice.core.workloads.answers import Complete
 from sluice.core.workloads.request import copy_request
 from sluice.errors import StoreNotFound, StoreNotReady, StoreUnavailable
 from sluice.kube.api.cache import Mirror
-from sluice.kube.api.kinds import CONFIG_MAP, EVENT, JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.api.names import ATTEMPT_LABEL, Child, child_labels
-from sluice.kube.api.objects import STAGING_FINALIZER, parse
+from sluice.kube.api.kinds import CONFIG_MAP, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.names import Child, child_labels
+from sluice.kube.api.objects import parse
 from sluice.kube.copies.observer import CopyObserver
-from sluice.kube.jobs.jobs import drivers_of
 from sluice.kube.jobs.manifests import plan_config_map, positions_config_map
 from sluice.kube.loop.settings import OperatorSettings
 from sluice.kube.stores.probes import Probed
@@ -37,7 +35,7 @@ from support.model import ModelStore, World
 from support.reconcile.copies import PLAN, message, plan_seen, reason
 
 if TYPE_CHECKING:
-    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.api.kinds import Object
     from sluice.kube.copies.situation import Situation
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.probes import Probes
@@ -301,105 +299,3 @@ def test_pods_that_run_are_counted_where_that_is_waited_for(
             meta["ownerReferences"] = [reference]
         server.put(POD, {"metadata": meta, "status": {"phase": phase}})
     assert look(server).world.pods == pods
-
-
-# -- Jobs
-
-
-def put_job(server: ApiServer, uid: str, *, copy: str = UID, attempt: int = 1) -> None:
-    """The Job of an attempt, the first one; of another `copy`, with our label all the same."""
-    labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: str(attempt)}
-    meta = {
-        "name": job_name(UID, attempt),
-        "uid": uid,
-        "labels": labels,
-        "ownerReferences": [{"kind": "StreamCopy", "uid": copy, "controller": True}],
-    }
-    server.put(JOB, {"metadata": meta | {"creationTimestamp": "2026-01-02T03:04:05Z"}})
-
-
-def test_a_job_that_only_has_our_label_is_no_attempt() -> None:
-    """Somebody has cloned a driver's, or forged one."""
-    server = cluster()
-    put_job(server, "first")
-    put_job(server, "forged", copy="another", attempt=2)
-    assert [job.attempt for job in look(server).world.jobs] == [1]
-
-
-def put_driver(server: ApiServer, job: str, phase: str) -> None:
-    """The pod that the Job of this UID has made."""
-    labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: "1"}
-    owners = [{"kind": "Job", "name": job_name(UID, 1), "uid": job}]
-    meta = {"name": f"pod-of-{job}", "labels": labels, "ownerReferences": owners}
-    server.put(POD, {"metadata": meta, "status": {"phase": phase}})
-
-
-def test_a_job_that_was_made_again_is_not_taken_for_the_former() -> None:
-    """They have one name; the pod of the one that somebody deleted may run for half a minute."""
-    server = cluster()
-    put_job(server, "second")
-    put_driver(server, "first", "Running")
-    assert [job.phase for job in look(server).world.jobs] == [JobPhase.PENDING]
-    put_driver(server, "second", "Running")
-    assert [job.phase for job in look(server).world.jobs] == [JobPhase.RUNNING]
-
-
-def test_a_pod_of_another_namespace_is_no_driver_of_a_job() -> None:
-    """Owners are of the pod's own namespace, so users of the other one have written that."""
-    server = cluster()
-    put_job(server, "first")
-    (job,) = server.all(JOB)
-    put_driver(server, "first", "Running")
-    (pod,) = server.all(POD)
-    assert drivers_of(job, [pod]) == [pod]
-    forged = pod | {"metadata": pod["metadata"] | {"namespace": "other"}}
-    assert drivers_of(job, [forged]) == []
-
-
-def test_only_the_latest_attempt_is_asked_why_it_does_not_start() -> None:
-    """Users may make many Jobs that look like attempts. They make no calls."""
-    server = cluster()
-    for number in range(1, 10):
-        put_job(server, f"uid-of-{number}", attempt=number)
-    asked: list[str | None] = []
-    plain = server.list
-
-    async def listed(kind: Kind, namespace: str | None, **how: Any) -> list[Object]:
-        """As Api.list."""
-        if kind == EVENT:
-            asked.append(how["fields"])
-        return await plain(kind, namespace, **how)
-
-    server.list = listed  # type: ignore[method-assign,assignment]
-    look(server)
-    assert asked == ["involvedObject.uid=uid-of-9"]
-
-
-@pytest.mark.parametrize(
-    ("meta", "status", "asked"),
-    [
-        ({"finalizers": [STAGING_FINALIZER]}, {}, False),
-        ({"finalizers": [STAGING_FINALIZER]}, {"planHash": "h"}, True),
-        ({}, {"planHash": "h"}, False),
-    ],
-    ids=["never admitted", "admitted", "nothing left"],
-)
-def test_a_finalizer_of_a_users_makes_no_work_in_other_namespaces(
-    meta: dict[str, Any], status: dict[str, Any], *, asked: bool
-) -> None:
-    """Users write finalizers and references, but no status."""
-    ref = {"name": "main", "namespace": "victim"}
-    body = changed(COPY, "spec.target.storeRef", ref)
-    server = cluster(spec=body["spec"], meta=meta)
-    server.edit(STREAM_COPY, "orders", status=status)
-    places: list[str | None] = []
-    plain = server.list
-
-    async def listed(kind: Kind, namespace: str | None, **how: Any) -> list[Object]:
-        """As Api.list."""
-        places.append(namespace)
-        return await plain(kind, namespace, **how)
-
-    server.list = listed  # type: ignore[method-assign,assignment]
-    look(server)
-    assert ("victim" in places) == asked
