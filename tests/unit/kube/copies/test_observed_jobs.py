@@ -115,3 +115,19 @@ def test_a_finalizer_of_a_users_makes_no_work_in_other_namespaces(
     calls = lists_of(server)
     look(server)
     assert ("victim" in {place for _, place, _ in calls}) == asked
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_pod_beside_a_login_counts_though_the_status_was_lost(*, there: bool) -> None:
+    """The watches show it in the namespace of a StreamStore, where no tenant can make one."""
+    ref = {"name": "main", "namespace": "platform"}
+    spec = changed(COPY, "spec.target.storeRef", ref)["spec"] | {"suspend": True}
+    server = cluster(spec=spec, meta={"finalizers": [STAGING_FINALIZER]})
+    owner = {"kind": "Job", "name": job_name(UID, 1), "uid": "u", "controller": True}
+    meta = {"name": "left", "namespace": "platform", "labels": child_labels(UID, "driver")}
+    pod = {
+        "metadata": meta | {"uid": "p", "resourceVersion": "1", "ownerReferences": [owner]},
+        "status": {"phase": "Running"},
+    }
+    server.put(POD, pod)
+    assert look(server, shown=[(POD, pod)] if there else []).world.pods == there

@@ -35,7 +35,9 @@ from support.model import ModelStore, World
 from support.reconcile.copies import PLAN, message, plan_seen, reason
 
 if TYPE_CHECKING:
-    from sluice.kube.api.kinds import Object
+    from collections.abc import Iterable
+
+    from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.copies.situation import Situation
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.probes import Probes
@@ -77,11 +79,16 @@ def cluster(*, spec: dict[str, Any] | None = None, meta: dict[str, Any] | None =
 
 
 def observer(
-    server: ApiServer, threads: ThreadPoolExecutor, stores: Away | None = None
+    server: ApiServer,
+    threads: ThreadPoolExecutor,
+    stores: Away | None = None,
+    shown: Iterable[tuple[Kind, Object]] = (),
 ) -> CopyObserver:
-    """What looks at that cluster, with nothing remembered and nothing told by watches."""
+    """What looks at that cluster, with nothing remembered; watches have told what is `shown`."""
     away = stores or Away()
     mirror = Mirror()
+    for kind, body in shown:
+        mirror.see(kind, body, gone=False)
     return CopyObserver(
         server.api,
         mirror,
@@ -94,14 +101,16 @@ def observer(
     )
 
 
-def look(server: ApiServer, stores: Away | None = None) -> Situation:
-    """What is seen of the copy."""
+def look(
+    server: ApiServer, stores: Away | None = None, shown: Iterable[tuple[Kind, Object]] = ()
+) -> Situation:
+    """What is seen of the copy; see `observer`."""
 
     async def at_once() -> Situation:
         with ThreadPoolExecutor() as threads:
             body = await server.get(STREAM_COPY, "default", "orders")
             assert body is not None
-            return await observer(server, threads, stores).look(body)
+            return await observer(server, threads, stores, shown).look(body)
 
     return asyncio.run(at_once())
 
