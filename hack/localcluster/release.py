@@ -48,7 +48,7 @@ def install(
     repository, _, tag = image.rpartition(":")
     wanted = {**(values or {}), "image": {"repository": repository, "tag": tag}}
     restrict(cluster, NAMESPACE)
-    _take_back_interrupted(cluster)
+    take_back_interrupted(cluster, NAME, NAMESPACE)
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file, step(say, "helm install sluice"):
         json.dump(wanted, file)
         file.flush()
@@ -60,24 +60,26 @@ def install(
         )
 
 
-def _take_back_interrupted(cluster: Cluster) -> None:
+def take_back_interrupted(cluster: Cluster, name: str, namespace: str) -> None:
     """Take back an installation whose Helm was killed: Helm refuses any other one until then."""
     pending = cluster.helm(
-        *("list", "--pending", f"--namespace={NAMESPACE}", f"--filter=^{NAME}$", "--output=json")
+        *("list", "--pending", f"--namespace={namespace}", f"--filter=^{name}$", "--output=json")
     )
     for release in json.loads(pending):
         if release["revision"] == "1":
-            uninstall(cluster)
+            _uninstall(cluster, name, namespace)
         else:
-            cluster.helm("rollback", NAME, f"--namespace={NAMESPACE}")
+            cluster.helm("rollback", name, f"--namespace={namespace}")
 
 
 def uninstall(cluster: Cluster) -> None:
     """Uninstall the chart. Resources, their definitions and their data in stores stay."""
-    cluster.helm(
-        *("uninstall", NAME, f"--namespace={NAMESPACE}"),
-        *("--no-hooks", "--ignore-not-found", "--wait"),
-    )
+    _uninstall(cluster, NAME, NAMESPACE)
+
+
+def _uninstall(cluster: Cluster, name: str, namespace: str) -> None:
+    words = ("--no-hooks", "--ignore-not-found", "--wait")
+    cluster.helm("uninstall", name, f"--namespace={namespace}", *words)
 
 
 def restrict(cluster: Cluster, namespace: str) -> None:

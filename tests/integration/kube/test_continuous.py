@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,66 +15,17 @@ import pytest
 import segment_hash
 from sluice.kube.api.names import UID_LABEL
 from sluice.stores.pravega.groups import cuts
-from support.cluster.kubelet import DriverPod
 from support.kube.kstatus import kstatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from localstore import ForeignClient, Standalone
+    from support.cluster.desk import Desk
     from support.cluster.local_operator import LocalOperator
     from support.cluster.tenant import Object, Tenant
 
 pytestmark = pytest.mark.timeout(600)
 
 EVENTS, KEYS = 500, 8
-
-
-@dataclass
-class Pods:
-    """The namespace, whose drivers' pods the test runs.
-
-    Attributes:
-        tenant: the namespace.
-        folder: for files of drivers.
-    """
-
-    tenant: Tenant
-    folder: Path
-    _ran: set[str] = field(default_factory=set)
-
-    def _fresh(self) -> list[Object]:
-        return [
-            pod
-            for pod in self.tenant.get_all("pods", fieldSelector="status.phase=Pending")
-            if pod["metadata"]["name"] not in self._ran
-            and "deletionTimestamp" not in pod["metadata"]
-        ]
-
-    def next(self) -> Object:
-        """Wait for a pod that no node takes, and return it."""
-        found = self.tenant.until("the next pod is there", self._fresh)
-        self._ran.add(found[0]["metadata"]["name"])
-        return found[0]
-
-    @contextmanager
-    def driver(self) -> Iterator[DriverPod]:
-        """Run the next pod."""
-        pod = self.next()
-        folder = self.folder / pod["metadata"]["name"]
-        folder.mkdir()
-        driver = DriverPod(self.tenant, pod, folder)
-        try:
-            yield driver
-        finally:
-            driver.close()
-
-
-@pytest.fixture
-def pods(local_operator: LocalOperator, tmp_path: Path) -> Pods:
-    """Gives the namespace and its pods."""
-    return Pods(local_operator.tenant, tmp_path)
 
 
 @pytest.fixture
@@ -122,7 +71,7 @@ def length(store: Standalone, stream: str) -> int:
 
 
 def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an_operator(
-    pods: Pods,
+    desk: Desk,
     local_operator: LocalOperator,
     foreign: ForeignClient,
     scope: str,
@@ -130,13 +79,13 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
     standalone: Standalone,
 ) -> None:
     """The status tells each state; Kubernetes replaces the pod; the cutover needs no operator."""
-    tenant, operator = pods.tenant, local_operator.operator
+    tenant, operator = desk.tenant, local_operator.operator
     tenant.apply(
         tenant.copy_resource(
             "live", source, f"{scope}/copy", mode="Continuous", lagObjectiveSeconds=60
         )
     )
-    with pods.driver() as first:
+    with desk.driver() as first:
         tenant.until_reason("live", "Following")
         (job,) = jobs(tenant)
         assert job["spec"]["backoffLimit"] == 6
@@ -153,7 +102,7 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
         foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=EVENTS)
         first.process.kill()
         first.finish(60)
-    with pods.driver() as second:
+    with desk.driver() as second:
         until_followed(tenant, "live", length(standalone, source))
         assert follow(tenant, "live")["restarts"] == 1
         assert len(jobs(tenant)) == 1
@@ -162,7 +111,7 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
         foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=2 * EVENTS)
         tenant.patch("scopy", "live", {"spec": {"cutover": "SealAndDrain"}})
         tenant.until_reason("live", "Draining")
-        tenant.until("the wish is written", lambda: "wish written" in operator.log())
+        tenant.until("the wish is written", lambda: "cutover=SealAndDrain" in operator.log())
         operator.kill()
         os.kill(second.process.pid, signal.SIGCONT)
         assert second.finish(120) == 0
@@ -183,12 +132,12 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
 
 
 def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
-    pods: Pods, foreign: ForeignClient, scope: str, source: str, standalone: Standalone
+    desk: Desk, foreign: ForeignClient, scope: str, source: str, standalone: Standalone
 ) -> None:
     """Nothing of it is left in the store but its target, with all that it has followed."""
-    tenant = pods.tenant
+    tenant = desk.tenant
     tenant.apply(tenant.copy_resource("paused", source, f"{scope}/paused", mode="Continuous"))
-    with pods.driver():
+    with desk.driver():
         tenant.until_reason("paused", "Following")
         tenant.patch("scopy", "paused", {"spec": {"suspend": True}})
         tenant.until_reason("paused", "Suspended")
@@ -196,7 +145,7 @@ def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
     assert tenant.get_all("pods", labelSelector=f"{UID_LABEL}={uid}") == []
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=EVENTS)
     tenant.patch("scopy", "paused", {"spec": {"suspend": False}})
-    with pods.driver():
+    with desk.driver():
         until_followed(tenant, "paused", length(standalone, source))
         copy_id = tenant.status("paused")["copyID"]
         tenant.run("delete", "scopy", "paused", "--timeout=120s")
@@ -206,10 +155,10 @@ def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
 
 
 def test_reader_groups_go_on_in_the_target_once_their_readers_are_closed(
-    pods: Pods, foreign: ForeignClient, scope: str, source: str
+    desk: Desk, foreign: ForeignClient, scope: str, source: str
 ) -> None:
     """A group that is read is named and waited for; none is made at a guessed position."""
-    tenant = pods.tenant
+    tenant = desk.tenant
     for group in ("closed", "open"):
         foreign.create_group(scope, group, "orders")
         read = foreign.read_group(scope, group, events=EVENTS // 2, stay=group == "open")
@@ -217,7 +166,7 @@ def test_reader_groups_go_on_in_the_target_once_their_readers_are_closed(
     groups = [{"name": "closed", "as": "closed-2"}, {"name": "open", "as": "open-2"}]
     spec = {"mode": "Continuous", "readerGroups": groups}
     tenant.apply(tenant.copy_resource("read", source, f"{scope}/read", **spec))
-    with pods.driver() as driver:
+    with desk.driver() as driver:
         tenant.until_reason("read", "Following")
         tenant.patch("scopy", "read", {"spec": {"cutover": "Drain"}})
         assert driver.finish(120) == 0

@@ -7,12 +7,11 @@ the Jobs; their pods find no node, and the test ends them (`support.cluster.kube
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.cluster.kubelet import DriverPod
+from support.cluster.desk import Desk
 from support.kube.sink import Receiver, receiver
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
     from support.cluster.local_operator import LocalOperator
-    from support.cluster.tenant import Tenant
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -42,18 +40,8 @@ def operator_settings(sink: Receiver) -> dict[str, Any]:
     return {"notices": {"sink": sink.url}}
 
 
-@dataclass
-class Desk:
-    """The namespace, whose pods the test ends, one after the other.
-
-    Attributes:
-        tenant: the namespace.
-        folder: for files of drivers.
-    """
-
-    tenant: Tenant
-    folder: Path
-    _ended: set[str] = field(default_factory=set)
+class HookDesk(Desk):
+    """The namespace, whose pods of drivers the test runs, and whose pods of hooks it ends."""
 
     def cron_job(self, name: str, annotations: dict[str, str]) -> None:
         """Apply a CronJob that does not run by itself."""
@@ -85,44 +73,11 @@ class Desk:
         body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}
         self.tenant.apply(body)
 
-    def waiting(self, component: str) -> dict[str, Any]:
-        """Wait for a pod of a Job of this component that nobody has ended, and return it."""
-
-        def fresh() -> list[dict[str, Any]]:
-            label = f"app.kubernetes.io/component={component}"
-            jobs = {
-                one["metadata"]["uid"] for one in self.tenant.get_all("jobs", labelSelector=label)
-            }
-            return [
-                pod
-                for pod in self.tenant.get_all("pods")
-                if pod["metadata"]["name"] not in self._ended
-                and pod["status"].get("phase") == "Pending"
-                and any(
-                    owner["uid"] in jobs for owner in pod["metadata"].get("ownerReferences", ())
-                )
-            ]
-
-        found: list[dict[str, Any]] = self.tenant.until(f"a pod of a {component}", fresh)
-        self._ended.add(found[0]["metadata"]["name"])
-        return found[0]
-
     def end_hook(self, phase: str) -> None:
         """End the pod of the next hook."""
         name = self.waiting("hook")["metadata"]["name"]
         patch = f"--patch={json.dumps({'status': {'phase': phase}})}"
         self.tenant.run("patch", "pod", name, "--subresource=status", "--type=merge", patch)
-
-    def drive(self) -> None:
-        """Run the next driver's pod to its end."""
-        pod = self.waiting("driver")
-        folder = self.folder / pod["metadata"]["name"]
-        folder.mkdir()
-        driver = DriverPod(self.tenant, pod, folder)
-        try:
-            assert driver.finish(240) == 0
-        finally:
-            driver.close()
 
     def hook_jobs(self, name: str) -> list[str]:
         """The names of the Jobs of a copy's hooks."""
@@ -135,9 +90,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(local_operator: LocalOperator, tmp_path: Path) -> Desk:
+def desk(local_operator: LocalOperator, tmp_path: Path) -> HookDesk:
     """Gives the namespace."""
-    return Desk(local_operator.tenant, tmp_path)
+    return HookDesk(local_operator.tenant, tmp_path)
 
 
 def told(sink: Receiver, name: str) -> list[dict[str, Any]]:
@@ -146,7 +101,7 @@ def told(sink: Receiver, name: str) -> list[dict[str, Any]]:
 
 
 def test_a_copy_runs_between_its_hooks(
-    desk: Desk,
+    desk: HookDesk,
     local_operator: LocalOperator,
     sink: Receiver,
     standalone: Standalone,
@@ -199,7 +154,7 @@ def test_a_copy_runs_between_its_hooks(
 
 
 def test_a_hook_that_fails_is_named(
-    desk: Desk, sink: Receiver, foreign: ForeignClient, scope: str
+    desk: HookDesk, sink: Receiver, foreign: ForeignClient, scope: str
 ) -> None:
     """In the condition, an event of Kubernetes and a CloudEvent; a request runs it again."""
     tenant = desk.tenant
@@ -224,7 +179,7 @@ def test_a_hook_that_fails_is_named(
 
 
 def test_a_cron_job_that_is_not_meant_for_hooks_is_not_run(
-    desk: Desk, foreign: ForeignClient, scope: str
+    desk: HookDesk, foreign: ForeignClient, scope: str
 ) -> None:
     """The right to make copies gives no pods."""
     tenant = desk.tenant

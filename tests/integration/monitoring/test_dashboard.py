@@ -64,6 +64,22 @@ def worked(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> 
 
 
 @pytest.fixture
+def live(worked: Desk, scope: str) -> Iterator[None]:
+    """Has a copy that follows a source, has compared bytes, and goes on following."""
+    tenant = worked.tenant
+    source, target = f"{scope}/orders", f"{scope}/live"
+    tenant.apply(tenant.copy_resource("live", source, target, mode="Continuous"))
+
+    def compared() -> bool:
+        return "provedTo" in (tenant.status("live").get("follow") or {})
+
+    with worked.driver():
+        tenant.until("the copy has compared bytes", compared)
+        yield
+    tenant.run("delete", "scopy", "live", "--wait=false")
+
+
+@pytest.fixture
 def prometheus(
     local_operator: LocalOperator, announce: Callable[[str], AbstractContextManager[None]]
 ) -> Iterator[Prometheus]:
@@ -121,6 +137,7 @@ def queries() -> dict[str, str]:
     }
 
 
+@pytest.mark.usefixtures("live")
 def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -> None:
     """Every panel of the dashboard has series, and every rule can be evaluated.
 

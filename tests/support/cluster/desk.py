@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from support.cluster.kubelet import DriverPod
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from s3gateway import Gateway
@@ -26,7 +27,6 @@ class Desk:
     def __init__(self, tenant: Tenant, folder: Path) -> None:
         self.tenant = tenant
         self._folder = folder
-        self._pods = 0
         self._seen: set[str] = set()
 
     def resource(self, kind: str, name: str, spec: dict[str, Any]) -> None:
@@ -48,6 +48,39 @@ class Desk:
         self.resource("StreamStore", name, {"s3": s3})
         return made
 
+    def waiting(self, component: str = "driver") -> dict[str, Any]:
+        """Wait for a pod of a Job of this component that nobody has run yet, and return it."""
+        label = f"app.kubernetes.io/component={component}"
+
+        def fresh() -> list[dict[str, Any]]:
+            jobs = self.tenant.get_all("jobs", labelSelector=label)
+            owners = {one["metadata"]["uid"] for one in jobs}
+            return [
+                pod
+                for pod in self.tenant.get_all("pods")
+                if pod["status"].get("phase") == "Pending"
+                and "deletionTimestamp" not in pod["metadata"]
+                and pod["metadata"]["name"] not in self._seen
+                and any(one["uid"] in owners for one in pod["metadata"].get("ownerReferences", ()))
+            ]
+
+        pod: dict[str, Any]
+        (pod,) = self.tenant.until(f"a pod of a {component}", fresh)
+        self._seen.add(pod["metadata"]["name"])
+        return pod
+
+    @contextmanager
+    def driver(self) -> Iterator[DriverPod]:
+        """Run the next driver's pod, and kill it in the end."""
+        pod = self.waiting()
+        folder = self._folder / pod["metadata"]["name"]
+        folder.mkdir()
+        driver = DriverPod(self.tenant, pod, folder, self._folder)
+        try:
+            yield driver
+        finally:
+            driver.close()
+
     def drive(self, *, killed: Callable[[], bool] | None = None, code: int = 0) -> None:
         """Run the next driver's pod to its end.
 
@@ -55,25 +88,7 @@ class Desk:
             killed: kill it midway, as soon as this holds; None to let it end.
             code: its expected exit code, if it is not killed.
         """
-
-        def fresh() -> list[dict[str, Any]]:
-            found = self.tenant.get_all("pods", labelSelector="app.kubernetes.io/component=driver")
-            return [
-                one
-                for one in found
-                if one["status"].get("phase") == "Pending"
-                and "deletionTimestamp" not in one["metadata"]
-                and one["metadata"]["name"] not in self._seen
-            ]
-
-        self.tenant.until("a driver's pod", fresh)
-        (pod,) = fresh()
-        self._seen.add(pod["metadata"]["name"])
-        self._pods += 1
-        folder = self._folder / f"pod-{self._pods}"
-        folder.mkdir()
-        driver = DriverPod(self.tenant, pod, folder, self._folder)
-        try:
+        with self.driver() as driver:
             if killed is not None:
                 self.tenant.until("the driver's pod is to be killed", killed)
                 assert driver.process.poll() is None, "the driver ended before it was killed"
@@ -81,8 +96,6 @@ class Desk:
                 driver.finish(10)
                 return
             assert driver.finish(240) == code
-        finally:
-            driver.close()
 
     def until_reason(self, kind: str, name: str, *reasons: str) -> dict[str, Any]:
         """Wait until a resource says one of these, and give its status."""

@@ -83,18 +83,18 @@ def look_at_groups(
     return tuple(seen)
 
 
-async def write(situation: Situation, observer: CopyObserver) -> bool:
-    """Write into the journal how the copy is to end. Return whether it goes by that now.
+async def write(situation: Situation, observer: CopyObserver) -> Wish | None:
+    """Write into the journal how the copy is to end. Return it if the copy goes by it now.
 
     Before the target is recorded there, there is no place for it.
     """
     wish, workload, key = wish_for(situation.resource), situation.workload, situation.seen.uid
     if wish is None:
-        return False
+        return None
     _, target = await observer.stores(situation)
     taken = await observer.blocking(lambda: write_wish(workload, target, wish, key=key))
     situation.memory.wish = wish if taken else None
-    return taken
+    return situation.memory.wish
 
 
 async def make(situation: Situation, observer: CopyObserver, name: str) -> bool:

@@ -139,8 +139,8 @@ class Performer:
             case RecordScopeRun(ended):
                 await self._record(situation, ended)
             case WriteWish():
-                if await following.write(situation, self._observer):
-                    _log.info("wish written")
+                if (wish := await following.write(situation, self._observer)) is not None:
+                    _log.info("wish written", cutover=wish.cutover)
             case MakeGroup(group):
                 made = await following.make(situation, self._observer, group)
                 _log.info("reader group made" if made else "reader group adopted", group=group)
