@@ -42,7 +42,7 @@ MIB: Final = 1 << 20
 MEMORY: Final = 128 * MIB
 """Bytes that a follower's pod asks for."""
 
-LARGE: Final = (100 if FAR > 1 else 40) * MIB
+LARGE: Final = (100 if FAR > 1 else 24) * MIB
 
 
 def assert_followed(
@@ -120,7 +120,7 @@ def test_transactions_are_followed(
     source, target = streams
     followers.start()
     wait_for(foreign, target, length(foreign, source))
-    size, events = (100, 4000) if transactions > 1 else (50_000, 4000 * min(FAR, 2))
+    size, events = (100, 4000) if transactions > 1 else (50_000, 2000 * min(FAR, 4))
     stop = foreign.start_writer(*source, rate=200, keys=2 * KEYS, first=2000)
     foreign.write(*source, events=events, size=size, keys=KEYS, seed=5, transactions=transactions)
     stop()

@@ -160,7 +160,9 @@ def test_scope_copy_that_is_deleted_midway_leaves_nothing(
     scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
 ) -> None:
     """What is whole stays; nothing else is there, neither streams nor what was staged."""
-    scopes.apply(copy_of(scopes, "gone", shop.scope, limits=SLOW, parallelism=4))
+    # Small streams are whole at once, and large ones not for a minute.
+    slow = {"bytesPerSecond": "256Ki"}
+    scopes.apply(copy_of(scopes, "gone", shop.scope, limits=slow, parallelism=len(NAMES)))
     until_copied(scopes, "gone")
     plan = plan_for(scopes, "gone")
     assert scopes.left_of(plan) != []

@@ -101,7 +101,7 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
         assert "lag 0 B" in row
         foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=EVENTS)
         first.process.kill()
-        first.finish(60)
+        first.finish()
     with desk.driver() as second:
         until_followed(tenant, "live", length(standalone, source))
         assert follow(tenant, "live")["restarts"] == 1
@@ -114,7 +114,7 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
         tenant.until("the wish is written", lambda: "cutover=SealAndDrain" in operator.log())
         operator.kill()
         os.kill(second.process.pid, signal.SIGCONT)
-        assert second.finish(120) == 0
+        assert second.finish() == 0
     assert reports(standalone, source) == reports(standalone, f"{scope}/copy")
     assert tenant.reason("live") == "Draining"
     operator.start()
@@ -169,7 +169,7 @@ def test_reader_groups_go_on_in_the_target_once_their_readers_are_closed(
     with desk.driver() as driver:
         tenant.until_reason("read", "Following")
         tenant.patch("scopy", "read", {"spec": {"cutover": "Drain"}})
-        assert driver.finish(120) == 0
+        assert driver.finish() == 0
     tenant.until_reason("read", "WaitingForReaders")
     tenant.until("the closed group is made", lambda: made(tenant)["closed"] == "Made")
     assert made(tenant) == {"closed": "Made", "open": "Waiting"}

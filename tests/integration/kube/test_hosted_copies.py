@@ -101,7 +101,7 @@ def test_a_tenants_copy_runs_beside_the_platforms_login(
     assert scene.is_held("main")
     driver = DriverPod(platform, pod, tmp_path)
     try:
-        assert driver.finish(120) == 0
+        assert driver.finish() == 0
     finally:
         driver.close()
     tenant.until_ready("target")
@@ -125,7 +125,7 @@ def test_a_copy_follows_its_source_beside_the_platforms_login(
         assert job["spec"]["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
         java.write(scope, "source", events=EVENTS, keys=10, first=EVENTS)
         tenant.patch("scopy", "live", {"spec": {"cutover": "Drain"}})
-        assert driver.finish(120) == 0
+        assert driver.finish() == 0
     finally:
         driver.close()
     tenant.until_ready("live")

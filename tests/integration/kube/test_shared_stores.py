@@ -113,7 +113,7 @@ def test_a_copy_of_a_shared_store_without_a_login_runs_in_its_own_namespace(
     assert scene.is_held("open")
     driver = DriverPod(tenant, pods[0], tmp_path)
     try:
-        assert driver.finish(120) == 0
+        assert driver.finish() == 0
     finally:
         driver.close()
     tenant.until_ready("target")

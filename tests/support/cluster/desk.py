@@ -93,9 +93,9 @@ class Desk:
                 self.tenant.until("the driver's pod is to be killed", killed)
                 assert driver.process.poll() is None, "the driver ended before it was killed"
                 driver.process.kill()
-                driver.finish(10)
+                driver.finish()
                 return
-            assert driver.finish(240) == code
+            assert driver.finish() == code
 
     def until_reason(self, kind: str, name: str, *reasons: str) -> dict[str, Any]:
         """Wait until a resource says one of these, and give its status."""

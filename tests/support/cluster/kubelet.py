@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from support.until import PATIENCE
+
 if TYPE_CHECKING:
     from support.cluster.tenant import Tenant
 
@@ -70,7 +72,7 @@ class DriverPod:
         self.process.kill()
         self.process.wait()
 
-    def finish(self, seconds: float) -> int:
+    def finish(self, seconds: float = PATIENCE) -> int:
         """Wait for the end of the process, report it, and return its exit code."""
         code = self.process.wait(seconds)
         ended = {
