@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 LANES = {
     "alone": ("tests/e2e",),
     "pods": ("tests/e2e",),
-    "api": ("tests/integration", "tests/e2e"),
+    "outside": ("tests/integration", "tests/e2e"),
+    "api": ("tests/integration",),
     "unit": ("tests/unit",),
     "store": ("tests/integration",),
     "copies": ("tests/integration",),
@@ -37,7 +38,7 @@ LANES = {
 }
 """The folders with the tests of each lane."""
 
-_ON_KUBERNETES = ("alone", "pods", "api", "patient")
+_ON_KUBERNETES = ("alone", "pods", "outside", "api", "patient")
 _ROOT = Path(__file__).parents[1]
 _ARTIFACTS = _ROOT / "artifacts"
 _COUNT = re.compile(r"(\d+) (failed|errors?|passed|skipped|deselected|xfailed|xpassed|warnings?)")

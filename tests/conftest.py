@@ -36,7 +36,7 @@ settings.load_profile("sluice")
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
-_LANES = ("alone", "pods", "api", "unit", "store", "copies", "patient")
+_LANES = ("alone", "pods", "outside", "api", "unit", "store", "copies", "patient")
 _UNIT = Path(__file__).parent / "unit"
 _END_TO_END = Path(__file__).parent / "e2e"
 _PAGES = _END_TO_END / "operator" / "pages"
@@ -247,7 +247,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif wants and item.path.is_relative_to(_END_TO_END) and not _is_outside(item):
             lanes["pods" if _shares(item, alone) else "alone"].append(item)
         elif wants:
-            lanes["api"].append(item)
+            lanes["outside" if _uses_store(item) else "api"].append(item)
         elif item.path.is_relative_to(_END_TO_END):
             lanes["patient"].append(item)
         else:
@@ -277,13 +277,18 @@ def _is_outside(item: pytest.Item) -> bool:
     return "local_operator" in _fixtures(item)
 
 
+def _uses_store(item: pytest.Item) -> bool:
+    """Tell whether a test needs a store of this machine, as operators outside of the cluster do."""
+    return not _fixtures(item).isdisjoint({"standalone", "standalone_auth"})
+
+
 def _waits(item: pytest.Item) -> bool:
     marks = (item.get_closest_marker(name) for name in ("patient", "cluster"))
     return any(mark is not None for mark in marks)
 
 
-def _fixtures(item: pytest.Item) -> Collection[str]:
-    return getattr(item, "fixturenames", ())
+def _fixtures(item: pytest.Item) -> frozenset[str]:
+    return frozenset(getattr(item, "fixturenames", ()))
 
 
 def _turn_of(item: pytest.Item | None) -> tuple[Path, bool] | None:

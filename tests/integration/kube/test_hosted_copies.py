@@ -6,6 +6,8 @@ does not want to.
 
 from __future__ import annotations
 
+import os
+import signal
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -183,8 +185,11 @@ def test_all_that_a_driver_mounts_has_its_job_as_owner(
     for one in platform.get_all("configmaps", labelSelector=OURS):
         (owner,) = one["metadata"]["ownerReferences"]
         assert owner["uid"] == job["metadata"]["uid"]
+    # The operator sees both at once: it must not be done with the deletion before.
+    os.kill(scene.operator.pid, signal.SIGSTOP)
     tenant.run("delete", "scopy", "owned", "--wait=false")
     tenant.patch("scopy", "owned", {"metadata": {"finalizers": None}})
+    os.kill(scene.operator.pid, signal.SIGCONT)
     platform.until("nothing of it is left", lambda: not work(platform))
 
 
