@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 RATE: Final = 2_000
 KILLS: Final = 2
@@ -42,6 +42,7 @@ def test_a_segment_store_that_is_killed_twice_loses_nothing(
             run.wait_moving()
             run.scale()
         run.wait_moving()
+        run.read_anew()
         run.end()
 
 
@@ -52,7 +53,6 @@ def pair() -> Iterator[Cluster]:
         yield servers
 
 
-@pytest.mark.exhaustive
 def test_segments_that_move_to_another_segment_store_are_followed_there(
     pair: Cluster,
     foreign_for: Callable[..., ForeignClient],
@@ -73,4 +73,5 @@ def test_segments_that_move_to_another_segment_store_are_followed_there(
         run.wait_moving()
         run.scale()
         run.wait_moving()
+        run.read_anew()
         run.end()

@@ -113,13 +113,21 @@ class Exactly:
 
     def wait_moving(self) -> None:
         """Wait until the follower has brought events to the target."""
-        before = self._readers.events
+        before = self._length()
 
         def moves() -> bool:
             assert self.followers.runs, self.followers.said()
-            return self._readers.events > before
+            return self._length() > before
 
         until("events that are followed", moves, poll=TIGHT)
+
+    def _length(self) -> int:
+        """The bytes of the target."""
+        return sum(one.end for one in self._place.foreign.info(*self._streams[1]).segments)
+
+    def read_anew(self) -> None:
+        """Read the target from its first event again. Readers may fail with a segment store."""
+        self._readers = self._place.foreign.start_readers(*self._streams[1])
 
     def scale(self) -> None:
         """Split a segment of the source, or merge two, if it has more than its policy asks for."""
