@@ -162,12 +162,14 @@ class Cluster:
 
     def _ready(self, name: Name) -> Callable[[], bool]:
         ports = self._layout.ports
+        first, second = self.segment_store, (HOST, ports.segmentstore2)
+        others = [second] if self._names is ALL else []
         checks: dict[Name, Callable[[], bool]] = {
             "zookeeper": lambda: is_listening(HOST, ports.zookeeper),
             "bookie": lambda: is_listening(HOST, ports.bookie),
             "controller": lambda: controller_serves(*self.controller),
-            "segmentstore": lambda: segment_store_serves(*self.segment_store),
-            "segmentstore2": lambda: segment_store_serves(HOST, ports.segmentstore2),
+            "segmentstore": lambda: segment_store_serves(*first, *others),
+            "segmentstore2": lambda: segment_store_serves(*second, first),
         }
         return checks[name]
 

@@ -32,22 +32,39 @@ def is_listening(host: str, port: int) -> bool:
     return True
 
 
-def segment_store_serves(host: str, port: int) -> bool:
-    """Tell whether a segment store answers for all its containers.
+def segment_store_serves(host: str, port: int, *others: tuple[str, int]) -> bool:
+    """Tell whether a segment store listens, and answers for all containers, beside others.
 
     The store opens its port before it has recovered its containers. The probe asks for missing
     segments, enough of them to reach every container. For a container that is not up yet, the store
     answers that the segment belongs elsewhere.
+
+    Args:
+        host: the store's address.
+        port: the store's port.
+        others: the other segment stores. They need not run.
     """
+    own = _answered(host, port)
+    if own is None:
+        return False
+    found = own.union(*(_answered(*other) or () for other in others))
+    return len(found) == _NAMES_PER_PROBE
+
+
+def _answered(host: str, port: int) -> set[int] | None:
+    """Return the names for which a segment store answers; None if it does not listen."""
     try:
         with socket.create_connection((host, port), timeout=_SECONDS) as connection:
             connection.sendall(
                 _HELLO_FRAME + b"".join(_info_request(number) for number in range(_NAMES_PER_PROBE))
             )
-            kinds = [_wire_frame(connection) for _ in range(1 + _NAMES_PER_PROBE)]
+            if _wire_frame(connection)[0] != _HELLO:
+                return None
+            frames = [_wire_frame(connection) for _ in range(_NAMES_PER_PROBE)]
     except OSError:
-        return False
-    return kinds[0] == _HELLO and _WRONG_HOST not in kinds
+        return None
+    # Answers come in any order. Each begins with the number of its request.
+    return {number for kind, number in frames if kind != _WRONG_HOST}
 
 
 def controller_serves(host: str, port: int, authorization: str | None = None) -> bool:
@@ -98,10 +115,10 @@ def _info_request(number: int) -> bytes:
     return _WIRE_HEADER.pack(_GET_INFO, len(payload)) + payload
 
 
-def _wire_frame(connection: socket.socket) -> int:
+def _wire_frame(connection: socket.socket) -> tuple[int, int]:
+    """Return a frame's type, and the integer of 8 bytes that it begins with."""
     kind, length = _WIRE_HEADER.unpack(_exactly(connection, _WIRE_HEADER.size))
-    _exactly(connection, length)
-    return int(kind)
+    return int(kind), int.from_bytes(_exactly(connection, length)[:8], "big")
 
 
 def _http2_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
