@@ -215,3 +215,31 @@ def test_a_live_target_is_a_source_and_no_target_of_another_copy(
         assert "stopWhen" in append.err
         say(json.dumps([same.err, append.err]))
     assert is_live(copy)
+
+
+def test_a_target_that_lost_whole_segments_to_its_retention_is_followed_on(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """Those of earlier scale events go first. The next follower, and a comparison, do without."""
+    with Follower(copy):
+        first = [one.id for one in foreign.info(*copy.source).segments]
+        ranges = [(0.0, 0.3), (0.3, 0.6), (0.6, 1.0)]
+        assert foreign.scale(*copy.source, segments=first, ranges=ranges)
+        foreign.write(*copy.source, events=500, keys=KEYS, first=2000)
+        until("all is there", lambda: size_of(foreign, copy.target) == 2500 * SIZE)
+    tail = [one for one in foreign.info(*copy.target).segments if one.id not in first]
+    assert len(tail) == len(ranges)
+    assert foreign.truncate(*copy.target, offsets={one.id: 0 for one in tail})
+    until(
+        "the first segments are gone",
+        lambda: not {one.id for one in foreign.info(*copy.target).segments} & set(first),
+    )
+    with Follower(copy) as follower:
+        foreign.write(*copy.source, events=300, keys=KEYS, first=2500)
+        until("all is there", lambda: size_of(foreign, copy.target) == 800 * SIZE)
+        found = verified(copy)
+        assert (found["result"], found["differences"]) == ("Equal", [])
+        assert foreign.seal(*copy.source)
+        assert follower.ended().outcome is Outcome.COPIED
+    assert verified(copy)["result"] == "Equal"
+    assert foreign.read(*copy.target).events == 800
