@@ -159,10 +159,11 @@ def match_copy(
         for one in _bounds(source, "source", place)
     ]
     found = _bounds(target, "target")
+    digest: str | None = identity.completed(stream.config.tags, copy_id)
     if follow:  # a live target takes events while it is looked at
         found = [one._replace(events=None) for one in found]
-        whole = () if _is_truncated(found, store) else whole
-    digest = identity.completed(stream.config.tags, copy_id)
+        if _is_truncated(found, store):  # whole segments may be gone, and the digest is of all
+            whole, digest = (), None
     return Matched(
         sources=tuple(sources),
         target=target,
