@@ -55,6 +55,7 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from sluice.api.status.common import CopyingStatus
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.statuses.base import CopyStatus
@@ -284,13 +285,13 @@ def _ended(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> De
     if job.phase is JobPhase.SUCCEEDED and world.answer is None:
         # The driver reports success, but the store does not answer, or reports an error.
         if world.trouble is None or world.trouble.retryable:
-            said = status.waiting(world.trouble) if world.trouble else status.unchanged()
+            said = status.waiting(world.trouble) if world.trouble else _kept(copy, world, status)
             return Decision(status=said, again=WAIT_SECONDS)
         status.end(job, outcome="Succeeded")
         return failed(copy, status, world.trouble, attempt=None)
     if following.came_live(world, job):
         if job.ended is None:  # its pod has; the Job's own condition follows a second later
-            return Decision(status=status.unchanged(), again=POLL_SECONDS)
+            return Decision(status=_kept(copy, world, status), again=POLL_SECONDS)
         status.end(job, outcome="Succeeded", reason="CameLive")
         return _begin(copy, world, status)
     trouble = job.trouble or Trouble.of(
@@ -376,3 +377,8 @@ def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     status.fail(trouble, job)
     actions = (DeleteJob(job.name),) if job is not None and job.active else ()
     return Decision(status=status.value, actions=actions)
+
+
+def _kept(copy: CopySeen, world: World, status: CopyStatus) -> CopyingStatus:
+    """Keep the conditions. A status that somebody has deleted has none, and gets new ones."""
+    return status.unchanged() if copy.status.conditions else status.working_on(world, None)
