@@ -61,23 +61,24 @@ def install(
 
 
 def take_back_interrupted(cluster: Cluster, name: str, namespace: str) -> None:
-    """Take back an installation whose Helm was killed: Helm refuses any other one until then."""
-    pending = cluster.helm(
-        *("list", "--pending", f"--namespace={namespace}", f"--filter=^{name}$", "--output=json")
-    )
+    """Take back an installation whose Helm was killed: Helm refuses any other one until then.
+
+    Args:
+        cluster: the cluster.
+        name: the release.
+        namespace: the release's namespace.
+    """
+    here = f"--namespace={namespace}"
+    pending = cluster.helm("list", "--pending", here, f"--filter=^{name}$", "--output=json")
     for release in json.loads(pending):
         if release["revision"] == "1":
-            _uninstall(cluster, name, namespace)
+            uninstall(cluster, name, namespace)
         else:
-            cluster.helm("rollback", name, f"--namespace={namespace}")
+            cluster.helm("rollback", name, here)
 
 
-def uninstall(cluster: Cluster) -> None:
-    """Uninstall the chart. Resources, their definitions and their data in stores stay."""
-    _uninstall(cluster, NAME, NAMESPACE)
-
-
-def _uninstall(cluster: Cluster, name: str, namespace: str) -> None:
+def uninstall(cluster: Cluster, name: str = NAME, namespace: str = NAMESPACE) -> None:
+    """Uninstall a chart. Resources, their definitions and their data in stores stay."""
     words = ("--no-hooks", "--ignore-not-found", "--wait")
     cluster.helm("uninstall", name, f"--namespace={namespace}", *words)
 

@@ -273,7 +273,10 @@ def test_bytes_that_the_source_loses_are_named(
 
 
 def test_a_terminal_shows_how_far_it_is(copy: FollowingCopy, foreign: ForeignClient) -> None:
-    """One line that is drawn again: rate, distance, and up to where it is proved."""
+    """One line that is drawn again: rate, distance, and up to where it is proved.
+
+    An interrupt then says how far the copy is, too.
+    """
     copy.environment = {"COLUMNS": "140", "TERM": "xterm"}
     screen = Terminal(copy)
     try:
@@ -283,6 +286,7 @@ def test_a_terminal_shows_how_far_it_is(copy: FollowingCopy, foreign: ForeignCli
     finally:
         screen.interrupt()
     assert "stays live" in screen.said
+    assert "in the target, proved to" in screen.said
 
 
 def test_a_large_first_leg_goes_through_spark(copy: FollowingCopy, foreign: ForeignClient) -> None:

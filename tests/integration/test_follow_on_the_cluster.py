@@ -27,10 +27,10 @@ def test_a_segment_store_that_is_killed_twice_loses_nothing(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """One follower lives through both, as writers and readers do; the source is split and merged.
+    """One follower and the writer live through both; the source is split and merged.
 
-    Its connections break in the midst of reads and appends, of which it does not know whether they
-    were carried out.
+    The follower's connections break in the midst of reads and appends, and it does not know which
+    of these were carried out. Readers of the Java client may end; others read all of the target.
     """
     place = Place(cluster, foreign_for(cluster.controller_uri), tmp_path, say)
     streams = (("outlived", "source"), ("outlived", "target"))

@@ -55,9 +55,11 @@ class Installed:
         access = f"--kubeconfig={self.kube.kubeconfig}"
         words = [tools.helm(), access, *self._words, "--wait", "--timeout=600s"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as helm:
-            until("Helm waits for the pod", lambda: self.status.startswith("pending"))
-            assert helm.poll() is None
-            helm.kill()
+            try:
+                until("Helm waits for the pod", lambda: self.status.startswith("pending"))
+                assert helm.poll() is None
+            finally:
+                helm.kill()
 
     @property
     def status(self) -> str:
@@ -79,7 +81,7 @@ def installed(kube: Cluster, tmp_path: Path) -> Iterator[Installed]:
 def test_an_installation_goes_on_after_a_helm_that_was_killed(
     installed: Installed, *, there: bool
 ) -> None:
-    """Helm itself refuses it; a first release is taken away, a later one goes back by one."""
+    """Helm itself refuses it. A first release is taken away; another one goes back to its last."""
     if there:
         installed.install()
     installed.kill_midway()

@@ -89,6 +89,18 @@ def test_a_large_first_leg_is_a_drivers_and_then_a_follower_goes_on_at_once() ->
     assert (second.attempt, decision.status.failures) == (2, 0)
 
 
+def test_a_status_that_is_deleted_while_the_first_driver_ends_is_written_anew() -> None:
+    """Its pod has ended and its Job has not, so nothing is decided yet; there is a word for it."""
+    seen = continuous()
+    seen = after(seen, reconcile(seen, world(answer=Planned(plan=LARGE))))
+    seen = replace(seen, status=StreamCopyStatus())
+    ending = replace(job(1, JobPhase.SUCCEEDED), ended=None)
+    live = replace(LIVE, plan=LARGE)
+    decision = reconcile(seen, world(jobs=(ending,), plan=plan_seen(LARGE), answer=live))
+    assert begins_follower(decision) == []
+    assert said(decision) == WORKS
+
+
 def test_a_copy_with_executors_has_a_driver_for_its_first_leg() -> None:
     """A follower makes no pods."""
     seen = continuous(runtime={"executors": 1})
