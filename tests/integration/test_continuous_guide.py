@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[2]
 GUIDE: Final = ROOT / "docs" / "continuous.md"
 EXAMPLE: Final = ROOT / "examples" / "streamcopy-continuous.yaml"
+OF_SCOPE: Final = ROOT / "examples" / "scopecopy-continuous.yaml"
 ADDRESS: Final = "tcp://127.0.0.1:9090"
 IDLE: Final = "idleSeconds: 600"
 EVENTS: Final = 500
@@ -49,6 +50,12 @@ class Written(Filed):
 def shown(kind: str) -> list[str]:
     """The blocks of a kind in the guide."""
     return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def of_scopes() -> str:
+    """The example of the guide that follows a scope."""
+    (found,) = [block for block in shown("yaml") if "kind: ScopeCopy" in block]
+    return found
 
 
 def without_numbers(line: str) -> str:
@@ -86,9 +93,42 @@ def test_an_example_follows_what_it_names(
 
 def test_the_other_resources_of_the_guide_are_parts_of_good_ones() -> None:
     """What is shown of a spec is taken with the first example around it."""
-    first, *parts = shown("yaml")
+    first, *others = shown("yaml")
+    parts = [part for part in others if "kind:" not in part]
     assert parts
     for part in parts:
         _, _, spec = part.partition("spec:\n")
         (copy,) = load(first + spec).copies
         assert copy.spec.follows
+
+
+@pytest.mark.parametrize("text", [of_scopes(), OF_SCOPE.read_text()], ids=["guide", "example"])
+def test_an_example_follows_the_scope_that_it_names(
+    text: str, tmp_path: Path, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """It says what the guide shows, follows each stream, and ends as its file says."""
+    (copy,) = load(text).scopes
+    source, target = copy.spec.source.scope, copy.spec.target.scope
+    streams = ("orders", "payments")
+    for stream in streams:
+        foreign.create(source, stream)
+        foreign.write(source, stream, events=EVENTS, keys=KEYS)
+    with following(Written(tmp_path, text, standalone.controller_uri), "-o", "json") as process:
+        for stream in streams:
+            foreign.write(source, stream, events=EVENTS, keys=KEYS)
+            until(
+                f"{stream} has all",
+                lambda stream=stream: foreign.visible(target, stream).events == 2 * EVENTS,
+            )
+        ended = process.ended()
+    assert {one["ended"] for one in ended.json[0]["streams"]} == {"Idle"}
+    for stream in streams:
+        assert foreign.read(target, stream).digest == foreign.read(source, stream).digest
+    if text == of_scopes():
+        said = [without_numbers(line) for line in ended.err.splitlines()]
+        (screen,) = [block for block in shown("console") if "scope.yaml" in block]
+        _, *lines = screen.splitlines()
+        assert [line for line in map(without_numbers, lines) if line not in said] == []
+    for scope in (source, target):
+        for stream in streams:
+            foreign.delete(scope, stream)

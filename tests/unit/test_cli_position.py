@@ -15,13 +15,15 @@ from sluice.core.values.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, 
 from sluice.core.values.model import StreamName
 from sluice.engine.positions.position_map import position_map
 from sluice.errors import InvalidSpec
-from sluice.pipelines.programs.jobs import jobs
+from sluice.pipelines.programs.jobs import all_jobs, job_of_stream, jobs
 from support.command.spelling import parsed
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import copy_all, planned, put_source
 from support.model import ModelGroup, ModelStore, World
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sluice.pipelines.programs.stores import Stores
 
 
@@ -98,3 +100,70 @@ def test_of_a_copy_of_several_streams_a_group_may_read_one(
     for name, found in (("two", 2), ("none", 0)):
         with pytest.raises(InvalidSpec, match=f"reads {found} of the 2 sources"):
             _moved(world, capsys, name)
+
+
+SCOPE = """\
+apiVersion: sluice.dev/v1alpha1
+kind: StreamStore
+metadata: {name: local}
+spec: {pravega: {controllerURI: "tcp://model:1"}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: ScopeCopy
+metadata: {name: whole}
+spec:
+  source: {storeRef: {name: local}, scope: in}
+  target: {storeRef: {name: local}, scope: out}
+  rename: [{fromPrefix: a-, toPrefix: b-}]
+"""
+ARCHIVES = """\
+---
+apiVersion: sluice.dev/v1alpha1
+kind: StreamStore
+metadata: {name: bucket}
+spec: {s3: {bucket: backup}}
+"""
+
+
+def test_a_stream_of_a_scope_is_named_as_its_copy_is() -> None:
+    """By the identity of the stream's own copy, under its target's name."""
+    (job,) = all_jobs(load(SCOPE), Settings())
+    found = job_of_stream(job, "a-b")
+    assert found.request.target == StreamName(scope="out", stream="b-b")
+    assert found.request == job.request.of("a-b", "b-b")
+    assert found.name == "whole/a-b"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "field", "said"),
+    [
+        (SCOPE, [], "--stream", "Name a stream of the ScopeCopy"),
+        (TWO, ["--stream", "s"], "--stream", "or leave the option out"),
+        (
+            SCOPE + "---\n" + SCOPE.split("---\n")[1].replace("whole", "other"),
+            [],
+            "--stream",
+            "stream",
+        ),
+        (
+            SCOPE.replace(
+                "{storeRef: {name: local}, scope: out}",
+                "{archive: {storeRef: {name: bucket}, path: a}}",
+            )
+            + ARCHIVES,
+            ["--stream", "s"],
+            "--filename",
+            "a copy to a scope",
+        ),
+    ],
+)
+def test_a_file_without_one_copy_is_refused(
+    tmp_path: Path, text: str, options: list[str], field: str, said: str
+) -> None:
+    """The error names the option that helps, and what to do."""
+    file = tmp_path / "copy.yaml"
+    file.write_text(text)
+    finished = CliRunner().invoke(position, ["-f", str(file), *options])
+    assert isinstance(finished.exception, InvalidSpec)
+    assert finished.exception.field == field
+    assert said in finished.exception.remedy

@@ -11,7 +11,7 @@ from sluice.commands.copying import in_turn
 from sluice.config import Settings
 from sluice.console import following
 from sluice.core.follow import ending
-from sluice.core.follow.lag import Age, Followed
+from sluice.core.follow.lag import Age, Followed, FollowedStreams, StreamLag
 from sluice.core.values.wish import Wish
 from sluice.errors import InvalidSpec
 from sluice.pipelines.programs.jobs import all_jobs
@@ -114,3 +114,34 @@ def test_several_that_follow_are_refused() -> None:
     other["spec.suspend"] = True
     jobs = all_jobs(load(text(STORE, continuous({}), continuous(other))), Settings())
     assert len(in_turn(jobs)) == 2
+
+
+STREAMS = FollowedStreams(followed=40, coming=1, failed=2, worst=(StreamLag("a[red]", 9, 75.0),))
+
+
+def test_the_line_of_a_scope_counts_its_streams() -> None:
+    """And names the one that is furthest behind; on a narrow page, distance and proof stay."""
+    follow = behind(12_000, Age(75.0, certain=True))._replace(streams=STREAMS)
+    line = following.live_line(follow, 1_100_000, 0, 200)
+    assert line.startswith(
+        "40 streams  1 to come  2 failed  most: a\\[red]  1.3 GB  1.1 MB/s  12 kB"
+    )
+    narrow = following.live_line(follow, 1_100_000, 0, 50)
+    assert narrow == "2 failed  12 kB, 1m15s behind  proved to 1.3 GB"
+
+
+@pytest.mark.parametrize(
+    ("streams", "said"),
+    [
+        (STREAMS, "planned bytes of 40 streams are verified and readable; 1 to come; 2 streams"),
+        (FollowedStreams(followed=1), "shop is followed: all planned bytes are verified and"),
+    ],
+)
+def test_a_scope_that_came_live_says_what_is_missing(streams: FollowedStreams, said: str) -> None:
+    """No stream that is still to come is called verified."""
+    assert said in following.scope_is_live("shop", streams)
+
+
+def test_the_end_of_a_scope_is_told_beforehand() -> None:
+    """It ends by itself once all of its streams are sealed."""
+    assert following.until(Wish(), of_scope=True) == "until all of them are sealed"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.api.fields.continuous import SEALED_STAYS
+from sluice.api.fields.together import sealed_stays
 from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive
@@ -157,7 +157,7 @@ KINDS: Final = (
         short="scopy",
         lifecycle=Lifecycle.FINITE,
         finalizer="staging",
-        rules=(SEALED_STAYS,),
+        rules=(sealed_stays("the source is"),),
         driven=True,
         columns=(
             *_READY,
@@ -197,6 +197,7 @@ KINDS: Final = (
         short="sccp",
         lifecycle=Lifecycle.FINITE,
         finalizer="staging",
+        rules=(sealed_stays("sources are"),),
         driven=True,
         columns=(
             *_READY,

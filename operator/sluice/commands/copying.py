@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from sluice.api.load import Resources
     from sluice.commands.views import View
+    from sluice.core.values.wish import Wish
     from sluice.core.workloads.request import Request
     from sluice.pipelines.programs.jobs import Job
 
@@ -191,9 +192,7 @@ def run_job(
                 return None
             console.note.print(view.table(found.plan, recorded=found.recorded))
             if job.wish is not None:
-                console.note.print(
-                    console.Words(f"{job.name} follows its source {console.until(job.wish)}")
-                )
+                console.note.print(console.Words(_until(job, job.wish)))
             live = console.LiveProgress(found.plan, job.workload, tasks.settings)
             with _left(job, live), live.shown():
                 report = run_plan(
@@ -214,6 +213,14 @@ def run_job(
         lost = InfrastructureError(f"Spark was lost: {error}")
         return view.failed(lost, time.monotonic() - began)
     return view.ended(report, time.monotonic() - began)
+
+
+def _until(job: Job[Any], wish: Wish) -> str:
+    """Say until when a copy follows its source, or the streams of its scope."""
+    if isinstance(job.request, ScopeRequest):
+        how = console.until(wish, of_scope=True)
+        return f"{job.name} follows the streams of {job.request.source} {how}"
+    return f"{job.name} follows its source {console.until(wish)}"
 
 
 def in_turn(jobs: list[Job[Any]]) -> list[Job[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,18 +11,23 @@ from sluice import console
 from sluice.commands.copying import read
 from sluice.commands.groups import Wish, move_group, parse
 from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, VOLUMES, print_json, settings_of
+from sluice.core.scope.request import ScopeRequest
 from sluice.engine.positions.position_map import position_map, translate
 from sluice.errors import InvalidSpec, SluiceError
-from sluice.pipelines.programs.jobs import jobs, with_runs
+from sluice.pipelines.programs.jobs import all_jobs, job_of_stream, jobs, with_runs
 from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sluice.config import Settings
     from sluice.core.copy.planner import CopyRequest
     from sluice.engine.positions.position_map import Mapped
     from sluice.pipelines.programs.jobs import Job
     from sluice.stores.base import Store
+
+
+_ONE_COPY: Final = "Name a file with exactly one."
 
 
 @click.command()
@@ -44,6 +49,9 @@ if TYPE_CHECKING:
     "--as", "name", metavar="[SCOPE/]NAME", help="Its name. [default: that of the source's group]"
 )
 @click.option(
+    "--stream", help="The stream of a ScopeCopy. The file has to have one, and no StreamCopy."
+)
+@click.option(
     "--only-this-stream",
     "alone",
     is_flag=True,
@@ -59,12 +67,14 @@ def position(
     group: str | None,
     apply: bool,
     name: str | None,
+    stream: str | None,
     alone: bool,
 ) -> None:
     """Tell which position of a source is which one of its copy's target.
 
     Without --cut and --reader-group, print the map: which bytes of each source segment are in which
-    target segment. The file has to have one StreamCopy, and its target to be whole or live.
+    target segment. The file has to have one StreamCopy, and its target to be whole or live. For a
+    ScopeCopy, name the stream.
     """
     if group is None and (apply or name or alone):
         raise InvalidSpec(
@@ -77,14 +87,7 @@ def position(
         new = None if name is None else parse(name, "--as")
         wish = Wish(parse(group, "--reader-group"), new, apply, alone)
     settings = settings_of(credentials_dir, volumes_dir)
-    found = jobs(read(file), settings)
-    if len(found) != 1:
-        raise InvalidSpec(
-            f"there are {len(found)} StreamCopies in {file}",
-            field="--filename",
-            remedy="Name a file with exactly one.",
-        )
-    (job,) = found
+    job = _job(file, settings, stream)
     with Stores(settings) as stores:
         store = stores[job.target]
         request = job.request
@@ -100,6 +103,40 @@ def position(
             place, at = given
             translated = translate(at, [one for one in mapped if one.stream == place])
             _print_cut(job, translated, store, output)
+
+
+def _job(file: str, settings: Settings, stream: str | None) -> Job[CopyRequest]:
+    """Return the only StreamCopy of a file, or a stream of its only ScopeCopy.
+
+    Raises:
+        InvalidSpec: there is not one, or it has no positions.
+    """
+    resources = read(file)
+    if stream is None:
+        found = jobs(resources, settings)
+        if len(found) != 1:
+            whole = resources.scopes and not found
+            raise InvalidSpec(
+                f"there are {len(found)} StreamCopies in {file}",
+                field="--stream" if whole else "--filename",
+                remedy="Name a stream of the ScopeCopy." if whole else _ONE_COPY,
+            )
+        return found[0]
+    scopes = [one for one in all_jobs(resources, settings) if isinstance(one.request, ScopeRequest)]
+    if len(scopes) != 1 or resources.copies:
+        raise InvalidSpec(
+            f"there are {len(scopes)} ScopeCopies and {len(resources.copies)} StreamCopies in "
+            f"{file}",
+            field="--stream",
+            remedy="Name a file with exactly one ScopeCopy, or leave the option out.",
+        )
+    if scopes[0].target.holds_archives:
+        raise InvalidSpec(
+            f"{scopes[0].name} archives its streams, and archives have no positions",
+            field="--filename",
+            remedy="Name a file with a copy to a scope.",
+        )
+    return job_of_stream(scopes[0], stream)
 
 
 def _given(job: Job[CopyRequest], text: str, store: Store) -> tuple[int, dict[int, int]]:

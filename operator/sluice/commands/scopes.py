@@ -57,9 +57,11 @@ class ScopeView(View[ScopeRequest, ScopeCopyPlan, ScopeReport]):
         """Delete the log if all streams are copied: each target tells that it is complete.
 
         Of a scope that is archived repeatedly, record the run once it is over. The next command
-        begins another run, also if streams failed.
+        begins another run, also if streams failed. Where streams were followed the log stays: the
+        next command would take streams that the scope got since.
         """
-        whole = all(result.state is StreamState.COPIED for result in report.results)
+        copied = all(result.state is StreamState.COPIED for result in report.results)
+        whole = copied and not self.job.request.follow
         if self.job.request.series is not None and report.is_over:
             ended = ScopeEnded(plan=report.plan, results=report.results)
             if report.results:

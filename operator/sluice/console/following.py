@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rich.markup import escape
+
+from sluice.console.page import printable
 from sluice.core.follow.ending import BYTES, CUT_OVER, DRAINED, IDLE, SEALED, TIME
 from sluice.core.follow.lag import RESOLUTION
-from sluice.core.values.text import duration, rate, size
+from sluice.core.values.text import counted, duration, rate, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice.core.follow.lag import Followed
+    from sluice.core.follow.lag import Followed, FollowedStreams
     from sluice.core.values.wish import Wish
 
 _ENDS: Final = {
@@ -30,11 +33,11 @@ def ending(why: str) -> str:
     return why if said is None else f"{said} ({why})"
 
 
-def until(wish: Wish) -> str:
-    """Say until when a copy follows its source."""
+def until(wish: Wish, *, of_scope: bool = False) -> str:
+    """Say until when a copy follows its source, or all streams of a scope."""
     ways = list(_ways(wish))
     if wish.cutover != "SealAndDrain":
-        ways.append("the source is sealed")
+        ways.append("all of them are sealed" if of_scope else "the source is sealed")
     return f"until {', '.join(ways[:-1])}{' or ' if ways[1:] else ''}{ways[-1]}"
 
 
@@ -76,6 +79,7 @@ def live_line(follow: Followed, speed: float, retries: int, room: int) -> str:
         room: characters that the line may have. The parts that are needed least are left out.
     """
     parts = {
+        **_streams(follow.streams),
         "there": size(follow.position),
         "rate": rate(speed),
         "lag": behind(follow),
@@ -83,12 +87,39 @@ def live_line(follow: Followed, speed: float, retries: int, room: int) -> str:
         "retries": f"{retries:,} retries" if retries else "",
     }
     text = ""
-    for spare in ("", "there", "rate", "retries"):
+    for spare in ("", "furthest", "there", "rate", "retries", "coming", "streams"):
         parts.pop(spare, None)
         text = "  ".join(part for part in parts.values() if part)
         if len(text) <= room:
             break
     return text
+
+
+def _streams(streams: FollowedStreams | None) -> dict[str, str]:
+    """Return what a line says of the streams of a scope."""
+    if streams is None:
+        return {}
+    worst = streams.worst[0] if streams.worst else None
+    late = worst is not None and worst.seconds >= RESOLUTION
+    return {
+        "streams": counted(streams.followed, "stream"),
+        "coming": f"{streams.coming:,} to come" if streams.coming else "",
+        "failed": f"{streams.failed:,} failed" if streams.failed else "",
+        "furthest": f"most: {escape(printable(worst.stream))}" if worst and late else "",
+    }
+
+
+def scope_is_live(source: str, streams: FollowedStreams) -> str:
+    """Say that a scope is followed, and which of its streams are not.
+
+    Args:
+        source: the scope.
+        streams: its streams.
+    """
+    of = f" of {counted(streams.followed, 'stream')}" if streams.coming else ""
+    rest = f"; {streams.coming:,} to come" if streams.coming else ""
+    failed = f"; {counted(streams.failed, 'stream')} failed" if streams.failed else ""
+    return f"{source} is followed: all planned bytes{of} are verified and readable{rest}{failed}"
 
 
 def left(name: str, follow: Followed | None) -> str:

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from sluice.console import following
 from sluice.console.page import Words, duration, err, note
+from sluice.console.scopes import named
 from sluice.core.copy.steps import (
     Follow,
     Halt,
@@ -27,12 +28,12 @@ from sluice.core.copy.steps import (
 )
 from sluice.core.scope.progress import Meter
 from sluice.core.values.text import size
-from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopyPlan
+from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan
 from sluice.errors import SluiceError
 from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sluice.config import Settings
     from sluice.core.copy.steps import Step
@@ -49,6 +50,8 @@ _log = structlog.get_logger()
 _POLL_SECONDS = 0.5
 _LIVE_SECONDS = 2.0
 """Seconds between two looks at a copy that follows its source, perhaps for months."""
+_REST = 5
+"""How many times as long as a look takes, the next one is waited for: this process follows, too."""
 _WAITS = "waiting for the store"
 _WIDE_PAGE, _WIDE_BAR, _NARROW_BAR = 100, 24, 8
 """Columns from which on a page has the wide bar, and the characters of both bars."""
@@ -162,7 +165,7 @@ class LiveProgress:
 
     def __init__(self, plan: Plan, workload: Workload, settings: Settings) -> None:
         self._plan = plan
-        self._follows = isinstance(plan, StreamCopyPlan) and plan.streams[0].follow
+        self._follows = plan.follows
         self._workload = workload
         self._settings = settings
         self._phase = "starting"
@@ -180,7 +183,7 @@ class LiveProgress:
         _log.debug("step", source=copy.plan.origin, step=type(step).__name__)
         if isinstance(self._plan, ScopeCopyPlan):
             # Streams are at different steps, so the bar names the work as a whole.
-            self._phase = "archiving" if self._plan.runs else "copying"
+            self._phase = _phase_of(self._plan, is_live=self.is_live)
             return
         match step:
             case Transfer():
@@ -207,6 +210,10 @@ class LiveProgress:
         if not self.is_live:
             self.is_live = True
             note.print(Words(f"{origin} is followed: all planned bytes are verified and readable"))
+
+    def joined(self, streams: Sequence[str]) -> None:
+        """Print which streams join a scope that is followed."""
+        note.print(Words(f"{named(streams, len(streams))} joined"))
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
         """Print why a step is tried again, and after how many seconds."""
@@ -272,6 +279,7 @@ class LiveProgress:
         """Return the text behind the bar."""
         follow = progress.follow
         if follow is not None and follow.live:
+            self._came_live(follow)
             self.followed = follow
             return following.live_line(follow, pace.rate, self._retries, _room())
         return _progress(
@@ -282,6 +290,13 @@ class LiveProgress:
             streams=progress.streams,
         )
 
+    def _came_live(self, follow: Followed) -> None:
+        """Print once that the streams of a scope are followed, also for terminals without a bar."""
+        if self.is_live or follow.streams is None or self._plan.scope is None:
+            return
+        self.is_live, self._phase = True, "following"
+        note.print(Words(following.scope_is_live(self._plan.scope.source, follow.streams)))
+
     def _watch(self) -> None:
         total = self._plan.bytes
         task = self._bar.add_task("starting", total=total or 1, text="")
@@ -290,6 +305,7 @@ class LiveProgress:
             sources = [stores.place(one) for one in self._plan.sources] if self._follows else []
             watch = self._workload.watch(self._plan, stores.place(self._plan.target), sources)
             while not self._stop.is_set():
+                began = time.monotonic()
                 try:
                     progress = watch.measure()
                 except SluiceError:
@@ -306,7 +322,15 @@ class LiveProgress:
                         description=waiting or self._description(progress, pace),
                         text=self._text(progress, pace),
                     )
-                self._stop.wait(_LIVE_SECONDS if self.followed else _POLL_SECONDS)
+                pause = _LIVE_SECONDS if self.followed else _POLL_SECONDS
+                self._stop.wait(max(pause, _REST * (time.monotonic() - began)))
+
+
+def _phase_of(plan: ScopeCopyPlan, *, is_live: bool) -> str:
+    """Name the work on a scope as a whole."""
+    if is_live:
+        return "following"
+    return "archiving" if plan.runs else "copying"
 
 
 def _extent(progress: Reading) -> tuple[int, int]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 from rich.text import Text
 
-from sluice.console import cells
+from sluice.console import cells, following
 from sluice.console.grid import Column, Grid
 from sluice.console.page import Words, duration, err, note, show_trouble
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope.scope import StreamState, Why
+from sluice.core.values import text
 from sluice.core.values.text import size
 
 if TYPE_CHECKING:
@@ -80,10 +82,14 @@ def scope_plan(
 
 
 def _state(plan: ScopeCopyPlan, scope: ScopePlan, *, recorded: bool) -> str:
+    if not plan.items and plan.follows and not scope.settled:
+        return "no stream yet; and then follows"
     if not plan.items:
         whole = all(result.state is StreamState.COPIED for result in scope.settled)
         return "nothing is left to do" if whole else "nothing can be copied"
     state = cells.bounds(recorded=recorded)
+    if plan.follows:
+        state = f"{state}; and then follows"
     return f"{state}; run {scope.run}, of what failed or was stopped" if scope.run > 1 else state
 
 
@@ -149,7 +155,7 @@ def _renamed(renames: Sequence[Rename], plan: ScopeCopyPlan) -> Iterator[str]:
         pairs = [f"{one.name} -> {one.target_name}" for one in streams]
         yield (
             f"Renamed, {rename.from_prefix!r} to {rename.to_prefix!r}: "
-            f"{len(streams):,} ({_named(pairs, len(pairs))})"
+            f"{len(streams):,} ({named(pairs, len(pairs))})"
         )
 
 
@@ -157,14 +163,14 @@ def _beside(scope: ScopePlan) -> Iterator[str]:
     """Yield lines about parts that are not copied: left out, key-value tables, copied before."""
     for left in scope.left_out:
         yield (
-            f"Left out: {left.count:,}, {_LEFT_OUT[left.why]} ({_named(left.streams, left.count)})"
+            f"Left out: {left.count:,}, {_LEFT_OUT[left.why]} ({named(left.streams, left.count)})"
         )
     if scope.tables:
-        yield f"Key-value tables are not copied: {_named(scope.tables, len(scope.tables))}"
+        yield f"Key-value tables are not copied: {named(scope.tables, len(scope.tables))}"
     done = [result for result in scope.settled if result.state is StreamState.COPIED]
     if done:
         whole = size(sum(result.bytes for result in done))
-        names = _named([result.stream for result in done], len(done))
+        names = named([result.stream for result in done], len(done))
         yield f"Copied already: {len(done):,}, {whole} ({names})"
 
 
@@ -174,6 +180,8 @@ def _to_come(scope: ScopePlan) -> Iterator[str]:
         f"Bounds were taken within {scope.end - scope.begin:,} ms, from {_moment(scope.begin)} to "
         f"{_moment(scope.end)}"
     )
+    if scope.following is not None:
+        yield f"Streams that {scope.source} gets later join, if they are selected."
     if scope.make_scope:
         yield f"The scope {scope.target} is made if it is not there."
     if scope.move:
@@ -183,7 +191,7 @@ def _to_come(scope: ScopePlan) -> Iterator[str]:
         )
 
 
-def _named(names: Sequence[str], count: int) -> str:
+def named(names: Sequence[str], count: int) -> str:
     """List the first names of `count`, and how many more there are."""
     shown = ", ".join(names[:_NAMED])
     more = count - len(names[:_NAMED])
@@ -237,16 +245,18 @@ def show_scope_report(name: str, report: ScopeReport, seconds: float) -> None:
                 "are not in the copy."
             )
         )
+    for why, count in Counter(one.ended for one in copied if one.ended).items():
+        note.print(Words(f"{text.counted(count, 'stream')}: {following.ending(why)}"))
     failed = _in_state(report.results, StreamState.FAILED)
     if failed:
         err.print(_failed(failed, f"{len(failed):,} could not be copied"))
     waiting = _in_state(report.results, StreamState.PLANNED)
     if waiting:
-        names = _named([result.stream for result in waiting], len(waiting))
+        names = named([result.stream for result in waiting], len(waiting))
         err.print(Words(f"Not finished, another run goes on: {len(waiting):,} ({names})"))
     stopped = _in_state(report.results, StreamState.STOPPED)
     if stopped:
-        names = _named([result.stream for result in stopped], len(stopped))
+        names = named([result.stream for result in stopped], len(stopped))
         err.print(Words(f"Not begun, since another one had failed: {names}"))
     if report.kept is not None:
         err.print(Words(f"The scope {scope.source} is kept: {report.kept}"))

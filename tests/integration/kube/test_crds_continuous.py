@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.api.fields.continuous import SEALED
+from sluice.api.fields.together import SEALED
 from support.cases.resources import COPY, changed, label
 from support.cases.wrong_continuous import CONTINUOUS, GOOD, WRONG, continuous
 

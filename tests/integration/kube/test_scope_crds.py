@@ -111,6 +111,7 @@ def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
     wanted = scope_copy({"metadata.name": "defaults", "spec.streams": {}})
     stored = applier.apply(wanted)
     frozen = {"onExists": "Fail", "onTruncation": "Fail", "sourceOnComplete": "Retain"}
+    frozen["mode"] = "Snapshot"
     target = wanted["spec"]["target"] | {"scopePolicy": "MustExist"}
     streams = {"includeEphemeral": False}
     assert stored["spec"] == wanted["spec"] | frozen | {"target": target, "streams": streams}

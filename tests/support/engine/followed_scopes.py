@@ -6,7 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from sluice.engine.scope.following.runner import FollowRunner, Pace
+from sluice.engine.scope.following.runner import FollowRunner
+from sluice.engine.scope.following.turns import Pace
 from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
@@ -83,8 +84,13 @@ class Follower:
             limits=self._limits,
             listener=self.listener,
             wish=wish,
-            key=KEY,
-            **{"clock": FastClock(), "pace": SHORT, "following": {"every": 1.0}, "patience": 0.2}
+            **{
+                "clock": FastClock(),
+                "pace": SHORT,
+                "following": {"every": 1.0},
+                "patience": 0.2,
+                "key": KEY,
+            }
             | how,
         )
         self._thread = threading.Thread(target=self._run, daemon=True)

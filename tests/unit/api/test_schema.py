@@ -81,6 +81,7 @@ def test_only_what_must_be_frozen_has_a_default() -> None:
         ("StreamCopy", "spec.target.scopePolicy"): "MustExist",
         ("StreamCopy", "spec.target.sealWhenDone"): False,
         ("StreamCopy", "spec.mode"): "Snapshot",
+        ("ScopeCopy", "spec.mode"): "Snapshot",
         ("StreamCopy", "spec.onTruncation"): "Fail",
         ("StreamCopy", "spec.sourceOnComplete"): "Retain",
         ("StreamCopy", "status"): {"observedGeneration": -1},

@@ -2,6 +2,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -10,14 +11,19 @@ import pytest
 from structlog.testing import capture_logs
 
 from sluice.config import Settings
+from sluice.core.values import identity
 from sluice.core.workloads.plan import Plan, compressed
+from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import InvalidSpec, WaitingForExecutors
 from sluice.pipelines.driver import driver
 from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
 from sluice.pipelines.driver.stopping import Terminated
 from sluice.pipelines.programs import run
+from support.engine.followed_scopes import FOLLOW
+from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import (
+    SCOPE_ID,
     SharedStore,
     put_scope,
     scope_plan,
@@ -216,3 +222,36 @@ def test_sigterm_ends_the_driver(options: DriverOptions, monkeypatch: pytest.Mon
             drive(options, Settings())
     assert said(options)["reason"] == "Interrupted"
     assert drive(options, Settings()) is None
+
+
+@pytest.mark.parametrize("large", [True, False])
+def test_a_driver_of_the_first_leg_ends_once_all_are_live(
+    options: DriverOptions,
+    world: World,
+    started: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    large: bool,
+) -> None:
+    """It follows none. With large streams it starts Spark, as for any copy."""
+    if large:
+        monkeypatch.setattr(run, "is_small", lambda *_: False)
+    store = SharedStore(world)
+    followed = resolve_scope(FOLLOW, source=(ADDRESS, store), target=(ADDRESS, store)).plan
+    options.plan.write_bytes(compressed(followed))
+    live = replace(options, until_live=True)
+    assert drive(live, Settings(spark_bytes=1 if large else 1 << 20)) is None
+    assert ("jvm" in started) == large
+    for number in range(STREAMS):
+        name = target_name(number)
+        assert world.bytes_of(name) == world.bytes_of(source_name(number))
+        copy_id = identity.stream_copy_id(SCOPE_ID, name.stream)
+        assert identity.completed(world.streams[name].config.tags, copy_id) is None
+
+
+def test_a_scope_that_is_not_followed_has_no_first_leg(options: DriverOptions) -> None:
+    """The option is named, and nothing is copied."""
+    trouble = drive(replace(options, until_live=True), Settings())
+    assert trouble is not None
+    assert trouble.reason == "InvalidSpec"
+    assert "--until-live" in trouble.remedy

@@ -1,11 +1,10 @@
-"""Define the fields of a copy that follows its source, and what does not go together with them."""
+"""Define the fields of a copy that follows its source."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import InitErrorDetails
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from sluice.api.fields.common import ApiModel, only
 from sluice.api.fields.instant import Instant
@@ -13,14 +12,10 @@ from sluice.api.fields.quantities import Bytes
 from sluice.api.fields.rules import Rule, rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from typing import Self
 
 MOST_GROUPS: Final = 32
 LAG_OBJECTIVE_SECONDS: Final = 30
-
-SEALED: Final = ("Sealed", "Done")
-"""The states of `status.cutover` in which the source is sealed for good."""
 
 _NEVER: Final = "stopWhen says when a copy ends: give idleSeconds, bytes or time, or remove it"
 _ONE_EACH: Final = (
@@ -126,6 +121,26 @@ CutoverField = Annotated[
     ),
 ]
 
+ScopeStopWhen = Annotated[
+    StopWhenSpec | None,
+    Field(
+        description="When the copy ends, for all streams at once: nothing came in any of them for "
+        "idleSeconds, or it is time. Without it, the scope is followed until cutover asks for the "
+        "end, or all of its streams are sealed. May be changed. Only with mode: Continuous.",
+    ),
+]
+
+ScopeCutover = Annotated[
+    Cutover,
+    Field(
+        description="How the copy is ended for readers and writers to move to the targets. Drain "
+        "ends each stream once nothing came in it for 5 s, and its target has all: stop the "
+        "writers first. SealAndDrain seals each stream, also those that the scope has got by then, "
+        "and copies the rest; a seal cannot be undone. None goes on following. May be changed, but "
+        "not from SealAndDrain once a source is sealed. Only with mode: Continuous.",
+    ),
+]
+
 ReaderGroups = Annotated[
     tuple[ReaderGroupSpec, ...],
     Field(
@@ -158,139 +173,3 @@ LagObjective = Annotated[
         "seconds. May be changed. Only with mode: Continuous.",
     ),
 ]
-
-
-class _Refusal(NamedTuple):
-    """What does not go together in a spec.
-
-    Attributes:
-        path: the field that is wrong.
-        holds: in CEL, whether it is wrong.
-        found: the same of a spec as the user wrote it.
-        message: what is wrong and what to do.
-    """
-
-    path: tuple[str, ...]
-    holds: str
-    found: Callable[[Mapping[str, Any]], bool]
-    message: str
-
-    def rule(self, follows: str) -> Rule:
-        """Give the rule by which the API server refuses it, where `follows` holds."""
-        return Rule(
-            f"!({follows}) || !({self.holds})", self.message, path="." + ".".join(self.path)
-        )
-
-
-_REFUSED: Final = (
-    _Refusal(
-        ("sources",),
-        "has(self.sources)",
-        lambda spec: "sources" in spec,
-        "mode: Continuous follows one stream: give source, and make a copy for each other stream",
-    ),
-    _Refusal(
-        ("source", "archive"),
-        "has(self.source) && has(self.source.archive)",
-        lambda spec: "archive" in spec.get("source", ()),
-        "mode: Continuous follows a stream, not an archive: name the stream, or remove mode",
-    ),
-    _Refusal(
-        ("source", "ranges"),
-        "has(self.source) && has(self.source.ranges) && size(self.source.ranges) > 0",
-        lambda spec: bool(spec.get("source", {}).get("ranges")),
-        "mode: Continuous follows a whole stream: remove ranges, or mode",
-    ),
-    _Refusal(
-        ("source", "stream"),
-        "has(self.source) && has(self.source.stream) && self.source.stream.startsWith('_')",
-        lambda spec: spec.get("source", {}).get("stream", "").startswith("_"),
-        "mode: Continuous does not follow the store's own streams, whose names begin with _: name "
-        "another stream, or remove mode",
-    ),
-    _Refusal(
-        ("target", "onExists"),
-        "has(self.target.onExists) && self.target.onExists != 'Fail'",
-        lambda spec: spec["target"].get("onExists", "Fail") != "Fail",
-        "mode: Continuous makes its target: take onExists: Fail and the name of a new stream",
-    ),
-    _Refusal(
-        ("sourceOnComplete",),
-        "has(self.sourceOnComplete) && self.sourceOnComplete != 'Retain'",
-        lambda spec: spec.get("sourceOnComplete", "Retain") != "Retain",
-        "mode: Continuous leaves its source, which readers still read to its end: take "
-        "sourceOnComplete: Retain, and delete the stream once they have moved",
-    ),
-    _Refusal(
-        ("activeDeadlineSeconds",),
-        "has(self.activeDeadlineSeconds) && !has(self.stopWhen)",
-        lambda spec: "activeDeadlineSeconds" in spec and "stopWhen" not in spec,
-        "mode: Continuous has no end by itself that a deadline could be for: give stopWhen, or "
-        "remove activeDeadlineSeconds",
-    ),
-)
-"""What a copy that follows its source does not have."""
-
-_ONLY: Final = ("stopWhen", "cutover", "readerGroups", "lagObjectiveSeconds")
-"""The fields that only a copy has that follows its source."""
-
-_ONLY_CONTINUOUS: Final = (
-    "{0} is of copies that follow their source: add mode: Continuous, or remove {0}"
-)
-
-_FOLLOWS: Final = "has(self.mode) && self.mode == 'Continuous'"
-
-CONTINUOUS_RULES: Final = (
-    *(refusal.rule(_FOLLOWS) for refusal in _REFUSED),
-    *(
-        Rule(
-            f"({_FOLLOWS}) || !has(self.{name})",
-            _ONLY_CONTINUOUS.format(name),
-            path=f".{name}",
-            reason="FieldValueForbidden",
-        )
-        for name in _ONLY
-    ),
-)
-"""The rules of a spec that has these fields."""
-
-SEALED_STAYS: Final = Rule(
-    "!has(oldSelf.spec.cutover) || oldSelf.spec.cutover != 'SealAndDrain'"
-    " || !has(oldSelf.status) || !has(oldSelf.status.cutover)"
-    " || !has(oldSelf.status.cutover.state)"
-    f" || !(oldSelf.status.cutover.state in {list(SEALED)})"
-    " || (has(self.spec.cutover) && self.spec.cutover == 'SealAndDrain')",
-    "the source is sealed, which cannot be undone: leave cutover: SealAndDrain, and make another "
-    "copy for the way back",
-    path=".spec.cutover",
-    reason="FieldValueForbidden",
-)
-"""The rule of a whole resource that keeps the wish for a seal once it is fulfilled."""
-
-
-def check_together(model: ApiModel, *, follows: bool) -> None:
-    """Check that the fields of a spec go together, as `CONTINUOUS_RULES` do.
-
-    Args:
-        model: the spec, whose fields are valid by themselves.
-        follows: whether the copy follows its source.
-
-    Raises:
-        ValidationError: some do not. It names these fields.
-    """
-    spec = model.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
-    wrong = (
-        [(one.path, one.message) for one in _REFUSED if one.found(spec)]
-        if follows
-        else [((name,), _ONLY_CONTINUOUS.format(name)) for name in _ONLY if name in spec]
-    )
-    if wrong:
-        raise ValidationError.from_exception_data(
-            type(model).__name__,
-            [
-                InitErrorDetails(
-                    type="value_error", loc=path, input=None, ctx={"error": ValueError(message)}
-                )
-                for path, message in wrong
-            ],
-        )

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from sluice.api.fields.common import ApiModel, Resource, other_store
+from sluice.api.fields.continuous import (
+    LAG_OBJECTIVE_SECONDS,
+    LagObjective,
+    Mode,
+    ScopeCutover,
+    ScopeStopWhen,
+)
 from sluice.api.fields.hooks import Hooks, HooksSpec
 from sluice.api.fields.rules import Rule, frozen, immutable, rules
 from sluice.api.fields.running import (
@@ -24,6 +31,7 @@ from sluice.api.fields.running import (
 from sluice.api.fields.schedule import RunRetentionSpec, Schedule
 from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
 from sluice.api.fields.selection import ATOMIC, RenameSpec, StreamsSpec
+from sluice.api.fields.together import OF_SCOPES
 
 MOST_RENAMES: Final = 64
 
@@ -150,6 +158,7 @@ class ScopeCopySpec(ApiModel):
                 )
                 for name in ("streams", "rename")
             ),
+            *OF_SCOPES.rules,
         )
     )
 
@@ -181,6 +190,16 @@ class ScopeCopySpec(ApiModel):
         "is an archive of the same stream, Append adds the new bytes. Cannot be changed.",
         json_schema_extra=frozen() | immutable("onExists", _ANOTHER),
     )
+    mode: Mode = Field(
+        default="Snapshot",
+        description="Where the copy ends. Snapshot ends each stream where it ended when the copy "
+        "began. Continuous then follows the streams, and those that the scope gets later, until "
+        "stopWhen or cutover ends it, or all its sources are sealed. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("mode", _ANOTHER),
+    )
+    stop_when: ScopeStopWhen = None
+    cutover: ScopeCutover = "None"
+    lag_objective_seconds: LagObjective = LAG_OBJECTIVE_SECONDS
     on_truncation: Literal["Fail", "Record"] = Field(
         default="Fail",
         description="What to do if a stream loses bytes to its retention or a truncation before "
@@ -316,6 +335,16 @@ class ScopeCopySpec(ApiModel):
                 raise ValueError(_NO_MOVES)
         return given
 
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        OF_SCOPES.check(self, follows=self.follows)
+        return self
+
+    @property
+    def follows(self) -> bool:
+        """Whether the copy goes on behind its bounds with what comes in its sources."""
+        return self.mode == "Continuous"
+
     @property
     def origins(self) -> tuple[tuple[str, ScopeSource], ...]:
         """The source, behind the path of its field."""
@@ -331,7 +360,7 @@ class ScopeCopySpec(ApiModel):
 
         Defaults are left out, so that a field that a later version adds changes no copy's identity.
         """
-        parts = {"source", "target", "streams", "rename", "on_exists"}
+        parts = {"source", "target", "streams", "rename", "on_exists", "mode"}
         return self.model_dump(mode="json", by_alias=True, include=parts, exclude_defaults=True)
 
 

@@ -24,14 +24,12 @@ from sluice.api.fields.common import (
     other_store,
 )
 from sluice.api.fields.continuous import (
-    CONTINUOUS_RULES,
     LAG_OBJECTIVE_SECONDS,
     CutoverField,
     LagObjective,
     Mode,
     ReaderGroups,
     StopWhen,
-    check_together,
 )
 from sluice.api.fields.hooks import Hooks, HooksSpec
 from sluice.api.fields.instant import Instant
@@ -48,6 +46,7 @@ from sluice.api.fields.running import (
     Suspend,
     TtlSeconds,
 )
+from sluice.api.fields.together import OF_STREAMS
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -227,7 +226,7 @@ class StreamCopySpec(ApiModel):
                 path=".source",
                 reason="FieldValueForbidden",
             ),
-            *CONTINUOUS_RULES,
+            *OF_STREAMS.rules,
         )
     )
 
@@ -323,7 +322,7 @@ class StreamCopySpec(ApiModel):
     def _one_way(self) -> Self:
         if (self.source is None) == (self.sources is None):
             raise ValueError(f"exactly one {_WHAT} is needed: source, sources")
-        check_together(self, follows=self.follows)
+        OF_STREAMS.check(self, follows=self.follows)
         return self
 
     @property

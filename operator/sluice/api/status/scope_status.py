@@ -93,6 +93,16 @@ class BoundsTaken(StatusModel):
     )
 
 
+class ScopeCutoverStatus(StatusModel):
+    """How far the end of a copy is that follows the streams of a scope."""
+
+    state: ShortText = Field(
+        description="Draining while the rest is followed, Sealed once a source takes no more "
+        "events, Done once the targets have all."
+    )
+    time: Time | None = Field(default=None, description="When this state began.")
+
+
 class ScopeCopyStatus(HookedStatus):
     """The progress and the result of a scope's copy."""
 
@@ -108,7 +118,7 @@ class ScopeCopyStatus(HookedStatus):
                 "leftOut",
                 "keyValueTables",
             ),
-            completionTime=("resultRefs",),
+            completionTime=("resultRefs", "cutover"),
         )
     )
 
@@ -173,4 +183,8 @@ class ScopeCopyStatus(HookedStatus):
         default=(),
         description="The ConfigMaps with an entry for each stream: which are to be copied, and "
         "once the copy is over, how each ended.",
+    )
+    cutover: ScopeCutoverStatus | None = Field(
+        default=None,
+        description="The end of a copy that follows the scope, once it is asked for.",
     )

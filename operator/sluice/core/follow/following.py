@@ -155,6 +155,7 @@ def _source(journal: Journal, seen: SeenStream, row: SeenRow) -> SeenSource:
 
     Raises:
         SourceNotFound, SourceReplaced, SourceTruncated: it is gone, or another one.
+        StoreUnavailable: the source is being deleted.
     """
     name, segment = journal.plan.sources[0].stream, row.row.segment
     if row.source is not None and row.source.created == segment.created:
@@ -165,6 +166,9 @@ def _source(journal: Journal, seen: SeenStream, row: SeenRow) -> SeenSource:
             field="spec.source.stream",
             remedy="Nothing is lost of what was followed. Restore the source, or delete the copy.",
         )
+    if row.source is None and seen.sealed and not seen.made:
+        # No truncation takes the last segments of a stream: a store deletes them before the stream.
+        raise StoreUnavailable(f"{name} is being deleted: its segment {segment.id} is gone")
     if row.source is None and segment.id in seen.had:
         raise SourceTruncated(
             f"{name} was truncated past segment {segment.id}, which was followed up to offset "

@@ -87,6 +87,7 @@ class ScopeRequest(Frozen):
         series: the identity of the resource, if it archives the scope again and again. `scope_id`
             is that of one run then, and the run is recorded in the folder. None for other copies.
         follow: whether the streams, and those that the scope gets later, are followed.
+        stop_time: the time in ms at which a copy that follows its sources is to end; None for none.
     """
 
     scope_id: str
@@ -107,6 +108,7 @@ class ScopeRequest(Frozen):
     tasks: int = Field(default=1, ge=1)
     series: str | None = Field(default=None, exclude_if=lambda value: value is None)
     follow: bool = Field(default=False, exclude_if=operator.not_)
+    stop_time: int | None = Field(default=None, exclude=True)  # users may change it
 
     def as_run(self, key: str) -> ScopeRequest:
         """Return the request for the run with this key, of a scope that is archived repeatedly.

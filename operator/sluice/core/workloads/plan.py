@@ -60,6 +60,11 @@ class Plan(Frozen):
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
+    def follows(self) -> bool:
+        """Whether sources are followed behind the planned bytes."""
+        return False
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the whole plan with the stores' addresses, in hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
@@ -78,6 +83,11 @@ class StreamCopyPlan(Plan):
 
     scope: None = None
 
+    @property
+    def follows(self) -> bool:
+        """Whether the stream is followed."""
+        return any(stream.follow for stream in self.streams)
+
 
 class ScopeCopyPlan(Plan):
     """The plan of a run of a ScopeCopy.
@@ -95,6 +105,11 @@ class ScopeCopyPlan(Plan):
     def items(self) -> tuple[StreamPlan | ArchivePlan, ...]:
         """The plan of each stream, at its place."""
         return self.runs or self.streams
+
+    @property
+    def follows(self) -> bool:
+        """Whether the streams are followed, and those that the scope gets later."""
+        return self.scope.following is not None
 
 
 class ArchiveRunPlan(Plan):

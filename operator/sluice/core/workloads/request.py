@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.kinds.scopecopy import ScopeCopy
-from sluice.api.kinds.streamarchive import StreamArchive
+from sluice.api.kinds.streamarchive import StreamArchive, StreamArchiveSpec
 from sluice.api.kinds.streamcopy import SourceSpec, StreamCopySpec
 from sluice.api.kinds.streamstore import PravegaSpec, S3Spec, VolumeSpec
 from sluice.core.archive.manifest import Maker
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
     from sluice.api.fields.selection import StreamSelector
     from sluice.api.kinds.scopecopy import ScopeCopySpec
-    from sluice.api.kinds.streamarchive import ArchivedStream, StreamArchiveSpec
+    from sluice.api.kinds.streamarchive import ArchivedStream
     from sluice.api.kinds.streamcopy import StreamCopy
     from sluice.api.kinds.streamstore import CABundle, StreamStore
     from sluice.api.registry import Copy
@@ -161,6 +161,8 @@ def scope_request(
         verify=verify,
         part_bytes=part_bytes,
         tasks=tasks,
+        follow=spec.follows,
+        stop_time=None if spec.stop_when is None else _milliseconds(spec.stop_when.time),
     )
     return request if request.series is None or run_key is None else request.as_run(run_key)
 
@@ -206,8 +208,10 @@ def archive_id(archive: StreamArchive, *, cluster: str) -> str:
     )
 
 
-def wish_of(spec: StreamCopySpec) -> Wish:
-    """Return how a copy that follows its source is to end, as its spec says at the moment."""
+def wish_of(spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec) -> Wish | None:
+    """Return how a copy is to end, as its spec says at the moment; None if it follows no source."""
+    if isinstance(spec, StreamArchiveSpec) or not spec.follows:
+        return None
     stop = spec.stop_when
     if stop is None:
         return Wish(cutover=spec.cutover)

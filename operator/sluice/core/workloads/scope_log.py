@@ -3,8 +3,8 @@
 The first record is a plan, so the driver that writes it first decides for all drivers. Results
 follow as streams end, and count for their run. Once a run is over, the plan of a later run may
 follow, for the streams that failed or were stopped. Where streams are followed, others may join
-until the run is over, and the owner's wishes how the copy is to end are recorded. Records are
-framed as in a copy's journal.
+until the run is over; that all of its plan are followed is recorded, and so are the owner's wishes
+how the copy is to end. Records are framed as in a copy's journal.
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ class ScopeState:
         wish: how a copy that follows its streams is to end; the last wish that was recorded.
         wishes: how many wishes were recorded.
         consent: the proof that the last wish is the owner's, if it is to seal the sources.
+        first: the plan as it was recorded, without the streams that have joined since.
+        live: whether the streams of that plan are followed, have ended, or are begun anew now and
+            then since they could not be copied for the time being.
     """
 
     plan: ScopeCopyPlan
@@ -62,6 +65,19 @@ class ScopeState:
     wish: Wish = field(default_factory=Wish)
     wishes: int = 0
     consent: str = ""
+    first: ScopeCopyPlan | None = None
+    live: bool = False
+
+    @property
+    def begun(self) -> ScopeCopyPlan:
+        """The plan of the run without the streams that have joined since."""
+        return self.first or self.plan
+
+    @property
+    def joined(self) -> int:
+        """How many streams have joined since the run was planned."""
+        begun = self.begun
+        return self.known - len(begun.items) - len(begun.scope.settled)
 
     @property
     def run(self) -> int:
@@ -160,6 +176,11 @@ def join_record(plan: ScopeCopyPlan, at: int) -> dict[str, Any]:
     return {"record": "join", "run": run_of(plan), "at": at, "plan": packed}
 
 
+def live_record(run: int) -> dict[str, Any]:
+    """Return the record that the streams of a run's plan are followed; see `ScopeState.live`."""
+    return {"record": "live", "run": run}
+
+
 def wish_record(run: int, number: int, wish: Wish, proof: str = "") -> dict[str, Any]:
     """Return the record of how a copy that follows its scope is to end.
 
@@ -210,7 +231,7 @@ def _fold(
                 plan = read(base64.b64decode(text, validate=True))
                 if follows(plan, state):
                     results = {}
-                    state = ScopeState(plan, results)
+                    state = ScopeState(plan, results, first=plan)
             case {"record": "results", "run": int(run), "results": list(pairs)} if state:
                 ended = {place: StreamResult.model_validate(body) for place, body in pairs}
                 if run == state.run:
@@ -218,7 +239,7 @@ def _fold(
                     # In place: a copy for each record would take seconds where there are thousands.
                     results |= {at: one for at, one in ended.items() if at not in results}
                     state = replace(state, results=results)
-            case {"record": "join" | "wish", "run": int(run)} if state:
+            case {"record": "join" | "wish" | "live", "run": int(run)} if state:
                 if run == state.run and not state.is_over:
                     state = _followed(state, record, read)
             case {"record": "stopped", "run": int(run)} if state:
@@ -241,6 +262,8 @@ def _followed(
         case {"record": "join", "at": int(at), "plan": str(text)}:
             joining = read(base64.b64decode(text, validate=True))
             return replace(state, plan=_joined(state.plan, joining)) if at == state.known else state
+        case {"record": "live"}:
+            return replace(state, live=True)
         case {"record": "wish", "number": int(number), "wish": body}:
             wish, proof = Wish.model_validate(body), str(record.get("consent", ""))
             if number != state.wishes:

@@ -313,9 +313,14 @@ def refuse_unfollowable(request: CopyRequest) -> None:
             field="spec.mode",
             remedy="Run it without --no-verify, or with mode: Snapshot.",
         )
-    if request.stop_time is not None and request.stop_time <= time.time() * 1000:
+    refuse_past_end(request.stop_time)
+
+
+def refuse_past_end(stop_time: int | None) -> None:
+    """Raise InvalidSpec if a copy is to end at a time, in ms since 1970, that is over."""
+    if stop_time is not None and stop_time <= time.time() * 1000:
         raise InvalidSpec(
-            f"the copy is to end at {_stamp(request.stop_time)}, which is over",
+            f"the copy is to end at {_stamp(stop_time)}, which is over",
             field="spec.stopWhen.time",
             remedy="Give a later time, or take mode: Snapshot for what the source has now.",
         )

@@ -16,9 +16,17 @@ class UntilLive(StreamCopyWork):
     """A copy that ends where it would begin to follow its source: all planned bytes are readable.
 
     Its report has no digest, since the copy is not complete.
+
+    Attributes:
+        is_live: whether it has come so far. A copy that was complete before has not.
     """
+
+    is_live = False
 
     def look(self) -> Step:
         """Decide the next step."""
         step = super().look()
-        return Done(UNVERIFIED) if isinstance(step, Live) else step
+        if not isinstance(step, Live):
+            return step
+        self.is_live = True
+        return Done(UNVERIFIED)

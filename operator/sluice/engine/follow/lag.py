@@ -7,25 +7,27 @@ lengths are read before the positions: bytes that come in between are not behind
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from sluice.core.follow.course import Later, course_of, reach_of
 from sluice.core.follow.lag import Followed, Samples
 from sluice.core.follow.position import position_of
 from sluice.core.follow.rows import proved, row_of
 from sluice.core.scope.progress import Progress
 from sluice.core.values import identity
-from sluice.core.values.model import Segment
 from sluice.engine.copy.progress import staged_bytes
-from sluice.engine.follow.observe import source_name, target_name
+from sluice.engine.follow.observe import target_name
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.errors import StreamNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from uuid import UUID
 
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.events.chain import Link
+    from sluice.core.follow.course import Course
     from sluice.core.follow.position import Position
     from sluice.core.follow.rows import Row
     from sluice.stores.base import Source, Store
@@ -57,8 +59,8 @@ class FollowWatch:
         self._journal = CopyJournal(target, plan.copy_id, plan.target, plan)
         self._live: str | None = None
         self._verified: dict[int, Link] = {}
-        self._behind = Samples()
-        self._unproved = Samples()
+        self._behind = Samples[int]()
+        self._unproved = Samples[int]()
 
     def measure(self) -> Progress:
         """Measure the progress now.
@@ -97,48 +99,22 @@ class FollowWatch:
 
     def _followed(self, journal: Journal) -> Followed:
         plan, trail, now = journal.current, journal.trail, self._clock()
-        tail = plan.active[-1]
-        rows = [row_of(journal, index) for index in tail]
-        infos = self._source.infos([source_name(plan, row, self._source) for row in rows])
+        course = course_of(journal, lambda index: self._proved(journal, index))
+        infos = self._source.infos(source_names(plan, course, self._source))
         ended = all(info is None or info.sealed for info in infos)
-        later = self._later(plan) if any(info is None or info.sealed for info in infos) else []
-        places = _positions(plan, rows, self._target)
-        followed = {row.segment.id: place for row, place in zip(rows, places, strict=True)}
-        links = [self._proved(journal, index) for index in range(len(plan.segments))]
-        compared = {row.segment.id: links[row.index].offset for row in rows}
-        closed = {plan.segments[index].id for index in range(len(plan.segments))} - set(followed)
-        ends = {
-            row.segment.id: info.length
-            for row, info in zip(rows, infos, strict=True)
-            if info is not None
-        }
-        ends |= {one.id: one.length for one in later if one.length > one.start}
-        missing = sum(
-            max(0, ends[segment] - place) for segment, place in followed.items() if segment in ends
-        )
-        lost = {
-            place: sum(end - start for start, end in all_) for place, all_ in trail.lost.items()
-        }
+        is_behind = any(info is None or info.sealed for info in infos)
+        later = later_segments(plan, course, self._source) if is_behind else []
+        reach = reach_of(course, infos, positions(plan, course, self._target), later)
         return Followed(
             live=True,
-            position=sum(
-                followed.get(one.id, links[index].offset) - one.start - lost.get(index, 0)
-                for index, one in enumerate(plan.segments)
-            ),
-            proved=sum(
-                max(0, links[index].offset - one.start - lost.get(index, 0))
-                for index, one in enumerate(plan.segments)
-            ),
-            lag_bytes=missing + sum(one.length - one.start for one in later),
-            lag=self._behind.read(
-                now, ends, lambda one, end: one in closed or followed.get(one, -1) >= end
-            ),
-            unproved=self._unproved.read(
-                now, ends, lambda one, end: one in closed or compared.get(one, -1) >= end
-            ),
-            segments=len(rows),
-            ended=len(closed),
-            sealed=ended and not later and self._is_sealed(),
+            position=reach.position,
+            proved=reach.proved,
+            lag_bytes=reach.lag,
+            lag=self._behind.read(now, reach.ends, reach.has),
+            unproved=self._unproved.read(now, reach.ends, reach.has_compared),
+            segments=len(course.ways),
+            ended=course.ended,
+            sealed=ended and not later and is_sealed(plan, self._source),
             stopped=trail.stopped,
             wish=trail.wish,
         )
@@ -151,39 +127,39 @@ class FollowWatch:
             self._verified[index] = proved(journal, index)
         return self._verified[index]
 
-    def _later(self, plan: StreamPlan) -> list[_Later]:
-        """Return the segments of the source's scale events that the target does not mirror yet."""
-        name, known = self._plan.sources[0].stream, {segment.id for segment in plan.segments}
-        tail = (plan.segments[index] for index in plan.active[-1])
-        since = [Segment(id=segment.id, keys=segment.keys) for segment in tail]
-        try:
-            made = self._source.generations(name, since)
-        except StreamNotFound:
-            return []
-        ids = list(dict.fromkeys(one.id for some in made for one in some if one.id not in known))
-        infos = self._source.infos([self._source.segment_name(name, one) for one in ids])
-        return [
-            _Later(one, info.start, info.length)
-            for one, info in zip(ids, infos, strict=True)
-            if info is not None
-        ]
-
-    def _is_sealed(self) -> bool:
-        described = self._source.describe(self._plan.sources[0].stream)
-        return described is not None and described.sealed
-
 
 def _begun(journal: Journal) -> Followed:
     """Return what is known of a copy that is not live. A wish needs a target in the journal."""
     return Followed(wish=None if journal.target is None else journal.trail.wish)
 
 
-class _Later(NamedTuple):
-    """A segment of the source that is not mirrored yet, with its bounds."""
+def source_names(plan: StreamPlan, course: Course, source: Source) -> list[str]:
+    """Return the full names of the segments of the source that are followed."""
+    stream = plan.sources[0].stream
+    return [source.segment_name(stream, way.segment.id) for way in course.ways]
 
-    id: int
-    start: int
-    length: int
+
+def later_segments(plan: StreamPlan, course: Course, source: Source) -> list[Later]:
+    """Return the segments of the source's scale events that the target does not mirror yet."""
+    name = plan.sources[0].stream
+    try:
+        made = source.generations(name, [way.segment for way in course.ways])
+    except StreamNotFound:
+        return []
+    ids = [one.id for some in made for one in some if one.id not in course.known]
+    ids = list(dict.fromkeys(ids))
+    infos = source.infos([source.segment_name(name, one) for one in ids])
+    return [
+        Later(one, info.start, info.length)
+        for one, info in zip(ids, infos, strict=True)
+        if info is not None
+    ]
+
+
+def is_sealed(plan: StreamPlan, source: Source) -> bool:
+    """Tell whether the source takes no more events."""
+    described = source.describe(plan.sources[0].stream)
+    return described is not None and described.sealed
 
 
 def is_live(journal: Journal, target: Store) -> bool:
@@ -217,9 +193,18 @@ def _places(plan: StreamPlan, rows: Sequence[Row], target: Store) -> list[Positi
     return [position_of(value) for value in target.attributes(asked)]
 
 
-def _positions(plan: StreamPlan, rows: Sequence[Row], target: Store) -> list[int]:
-    """Return up to which source offset each segment is followed: its start, while that is unset."""
+def positions_asked(plan: StreamPlan, course: Course, target: Store) -> list[tuple[str, UUID]]:
+    """Return the attributes that say how far the segments are followed."""
     return [
-        row.segment.start if place is None else place.offset
-        for row, place in zip(rows, _places(plan, rows, target), strict=True)
+        (
+            target.segment_name(plan.target, way.target),
+            identity.position_attribute(plan.copy_id, way.segment.id),
+        )
+        for way in course.ways
     ]
+
+
+def positions(plan: StreamPlan, course: Course, target: Store) -> list[int | None]:
+    """Return up to which source offset each segment is followed; None while that is unset."""
+    found = map(position_of, target.attributes(positions_asked(plan, course, target)))
+    return [None if place is None else place.offset for place in found]

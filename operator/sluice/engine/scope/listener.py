@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from sluice.engine.tasks.work import Listener, Silent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.core.scope.scope import StreamResult
 
 
@@ -16,9 +18,15 @@ class ScopeListener(Listener, Protocol):
     def ended(self, result: StreamResult) -> None:
         """Hear that a stream is complete, has failed, or is given up for this attempt."""
 
+    def joined(self, streams: Sequence[str]) -> None:
+        """Hear that streams join a copy that follows its sources."""
+
 
 class SilentScope(Silent):
     """A listener to a scope's copy that does nothing."""
 
     def ended(self, result: StreamResult) -> None:
+        """Do nothing."""
+
+    def joined(self, streams: Sequence[str]) -> None:
         """Do nothing."""

@@ -135,6 +135,13 @@ class ScopeRecords(RecordTrail):
                     self._follow()
             return self._known().plan
 
+    def live(self) -> None:
+        """Record that the streams of the run of `begin` are followed, once. Raise as `ended`."""
+        with self._lock:
+            while (state := self._known()).run == self._run and not (state.live or state.is_over):
+                if not self._append([scope_log.live_record(self._run)]):
+                    self._follow()
+
     def wish(self, wish: Wish, key: str = "") -> bool:
         """Record how a copy is to end that follows its streams, unless it is the present wish.
 

@@ -21,7 +21,7 @@ from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.scope_log import run_of
 from sluice.core.workloads.unplanned import UnplannedScopeCopy
 from sluice.engine.access.source_runs import live, wrong_kind
-from sluice.engine.copy.planning import refuse_unverified_move
+from sluice.engine.copy.planning import refuse_past_end, refuse_unverified_move
 from sluice.engine.scope import moving
 from sluice.engine.scope.object_log import log_of
 from sluice.engine.scope.planners.archives import ArchivePlanner
@@ -221,6 +221,7 @@ def _refuse_unfollowable(request: ScopeRequest) -> None:
                 field=field,
                 remedy="Change the field, or make a copy that does not follow its sources.",
             )
+    refuse_past_end(request.stop_time)
 
 
 def _no_target_scope(request: ScopeRequest) -> TargetScopeNotFound:

@@ -14,7 +14,7 @@ from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.core.scope.selection import Chosen
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
-from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.answers import Following, Planned, ScopeEnded, ScopePlanned
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.scope_log import ScopeState, planned_results
 from sluice.engine.access import parallel
@@ -90,7 +90,15 @@ def ask_scope(
         plan=partial(planner, request, source=source, target=target),
         check=partial(_checked, request, source[1], target[1]),
     )
-    return _numbered(request, found, target[1]) if isinstance(found, ScopeEnded) else found
+    if isinstance(found, ScopeEnded):
+        return _numbered(request, found, target[1])
+    if state is None or not (request.follow and found.recorded):
+        return found
+    # Streams that have joined are in the log alone: the plan that the operator stores stays.
+    begun = at(state.begun, source, target)
+    if state.live:
+        return Following(plan=begun, recorded=True)
+    return ScopePlanned(plan=begun, recorded=True)
 
 
 def _numbered(request: ScopeRequest, ended: ScopeEnded, target: Place) -> ScopeEnded:
@@ -227,7 +235,8 @@ def _finished(
 ) -> ScopeEnded | None:
     """Return the result of a plan of which no log tells, if all its streams are done."""
     there = _there(request, target)
-    if not all(plan.target_name in there for plan in known.items):
+    waits = known.follows and not known.items  # for the streams that the scope gets
+    if waits or not all(plan.target_name in there for plan in known.items):
         return None
     results = planned_results(known)
     pairs = [*zip(results, known.items, strict=False)]

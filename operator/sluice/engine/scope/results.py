@@ -69,6 +69,12 @@ class Results:
         return next(iter(self._given_up.values()), None)
 
     @property
+    def given_up(self) -> frozenset[int]:
+        """The places of the streams that were given up for now."""
+        with self._lock:
+            return frozenset(self._given_up)
+
+    @property
     def is_whole(self) -> bool:
         """Whether every stream is copied."""
         return all(one.state is StreamState.COPIED for one in self.all(stopped=False))
@@ -98,6 +104,7 @@ class Results:
                 self._given_up[place] = result.trouble
                 self._in_a_row += 1
                 return False
+            self._given_up.pop(place, None)  # where it was begun anew since
             self._results[place] = self._unwritten[place] = result
             self._in_a_row = 0
             self._failed = self._failed or result.state is StreamState.FAILED

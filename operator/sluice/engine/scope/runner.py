@@ -232,7 +232,8 @@ class ScopeRunner:
 
     def _why_stopped(self) -> Trouble | None:
         """Return why streams were not begun; None if the failure of a stream was the reason."""
-        if any(one.state is StreamState.FAILED for one in self._results.all(stopped=True)):
+        failed = any(one.state is StreamState.FAILED for one in self._results.all(stopped=True))
+        if failed and self._scope.following is None:
             return None
         error = CopyAborted(f"the copy of scope {self._scope.source} was aborted while it ran")
         return Trouble.of(error)
@@ -343,8 +344,12 @@ class ScopeRunner:
                 raise
 
     def _is_stopped_by_failure(self) -> bool:
-        """Tell whether no other stream is to be begun, since one has failed."""
-        return self._limits.stop_at_failure and self._results.has_failed
+        """Tell whether no other stream is to be begun, since one has failed.
+
+        Where streams are followed, one never ends the others.
+        """
+        stops = self._limits.stop_at_failure and self._scope.following is None
+        return stops and self._results.has_failed
 
     def _end_or_hurry(self) -> None:
         """Begin no other stream if a store is away. Otherwise begin the others with no patience.

@@ -10,6 +10,8 @@ from sluice.engine.follow import wishes
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions import reader_groups
 from sluice.engine.positions.position_map import position_map
+from sluice.engine.scope.object_log import log_of
+from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.engine.workloads.stream import StreamWorkload
 from sluice.errors import (
     InvalidSpec,
@@ -27,7 +29,13 @@ if TYPE_CHECKING:
 
 
 def write_wish(workload: Workload, target: Place, wish: Wish, *, key: str) -> bool:
-    """Write how a copy is to end; arguments and result as those of `wishes.write`."""
+    """Write how a copy is to end; arguments and result as those of `wishes.write`.
+
+    For a copy of a scope, this is a record in the scope's log.
+    """
+    if isinstance(workload, ScopeWorkload):
+        log = log_of(target, workload.request.scope_id, workload.request)
+        return log.load() is not None and log.wish(wish, key)
     request = _request(workload)
     journal = CopyJournal(live(target), request.copy_id, request.target, request)
     return wishes.write(wish, journal, key=key)

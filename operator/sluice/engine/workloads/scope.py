@@ -10,6 +10,7 @@ from sluice.core.workloads.plan import ScopeCopyPlan, refusal
 from sluice.core.workloads.unplanned import UnplannedScopeCopy
 from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.erase import Erased
+from sluice.engine.scope.following.measuring import FollowedScopeWatch
 from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.scope.progress import ScopeWatch, UnplannedScopeWatch
 from sluice.engine.scope.query import ask_scope, plan_run
@@ -96,10 +97,12 @@ class ScopeWorkload:
         self,
         plan: Plan,
         target: Place,
-        sources: Sequence[Place] = (),  # noqa: ARG002 - a scope's copy follows no source
+        sources: Sequence[Place] = (),
     ) -> Measures:
         """Return what measures the progress of a plan."""
         if isinstance(plan, ScopeCopyPlan):
+            if plan.follows and sources:
+                return FollowedScopeWatch(plan, live(sources[0]), live(target))
             return ScopeWatch(plan, self._target(target))
         if isinstance(plan, UnplannedScopeCopy):
             return UnplannedScopeWatch(self.request, plan, self._target(target))

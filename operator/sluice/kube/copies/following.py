@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 def wish_for(resource: Copy) -> Wish | None:
     """Return how a copy is to end; None if it follows no source."""
-    spec = resource.spec
-    return wish_of(spec) if isinstance(spec, StreamCopySpec) and spec.follows else None
+    return wish_of(resource.spec)
 
 
 async def seal_trouble(

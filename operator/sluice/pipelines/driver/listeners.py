@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.core.copy.steps import Step
     from sluice.core.scope.scope import StreamResult
     from sluice.engine.tasks.work import Work
@@ -56,6 +58,10 @@ class Journalist:
             bytes=result.bytes,
             events=result.events,
         )
+
+    def joined(self, streams: Sequence[str]) -> None:
+        """Log which streams join."""
+        _log.info("streams join", streams=streams)
 
 
 class ScopeJournalist(Journalist):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sluice.api.kinds.scopecopy import ScopeCopySpec
 from sluice.api.kinds.streamarchive import StreamArchiveSpec
-from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.archive.retention import Retention
+from sluice.core.scope import selection
 from sluice.core.workloads import access
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.core.workloads.request import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sluice.api.fields.common import InStore
     from sluice.api.fields.scopeplaces import ScopeSource
     from sluice.api.kinds.streamarchive import ArchivedStream
-    from sluice.api.kinds.streamcopy import SourceSpec
+    from sluice.api.kinds.streamcopy import SourceSpec, StreamCopySpec
     from sluice.api.kinds.streamstore import StreamStore
     from sluice.api.load import Resources
     from sluice.api.registry import Copy
@@ -142,7 +142,7 @@ def _job(
         limits=_limits(spec),
         retention=retention_of(spec),
         suspend=spec.suspend,
-        wish=wish_of(spec) if isinstance(spec, StreamCopySpec) and spec.follows else None,
+        wish=wish_of(spec),
     )
     needs = access.ending(moves=job.workload.moves, seals=_seals(job))
     for place, source in origins if needs else ():
@@ -221,6 +221,18 @@ def with_run_key(job: Job[Any], stores: Stores) -> Job[Any]:
     if not isinstance(workload, ScopeWorkload) or workload.request.series is None:
         return job
     return replace(job, request=workload.with_key(stores.place(job.target)))
+
+
+def job_of_stream(job: Job[ScopeRequest], stream: str) -> Job[CopyRequest]:
+    """Return a job for one stream of a scope's copy. The stores are not asked about it."""
+    target = selection.renamed(stream, job.request.rename)
+    return Job(
+        name=f"{job.name}/{stream}",
+        request=job.request.of(stream, target),
+        sources=job.sources,
+        target=job.target,
+        limits=job.limits,
+    )
 
 
 def jobs_of_streams(job: Job[ScopeRequest], stores: Stores) -> list[Job[CopyRequest]]:

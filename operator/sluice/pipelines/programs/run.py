@@ -26,7 +26,7 @@ from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from pyspark import SparkContext
 
@@ -155,8 +155,8 @@ def run_plan(
                     mover = opened.enter_context(here)
                 scope = _scope_runner(
                     plan,
-                    wish,
-                    key,
+                    {"wish": wish, "key": key},
+                    until_live=until_live,
                     sources=places,
                     target=target,
                     executor=mover,
@@ -194,16 +194,32 @@ def _is_followed_here(plan: ScopeCopyPlan, tasks: Tasks) -> bool:
     Spark is for its first leg, if that is large. What joins later is copied where that was.
     """
     here = tasks.here or _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
-    return plan.scope.following is not None and here
+    return plan.follows and here
 
 
-def _scope_runner(plan: ScopeCopyPlan, wish: Wish | None, key: str, **how: Any) -> ScopeRunner:
-    """Return what runs the plan of a scope; `wish` and `key` as in `run_plan`."""
+def _scope_runner(
+    plan: ScopeCopyPlan, wishes: Mapping[str, Any], *, until_live: bool, **how: Any
+) -> ScopeRunner:
+    """Return what runs the plan of a scope.
+
+    Args:
+        plan: the plan.
+        wishes: `wish` and `key` as in `run_plan`, for a scope that is followed.
+        until_live: as in `run_plan`.
+        how: further arguments of the runner.
+
+    Raises:
+        InvalidSpec: the plan follows no source, and is to be carried out up to there.
+    """
     # What only one kind needs is imported where it is used: a driver runs one plan.
-    if plan.scope.following is not None:
+    if until_live:
+        from sluice.engine.scope.following.first_leg import FirstLegRunner  # noqa: PLC0415
+
+        return FirstLegRunner(plan, **how)
+    if plan.follows:
         from sluice.engine.scope.following.runner import FollowRunner  # noqa: PLC0415
 
-        return FollowRunner(plan, wish=wish, key=key, **how)
+        return FollowRunner(plan, **wishes, **how)
     from sluice.engine.scope.runner import ScopeRunner  # noqa: PLC0415
 
     return ScopeRunner(plan, **how)

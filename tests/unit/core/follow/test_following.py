@@ -166,6 +166,12 @@ def test_lost_bytes_end_the_copy_or_are_left_out() -> None:
         pytest.param(
             {"source": None}, {"had": frozenset({0})}, SourceTruncated, id="truncated past it"
         ),
+        pytest.param(
+            {"source": None},
+            {"had": frozenset({0}), "sealed": True},
+            StoreUnavailable,
+            id="being deleted",
+        ),
         pytest.param({"source": None}, {}, SourceReplaced, id="another stream"),
         pytest.param(
             {"source": SeenSource(SegmentInfo(start=0, length=200, sealed=False), 9)},

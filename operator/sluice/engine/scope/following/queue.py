@@ -35,6 +35,7 @@ class FollowQueue(StreamQueue):
         super().__init__(places, begin, clock)
         self.waits = False
         self._live: set[int] = set()  # of those that are open
+        self._deferred: set[int] = set()  # those that were given up for now at least once
         self._parked: dict[int, tuple[CopyRun, float]] = {}
         self._again: list[tuple[float, int]] = []
         self._fresh_next = True
@@ -87,6 +88,7 @@ class FollowQueue(StreamQueue):
         """Begin a stream anew after a while, once its run is given back."""
         with self._changed:
             heapq.heappush(self._again, (self._clock.monotonic() + delay, place))
+            self._deferred.add(place)
             self._changed.notify_all()
 
     def is_wanted(self) -> bool:
@@ -128,6 +130,17 @@ class FollowQueue(StreamQueue):
         """Whether all streams have been begun, and are followed."""
         with self._changed:
             return not (self._places or self._again or self._open.keys() - self._live)
+
+    def came_live(self, first: int) -> bool:
+        """Tell whether each stream at the first places is followed, has ended, or was given up.
+
+        If none is followed, none may have been given up: perhaps a store is away.
+        """
+        with self._changed:
+            coming = {*self._places, *self._open} - self._live - self._deferred
+            live = any(place < first for place in self._live)
+            deferred = any(place < first for place in self._deferred)
+            return not any(place < first for place in coming) and (live or not deferred)
 
     @property
     def busy(self) -> int:

@@ -10,35 +10,33 @@ import threading
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from sluice.core.copy.plan import StreamPlan
-from sluice.core.copy.steps import Follow
 from sluice.core.follow.ending import is_time
 from sluice.core.values.wish import Wish
 from sluice.engine.access.source_runs import live, writable
 from sluice.engine.follow.watch import wall_clock
 from sluice.engine.follow.work import FollowWork
 from sluice.engine.scope.following.joining import Joiner
-from sluice.engine.scope.following.parking import REST_SECONDS, Parking
+from sluice.engine.scope.following.parking import Parking
 from sluice.engine.scope.following.queue import FollowQueue
-from sluice.engine.scope.queue import Halting
+from sluice.engine.scope.following.turns import PACE, Pace, Rested, Turns
 from sluice.engine.scope.runner import ENDING_SECONDS, ScopeRunner
 from sluice.errors import InvalidSpec, SluiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from sluice.core.copy.steps import Step
     from sluice.core.scope.scope import StreamResult
     from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.core.workloads.scope_log import ScopeState
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.queue import StreamQueue
     from sluice.engine.tasks.limits import Limits
-    from sluice.engine.tasks.work import Clock, CopyRun, Listener, Work
+    from sluice.engine.tasks.work import Clock, CopyRun, Work
 
 WORKERS: Final = 32
 """Threads that follow streams. A stream whose store hangs takes one until the call has failed."""
@@ -50,42 +48,7 @@ ASKED: Final = 1000
 """Segments of parked streams that are asked about in a second, at most."""
 
 
-class Pace(NamedTuple):
-    """How often what is looked at, in seconds.
-
-    Attributes:
-        turn: a stream is followed for so long at least, before others that wait go first.
-        linger: without bytes for so long, a stream is parked. Until then, bytes take milliseconds.
-        look: between two looks at parked streams, and at how the copy is to end.
-        listing: between two lists of the scope's streams.
-        rest: a parked stream is looked at after so long anyhow.
-        again: after so long a stream is begun anew that was given up for now: the first time, and
-            so on. The last one holds for all further times.
-    """
-
-    turn: float = 1.0
-    linger: float = 5.0
-    look: float = 1.0
-    listing: float = 30.0
-    rest: float = REST_SECONDS
-    again: Sequence[float] = (30.0, 60.0, 120.0, 300.0, 600.0)
-
-
-PACE: Final = Pace()
-
 _log = structlog.get_logger()
-
-
-class _Rested(BaseException):
-    """The end of a stream's turn. It is not an error, so no error handler may catch it.
-
-    Args:
-        parked: whether the stream waits until something comes; see `FollowQueue.rest`.
-    """
-
-    def __init__(self, *, parked: bool) -> None:
-        super().__init__()
-        self.parked = parked
 
 
 class FollowRunner(ScopeRunner):
@@ -128,6 +91,7 @@ class FollowRunner(ScopeRunner):
         self._given = wish
         self._key = key
         self._wish = Wish()
+        self._others = False  # whether others are to seal the sources
         self._wished = 0  # how often the wish has changed
         self._heard: dict[int, int] = {}  # the same, as a stream knows it
         self._idle = False
@@ -191,14 +155,14 @@ class FollowRunner(ScopeRunner):
             leave=partial(self._leaves, place),
             **self._following,
         )
-        return self._run_of(work, _Turns(self._listener, self._lanes, self._check_turn))
+        return self._run_of(work, Turns(self._listener, self._lanes, self._check_turn))
 
     def _go_on(self, run: CopyRun) -> None:
         place = run.copy.number
         self._turns.pop(place, None)
         try:
             super()._go_on(run)
-        except _Rested as rested:
+        except Rested as rested:
             self._given_up.pop(place, None)
             self._results.revived(place)
             self._results.moved()
@@ -223,7 +187,7 @@ class FollowRunner(ScopeRunner):
                 raise
 
     def _check_turn(self, work: Work[Any, Any]) -> None:
-        """Raise _Rested if a stream that is followed lets its thread go."""
+        """Raise Rested if a stream that is followed lets its thread go."""
         place = work.number
         self._lanes.followed(place)
         standing = work.standing if isinstance(work, FollowWork) else None
@@ -233,9 +197,9 @@ class FollowRunner(ScopeRunner):
         told = standing.compared or quiet < self._pacing.rest
         lets_go = quiet >= self._pacing.linger or self._lanes.is_wanted()
         if standing.at_rest and told and lets_go:
-            raise _Rested(parked=True)
+            raise Rested(parked=True)
         if self._is_turn_over(place):
-            raise _Rested(parked=False)
+            raise Rested(parked=False)
         # Looks may take long where a store is slow, and each turn has to follow for a while.
         self._turns.setdefault(place, self._clock.monotonic())
 
@@ -249,9 +213,15 @@ class FollowRunner(ScopeRunner):
         news = self._heard.get(place) != self._wished
         return news or quiet >= self._pacing.linger or self._is_turn_over(place)
 
-    def _wishing(self, place: int) -> Wish:
-        """Return how a stream is to end. The whole has to be idle, not one stream."""
+    def _wishing(self, place: int) -> Wish | None:
+        """Return how a stream is to end. The whole has to be idle, not one stream.
+
+        None where another process is to seal the sources. It has a key of its own, and its wishes
+        in the streams' journals must stay.
+        """
         self._heard[place] = self._wished
+        if self._others:
+            return None
         return self._wish if self._idle else self._wish.model_copy(update={"idle_seconds": None})
 
     def _share(self) -> Limits:
@@ -289,6 +259,8 @@ class FollowRunner(ScopeRunner):
             self._lanes.end_waiting()
             self._rouse()  # each one sees by its journal whether it goes on
             return
+        if not state.live and self._lanes.came_live(len(state.begun.items)):
+            self._log.live()
         self._take_in(state.plan)
         self._hear(state)
         if now - self._listed >= self._pacing.listing and self._wish.cutover == "None":
@@ -310,13 +282,14 @@ class FollowRunner(ScopeRunner):
     def _hear(self, state: ScopeState) -> None:
         """Pass a new wish on. A stream that the scope has by then is cut over, too."""
         wish = state.wish
-        if wish.cutover == "SealAndDrain" and not state.may_seal(self._key):
+        others = wish.cutover == "SealAndDrain" and not state.may_seal(self._key)
+        if others:
             wish = wish.model_copy(update={"cutover": "None"})
-        if wish == self._wish:
+        if (wish, others) == (self._wish, self._others):
             return
         if wish.cutover != "None":
             self._list()
-        self._wish, self._idle = wish, False
+        self._wish, self._others, self._idle = wish, others, False
         self._wished += 1
         self._rouse()
 
@@ -328,7 +301,6 @@ class FollowRunner(ScopeRunner):
             return
         listed = self._joiner.look(state.plan)
         if listed.joining is not None:
-            _log.info("streams join", streams=[one.name for one in listed.joining.items])
             self._take_in(self._log.join(listed.joining, state.known))
         self._lanes.rouse(listed.gone)
 
@@ -339,7 +311,10 @@ class FollowRunner(ScopeRunner):
             return
         self._plan = plan.placed(self._plan)
         self._results.extend(self._plan)
-        self._lanes.join(range(before, len(plan.items)))
+        joined = range(before, len(plan.items))
+        if joined:
+            self._listener.joined([plan.items[place].name for place in joined])
+        self._lanes.join(joined)
 
     def _is_idle(self, seconds: int, now: float) -> bool:
         """Tell whether nothing has come in any stream for so long."""
@@ -350,26 +325,3 @@ class FollowRunner(ScopeRunner):
             work.quiet >= seconds and work.standing is not None and work.standing.at_rest
             for work in works
         )
-
-
-class _Turns(Halting):
-    """A listener that ends a stream's turn before it is followed further.
-
-    Args:
-        listener: the listener to pass steps and retries on to.
-        queue: the queue.
-        check: raises if the turn is over.
-    """
-
-    def __init__(
-        self, listener: Listener, queue: StreamQueue, check: Callable[[Work[Any, Any]], None]
-    ) -> None:
-        super().__init__(listener, queue)
-        self._check = check
-
-    def step(self, copy: Work[Any, Any], step: Step) -> None:
-        """End the turn, or pass the step on; see Halting."""
-        if isinstance(step, Follow):
-            self._queue.check()
-            self._check(copy)
-        super().step(copy, step)

@@ -226,6 +226,37 @@ def test_a_cutover_seals_every_source_if_it_is_the_owners_wish(
     assert sealed == {owned}
 
 
+def test_a_second_process_ends_what_the_first_one_follows(
+    world: World, followers: list[Follower]
+) -> None:
+    """It has a key of its own; the first leaves its wishes, also in streams that it begins anew."""
+    broken = [f"out/{MANY[5]}"]
+
+    def gate(what: str) -> Fate:
+        if broken and broken[0] in what and not what.startswith("describe"):
+            raise StoreUnavailable("its segment container is away")
+        return Fate.DONE
+
+    first = Follower(world, gate=gate, key="the first")
+    followers.append(first)
+    live(world, *(name for name in MANY if name != MANY[5]))
+    second = Follower(world, wish=Wish(cutover="SealAndDrain"), key="the second")
+    followers.append(second)
+    until("it is named", lambda: first.listener.results, poll=TIGHT)
+    broken.clear()
+    for driver in (second, first):
+        report = driver.join()
+        assert report is not None, driver.error
+        assert report.is_over
+        assert states(report.results) == {"Copied": len(MANY)}
+    log = log_of(world)
+    log.load()
+    assert log.loaded is not None
+    # A process that finds a target complete does not know why it is.
+    assert {one.ended for one in log.loaded.results.values()} <= {"CutOver", None}
+    assert all(world.streams[in_source(name)].sealed for name in MANY)
+
+
 def test_the_whole_has_to_be_idle_to_end(world: World, followers: list[Follower]) -> None:
     """One stream that takes events keeps all others followed."""
     driver = Follower(world, wish=Wish(idle_seconds=10))
@@ -329,18 +360,27 @@ def test_drivers_that_are_killed_while_streams_join_lose_nothing(
     assert [name for name in world.staging() if "/_sluice-copies/" not in name] == []
 
 
+@pytest.mark.parametrize("beside", [False, True])
 def test_a_followed_scope_that_is_deleted_leaves_its_targets(
-    world: World, followers: list[Follower]
+    world: World, followers: list[Follower], *, beside: bool
 ) -> None:
-    """They stay as far as they have come, also those that joined, and belong to no copy."""
+    """They stay as far as they have come, also those that joined, and belong to no copy.
+
+    A driver that still runs ends: each stream's journal tells it.
+    """
     driver = Follower(world)
     followers.append(driver)
     live(world, *MANY)
     put(world, "later")
     live(world, "later")
-    driver.kill()
+    if not beside:
+        driver.kill()
     store = SharedStore(world)
     abandon_scope(FOLLOW, source=store, target=store, known=None)
+    if beside:
+        report = driver.join()
+        assert report is not None, driver.error
+        assert report.counts.copied == 0
     for name in (*MANY, "later"):
         assert world.bytes_of(in_target(name)) == world.bytes_of(in_source(name))
         assert world.streams[in_target(name)].config.tags == ("team=a",)

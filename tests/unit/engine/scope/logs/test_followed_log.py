@@ -161,3 +161,38 @@ def test_a_wish_that_is_written_again_is_not_recorded_again(world: World) -> Non
     log.wish(Wish(idle_seconds=5), KEY)
     assert log.end == size
     assert loaded(world).wish == Wish(idle_seconds=5)
+
+
+def test_that_all_are_followed_is_recorded_once(world: World) -> None:
+    """By whichever driver; streams that join later change nothing about it."""
+    whole = plan_of(world)
+    one, other = log_of(world), log_of(world)
+    one.begin(alone(whole, "a"))
+    other.begin(alone(whole, "a"))
+    assert not loaded(world).live
+    one.live()
+    other.live()
+    one.load()
+    length = one.end
+    one.live()
+    assert log_of(world).load() is not None
+    assert one.end == length
+    one.join(alone(whole, "b", failed("x")), 1)
+    state = loaded(world)
+    assert state.live
+    assert state.joined == 2
+    assert state.begun == alone(whole, "a")
+    assert [item.name for item in state.plan.items] == ["a", "b"]
+
+
+def test_a_run_that_is_over_is_live_no_more(world: World) -> None:
+    """What is recorded too late does not count, and a later run begins anew."""
+    whole = plan_of(world)
+    log = log_of(world)
+    log.begin(alone(whole, "a"))
+    log.live()
+    log.stopped()
+    scope = whole.scope.model_copy(update={"run": 2})
+    log.begin(whole.model_copy(update={"scope": scope}))
+    state = loaded(world)
+    assert (state.run, state.live, state.joined) == (2, False, 0)
