@@ -103,6 +103,12 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             "All that the source held then was read back from the target and compared.",
         ),
         Panel(
+            "Streams of scopes that have failed",
+            f'sum(max {_BY_NAME} (sluice_follow_streams{{state="Failed"}})) or vector(0)',
+            "followed no more",
+            means="status.failedStreams of their ScopeCopies names them. The others go on.",
+        ),
+        Panel(
             "Followers that were replaced",
             "sum(sluice_follow_restarts_total)",
             "replaced",

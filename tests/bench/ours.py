@@ -24,7 +24,7 @@ from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark.application import local_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark import SparkContext
 
@@ -96,6 +96,9 @@ class Stopwatch:
         self.retries += 1
 
     def ended(self, result: StreamResult) -> None:
+        """Do nothing; see ScopeListener."""
+
+    def joined(self, streams: Sequence[str]) -> None:
         """Do nothing; see ScopeListener."""
 
     def durations(self, end: float) -> dict[str, float]:

@@ -364,7 +364,7 @@ def test_a_scope_that_cannot_be_read_is_not_verified(world: World, sluice: Sluic
 
 
 def test_positions_are_of_single_streams(world: World, sluice: Sluice) -> None:
-    """A file with a ScopeCopy only is refused."""
+    """A file with a ScopeCopy only is refused; the option for one of its streams is named."""
     code, out, err = sluice(spec(), "position")
     assert (code, out) == (2, "")
-    assert "--filename: there are 0 StreamCopies in" in err
+    assert "--stream: there are 0 StreamCopies in" in err

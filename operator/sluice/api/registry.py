@@ -215,20 +215,23 @@ KINDS: Final = (
             Column("Next run", ".status.nextRunTime", wide=True),
             Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
             Column("Attempts", ".status.attempts", "integer", wide=True),
+            Column("Lag s", ".status.follow.lagSeconds", "integer", wide=True),
         ),
         conditions={
             ConditionType.READY: "The copy is done: every target is complete and readable. With a "
-            "schedule: the last run that was due has archived every stream.",
+            "schedule: the last run that was due has archived every stream. With mode: Continuous "
+            "also while each target of a stream that is followed is behind by no more than "
+            "spec.lagObjectiveSeconds.",
             ConditionType.SUCCEEDED: "The copy is done. False: streams could not be copied, or the "
             "whole copy failed. Neither is retried by itself; with a schedule, the next run that "
-            "is due begins anew.",
+            "is due begins anew. With mode: Continuous, absent until all streams are done.",
             ConditionType.RECONCILING: "Work is in progress, or waits for the next attempt. "
             "Absent otherwise.",
             ConditionType.STALLED: "The copy cannot continue until the spec, the store or the data "
             "is changed. Absent otherwise.",
             ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the copy runs.",
             ConditionType.VERIFIED: "The staged bytes of each stream were read again and equal its "
-            "source's.",
+            "source's. With mode: Continuous, so are those that came until status.follow.provedTo.",
             ConditionType.HOOKS: "The Jobs of spec.hooks that were due have succeeded. False: one "
             "has failed. Absent before one is due.",
         },

@@ -206,6 +206,7 @@ def run_job(
                     wish=job.wish,
                     key=_OWNER,
                 )
+        view.patience = patience
         view.after(stores, report)
     except SluiceError as error:
         return view.failed(error, time.monotonic() - began)

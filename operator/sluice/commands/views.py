@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from sluice import console
 from sluice.commands.shared import CommandResult
 from sluice.core.archive.request import ArchiveRequest
 from sluice.core.copy.planner import CopyRequest
+from sluice.core.pace.retry import Patience
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.plan import ArchiveRunPlan, Plan, StreamCopyPlan
 from sluice.core.workloads.request import Request
@@ -20,6 +23,8 @@ from sluice.engine.workloads.following import group_state, make_group
 from sluice.errors import ReaderGroupBusy, ReaderGroupExists, SluiceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import RenderableType
 
     from sluice.engine.workloads.workload import Found
@@ -49,12 +54,14 @@ class View(ABC, Generic[Q, P, R]):
 
     Attributes:
         kind: the name of its kind.
+        patience: seconds without progress after which a store is given up; None for the usual ones.
     """
 
     kind: ClassVar[str]
 
     def __init__(self, job: Job[Q]) -> None:
         self.job = job
+        self.patience: float | None = None
 
     @abstractmethod
     def table(self, plan: P, *, recorded: bool) -> RenderableType:
@@ -152,18 +159,22 @@ class CopyView(View[CopyRequest, StreamCopyPlan, StreamReport]):
     def _regroup(self, stores: Stores) -> None:
         """Make each reader group in the target, and note those that are still waited for."""
         places = stores.place(self.job.sources[0]), stores.place(self.job.target)
-        for number, (name, into) in enumerate(self.job.request.groups):
-            waits = None
+
+        def regroup(name: str, into: str) -> None:
             made, _ = group_state(self.job.workload, *places, name=name, into=into)
             if not made:
-                try:
-                    make_group(self.job.workload, *places, name=name, into=into)
-                except SluiceError as error:
-                    told = {
-                        "field": f"spec.readerGroups[{number}].name",
-                        "remedy": _OF_GROUPS.get(type(error), error.remedy),
-                    }
-                    waits = Trouble.of(error).model_copy(update=told)
+                make_group(self.job.workload, *places, name=name, into=into)
+
+        for number, (name, into) in enumerate(self.job.request.groups):
+            waits = None
+            try:
+                _patiently(partial(regroup, name, into), self.patience)
+            except SluiceError as error:
+                told = {
+                    "field": f"spec.readerGroups[{number}].name",
+                    "remedy": _OF_GROUPS.get(type(error), error.remedy),
+                }
+                waits = Trouble.of(error).model_copy(update=told)
             self._groups.append(GroupMade(name, into, waits))
 
     def show_plan(self, found: Found[StreamCopyPlan, StreamReport]) -> None:
@@ -217,6 +228,21 @@ class ArchiveView(View[ArchiveRequest, ArchiveRunPlan, ArchiveReport]):
     def failed(self, error: SluiceError, seconds: float) -> CommandResult:
         """Print the error."""
         return self.ended(ArchiveReport.failed(self.job.request, error), seconds)
+
+
+def _patiently(action: Callable[[], None], seconds: float | None) -> None:
+    """Do something, and repeat it for a while if a store is away."""
+    patience = Patience(seconds)
+    while True:
+        try:
+            action()
+        except SluiceError as error:
+            delay = patience.delay(error, time.monotonic())
+            if delay is None:
+                raise
+        else:
+            return
+        time.sleep(delay)
 
 
 def _result(

@@ -9,9 +9,12 @@ import yaml
 from rich.text import Text
 
 from sluice.api.status.common import CopyingStatus
-from sluice.console.overview import COLOURS, numbers
+from sluice.api.status.follow_status import ScopeFollowStatus
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.console.overview import COLOURS, followed, numbers
 from sluice.console.page import duration, out, printable
 from sluice.console.tables import columns
+from sluice.core.values.text import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +31,7 @@ _MOST_SPEC: Final = 40
 _INDENT: Final = "  "
 _WHEN: Final = "%Y-%m-%d %H:%M:%S"
 
+STREAMS: Final = ("STREAM", "STATE", "WHY")
 CONDITIONS: Final = ("TYPE", "STATUS", "REASON", "SINCE")
 ATTEMPTS: Final = ("#", "OUTCOME", "REASON", "BEGAN", "TOOK", "JOB")
 EVENTS: Final = ("AGE", "TYPE", "REASON", "TIMES", "MESSAGE")
@@ -60,6 +64,7 @@ def _page(found: Description, now: datetime) -> Iterator[Text]:
     yield from _conditions(found)
     if isinstance(found.status, CopyingStatus):
         yield from _section("Progress", [_INDENT + "  ".join(numbers(found.status))])
+        yield from _section("Streams", _streams(found.status))
         yield from _section("Attempts", _history(found.status))
     yield from _section("Jobs and pods", _pods(found))
     yield from _section("Events", _events(found.happenings, now))
@@ -108,6 +113,25 @@ def condition_rows(status: ResourceStatus) -> list[Row]:
         (one.type, one.status, one.reason, _time(one.last_transition_time))
         for one in status.conditions
     ]
+
+
+def _streams(status: CopyingStatus) -> list[str]:
+    """Return a line for each stream of a scope that has failed, or is behind most."""
+    rows = stream_rows(status)
+    return columns([STREAMS, *rows], indent=_INDENT) if rows else []
+
+
+def stream_rows(status: CopyingStatus) -> list[Row]:
+    """Return the streams of a scope that have failed, or are behind most; see `STREAMS`."""
+    if not isinstance(status, ScopeCopyStatus):
+        return []
+    rows: list[Row] = [(one.stream, one.reason, one.message) for one in status.failed_streams]
+    if isinstance(follow := followed(status), ScopeFollowStatus):
+        rows += [
+            (one.stream, "Behind", f"{size(one.lag_bytes)}, {duration(one.lag_seconds)}")
+            for one in follow.worst
+        ]
+    return rows
 
 
 def _history(status: CopyingStatus) -> list[str]:

@@ -11,6 +11,8 @@ from rich.text import Text
 
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.api.status.common import ConditionType
+from sluice.api.status.copy_status import StreamCopyStatus
+from sluice.api.status.follow_status import ScopeFollowStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.console.page import duration, out, printable
 from sluice.core.scope.scope import StreamState
@@ -21,12 +23,15 @@ if TYPE_CHECKING:
 
     from sluice.administration.overview import Reported
     from sluice.api.status.common import Condition, CopyingStatus
+    from sluice.api.status.follow_status import FollowStatus
+    from sluice.api.status.scope_status import StreamCounts
     from sluice.core.scope.scope import StreamResult
 
 _ORDER: Final = (
     StreamState.FAILED,
     StreamState.STOPPED,
     StreamState.PLANNED,
+    StreamState.FOLLOWED,
     StreamState.COPIED,
 )
 """The order of streams: what users look for comes first."""
@@ -117,29 +122,52 @@ def _runs(status: StreamArchiveStatus | ScopeCopyStatus) -> Iterator[str]:
         yield f"next run {status.next_run_time:%Y-%m-%d %H:%M} UTC"
 
 
+def followed(status: CopyingStatus) -> FollowStatus | None:
+    """Return how far a copy follows its source; None of a copy that follows none, or has ended."""
+    if not isinstance(status, StreamCopyStatus | ScopeCopyStatus):
+        return None
+    return status.follow if status.completion_time is None else None
+
+
+def done(status: ScopeCopyStatus, counts: StreamCounts) -> str:
+    """Tell how many streams of a scope are copied, or followed."""
+    if isinstance(follow := followed(status), ScopeFollowStatus):
+        return f"{follow.streams:,}/{counts.total:,} streams followed"
+    return f"{counts.copied:,}/{counts.total:,} streams"
+
+
 def numbers(status: CopyingStatus) -> Iterator[str]:
     """Yield a copy's progress and speed, and the number of attempts."""
     if isinstance(status, ScopeCopyStatus) and status.streams is not None:
         counts = status.streams
-        yield f"{counts.copied:,}/{counts.total:,} streams"
+        yield done(status, counts)
         if counts.failed:
             yield f"{counts.failed:,} failed"
         if counts.stopped:
             yield f"{counts.stopped:,} stopped"
     if isinstance(status, StreamArchiveStatus | ScopeCopyStatus):
         yield from _runs(status)
-    progress = status.progress
-    if progress is not None:
-        yield f"{progress.percent}% of {size(progress.total_bytes)}"
-        if status.completion_time is None and progress.bytes_per_second is not None:
-            yield f"{size(progress.bytes_per_second)}/s"
-            yield f"ETA {duration(progress.eta_seconds)}"
+    yield from _progress(status)
     if status.attempts:
         yield "1 attempt" if status.attempts == 1 else f"{status.attempts:,} attempts"
     if status.failures:
         yield f"{status.failures:,} failed in a row"
     if status.retry_time is not None:
         yield f"next at {status.retry_time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _progress(status: CopyingStatus) -> Iterator[str]:
+    """Yield how far a copy is, and how fast it goes; how far behind it is, once it follows."""
+    progress, follow = status.progress, followed(status)
+    if follow is not None:
+        yield follow.lag
+    elif progress is not None:
+        yield f"{progress.percent}% of {size(progress.total_bytes)}"
+    if progress is None or progress.bytes_per_second is None or status.completion_time is not None:
+        return
+    yield f"{size(progress.bytes_per_second)}/s"
+    if follow is None:
+        yield f"ETA {duration(progress.eta_seconds)}"
 
 
 def _streams(shown: Sequence[StreamResult]) -> Iterator[Text]:

@@ -11,6 +11,8 @@ from rich.text import Text
 
 from sluice.api.status.common import ConditionType, CopyingStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.console.overview import done as streams_done
+from sluice.console.overview import followed
 from sluice.console.page import duration, note, out, printable
 from sluice.core.values.text import size
 
@@ -83,10 +85,15 @@ def _progress(status: ResourceStatus, *, ended: bool) -> tuple[int | None, str, 
     """Return percent, bytes and rate; a resource that rests has no rate."""
     if not isinstance(status, CopyingStatus) or status.progress is None:
         return None, "", ""
-    progress = status.progress
+    progress, follow = status.progress, followed(status)
     done = f"{size(progress.bytes)}/{size(progress.total_bytes)}"
+    if follow is not None:
+        done = follow.lag
     if isinstance(status, ScopeCopyStatus) and status.streams is not None:
-        done = f"{status.streams.copied:,}/{status.streams.total:,} streams  {done}"
+        done = f"{streams_done(status, status.streams)}  {done}"
+    if follow is not None:
+        moves = progress.bytes_per_second is not None and not ended
+        return None, done, f"{size(progress.bytes_per_second or 0)}/s" if moves else ""
     if ended or progress.bytes_per_second is None:
         return progress.percent, done, ""
     rate = f"{size(progress.bytes_per_second)}/s  ETA {duration(progress.eta_seconds)}"

@@ -18,7 +18,7 @@ from sluice.core.pace.sharing import dealt
 from sluice.core.values.schedule import following
 from sluice.errors import InvalidSpec
 from sluice.handlers.states import says, state_of
-from sluice.kube.api.kinds import COPIES, OWN, STREAM_ARCHIVE, STREAM_COPY
+from sluice.kube.api.kinds import COPIES, OWN, SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
 from sluice.kube.api.objects import is_deleting, is_drilled, is_followed, is_scheduled
 
 if TYPE_CHECKING:
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.loop.settings import OperatorSettings
     from sluice.metrics import Metrics
+
+_STATES: Final = {
+    "Following": "streams",
+    "CatchingUp": "coming",
+    "Failed": "failed",
+    "Gone": "gone",
+}
+"""The states of a scope's streams, by the field of `status.follow` that counts them."""
 
 _KNOWN: Final = 16_384
 """Times that are kept: each is computed once for a run, and not at each scrape."""
@@ -104,13 +112,14 @@ class ByName:
 
     def _followed(self) -> None:
         followed = [
-            (STREAM_COPY, body)
-            for body in self._mirror.where(STREAM_COPY, is_followed, value=True)
+            (kind, body)
+            for kind in (STREAM_COPY, SCOPE_COPY)
+            for body in self._mirror.where(kind, is_followed, value=True)
             if not (is_deleting(body) or body["spec"].get("suspend"))
             and not says(body, "Succeeded", "True")
         ]
         size: list[tuple[tuple[str, ...], float]] = []
-        age, proved = size[:], size[:]
+        age, proved, streams = size[:], size[:], size[:]
         for kind, body in self._shared("followed", followed):
             labels, follow = _labels(kind, body), body["status"]["follow"]
             # The API server checks the types. Fields may be absent.
@@ -120,9 +129,15 @@ class ByName:
             to = _instant(follow.get("provedTo"))
             if to is not None:
                 proved.append((labels, to.timestamp()))
+            if kind == SCOPE_COPY:
+                streams += [
+                    ((*labels, state), float(follow.get(field, 0)))
+                    for state, field in _STATES.items()
+                ]
         self._metrics.replace("sluice_lag_bytes", size)
         self._metrics.replace("sluice_lag_seconds", age)
         self._metrics.replace("sluice_follow_proved_timestamp_seconds", proved)
+        self._metrics.replace("sluice_follow_streams", streams)
 
     def _resources(self) -> None:
         every = [(kind, body) for kind in OWN.values() for body in self._mirror.all(kind)]

@@ -12,6 +12,7 @@ from sluice.api.load import load
 from sluice.api.registry import KINDS
 from sluice.api.schema.schema import structural
 from sluice.api.status.common import Condition, ProgressStatus
+from sluice.api.status.follow_status import ScopeFollowStatus
 from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.core.values.text import rate, size
 from sluice.errors import InvalidSpec
@@ -154,6 +155,7 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
         ),
         streams=StreamCounts(total=5000, copied=4990, failed=10, summary="4990/5000"),
         attempts=3,
+        follow=ScopeFollowStatus(lag_seconds=31),
         source="main/in",
         target="main/out",
         duration="8s",
@@ -176,10 +178,11 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
         "NEXT RUN",
         "ETA S",
         "ATTEMPTS",
+        "LAG S",
     ]
     assert re.split(r" {2,}", head.split("AGE")[1].strip()) == columns
-    cells = ["main/in", "main/out", "108 MB", "25500", "8s", "10", "86000", "3"]
-    assert re.split(r" {2,}", row.strip())[-8:] == cells
+    cells = ["main/in", "main/out", "108 MB", "25500", "8s", "10", "86000", "3", "31"]
+    assert re.split(r" {2,}", row.strip())[-9:] == cells
 
 
 def test_what_kubectl_prints_can_be_read(applier: Applier) -> None:

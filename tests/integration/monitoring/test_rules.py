@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     Fired = set[tuple[str, str]]
     """Alerts that fire, each with the name of its resource."""
 
-OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, DRILL_FAILED, DRILL_LATE = (
+OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE = (
     "SluiceBackupTooOld",
     "SluiceBackupNeverSucceeded",
     "SluiceScheduleMissed",
     "SluiceSchedulesLeftOut",
     "SluiceLagRises",
     "SluiceProofStands",
+    "SluiceStreamNotFollowed",
     "SluiceRestoreDrillFailed",
     "SluiceRestoreDrillLate",
 )
@@ -133,7 +134,7 @@ def test_every_alert_has_its_case_here() -> None:
     objects = render({"monitoring": {"prometheusRule": {"enabled": True}}})
     (group,) = objects.one("PrometheusRule")["spec"]["groups"]
     assert {rule["alert"] for rule in group["rules"]} == {
-        *(*SIGNS, OLD, NEVER, MISSED, LAG, PROOF, DRILL_FAILED, DRILL_LATE)
+        *(*SIGNS, OLD, NEVER, MISSED, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE)
     }
 
 
@@ -266,6 +267,20 @@ def test_a_lag_that_rises_alerts_and_one_that_stands_or_falls_does_not(tmp_path:
         | followed("swings", "2 60 2 60 2 60 2 60 2 60 2 60 2 60 2 60 2 60 2 60 2x40")
     )
     expected = {"70m": set[tuple[str, str]](), "90m": {(LAG, "rises")}}
+    check(tmp_path, UP | series, expected)
+
+
+def test_a_stream_of_a_scope_that_has_failed_alerts_and_one_that_is_gone_does_not(
+    tmp_path: Path,
+) -> None:
+    """By the name of its ScopeCopy, for as long as that goes on with the others."""
+
+    def scope(name: str, state: str) -> dict[str, str]:
+        labels = f'kind="ScopeCopy", namespace="shop", name="{name}", state="{state}"'
+        return {f"sluice_follow_streams{{{labels}}}": "0x2 1x9 0x20"}
+
+    series = scope("failed", "Failed") | scope("gone", "Gone") | scope("going-on", "Following")
+    expected = {"5m": set[tuple[str, str]](), "30m": {(NOT_FOLLOWED, "failed")}, "90m": set()}
     check(tmp_path, UP | series, expected)
 
 

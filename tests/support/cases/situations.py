@@ -21,6 +21,7 @@ from sluice.core.workloads.answers import CopyGap, Planned
 from sluice.kube.api.status import of_invalid
 from support.cases.archive_situations import ARCHIVES
 from support.cases.ephemeral_situations import EPHEMERALS
+from support.cases.followed_scope_situations import FOLLOWED_SCOPES
 from support.cases.followed_situations import FOLLOWED
 from support.cases.recorder import READY, WHOLE, CopyRecorder, StoreRecorder
 from support.cases.scope_situations import SCOPES
@@ -364,4 +365,4 @@ def _(copy: CopyRecorder) -> None:
     copy.fail(DOWN)
 
 
-SITUATIONS: Final = (*_made, *FOLLOWED, *SCOPES, *ARCHIVES, *EPHEMERALS)
+SITUATIONS: Final = (*_made, *FOLLOWED, *SCOPES, *FOLLOWED_SCOPES, *ARCHIVES, *EPHEMERALS)

@@ -11,7 +11,7 @@ from support.command.sluice_command import Copy
 from support.crash.breakpoint import Breakpoint
 from support.crash.call_proxy import Call, CallProxy
 from support.crash.crash_points import place_of
-from support.crash.followed_source import FollowedSource
+from support.crash.followed_source import FollowedSource, group_of
 from support.crash.proxy import FrameProxy
 from support.witness import foreign_witness as witness
 
@@ -92,7 +92,7 @@ class CrashEnv:
     def copy(self, folder: Path, target: str) -> Copy:
         """Return a copy of the source, as a command."""
         if target in self._followed:
-            return self._followed[target].copy(folder, cutover="SealAndDrain")
+            return self._followed[target].whole_copy(folder)
         return Copy(
             folder,
             self.uri,
@@ -113,10 +113,15 @@ class CrashEnv:
         self.foreign.write(*stream, events=OWN_EVENTS, keys=KEYS)
         self._own[target] = Own(self._reports(stream), self._keys(stream))
 
-    def follow(self, target: str, *, loses: bool) -> None:
-        """Let a copy to a target follow a source of its own, of which much is left to follow."""
+    def follow(self, target: str, step: str) -> None:
+        """Let a copy to a target follow a source of its own, of which much is left to follow.
+
+        Args:
+            target: the target.
+            step: the step of following that the source is to bring about.
+        """
         stream = (SCOPE, target)
-        made = FollowedSource(self.cluster, self.foreign, self.uri, stream, loses=loses)
+        made = FollowedSource(self.cluster, self.foreign, self.uri, stream, step)
         made.prepare()
         self._followed[target] = made
 
@@ -215,4 +220,4 @@ def _is_about(sign: Sign, target: str) -> bool:
     """Tell whether a frame or a call is about a target. Names of targets have one length."""
     if isinstance(sign, Call):
         return target.encode() in sign.request
-    return sign.segment.startswith(f"{SCOPE}/{target}/")
+    return sign.segment.startswith((f"{SCOPE}/{target}/", f"{SCOPE}/_RG{group_of(target)}/"))

@@ -57,12 +57,14 @@ class Frames:
         place: the kind of their segment.
         of: ending of the target segment's name, for frames about it or about staging beside it.
         said: bytes that a conditional append contains.
+        halts: whether they halt a position: then it is another number, below -1.
     """
 
     kind: int
     place: Place
     of: str = ""
     said: bytes = b""
+    halts: bool = False
 
     def __call__(self, sign: Sign) -> bool:
         """Tell whether a sign is such a frame."""
@@ -72,6 +74,7 @@ class Frames:
             and place_of(sign.segment) == self.place
             and sign.segment.partition(STAGING)[0].endswith(self.of)
             and self.said in sign.said
+            and (not self.halts or (sign.value is not None and sign.value < -1))
         )
 
 
@@ -151,6 +154,8 @@ def _record(kind: bytes) -> Frames:
     """Return the sign that a record of this kind is written into the journal."""
     return Frames(CONDITIONAL_BLOCK_END, "journal", said=b'"record":"' + kind + b'"')
 
+
+HALT = Frames(UPDATE_ATTRIBUTE, "target", halts=True)
 
 MIDWAY = Point(
     "Transfer",
@@ -240,7 +245,7 @@ POINTS = (
         "WriteReceipt", "the receipt is made", Frames(CREATE_SEGMENT, "journal"), 3, appends=True
     ),
     Point("Live", "the target gets the source's tags", Calls("updateStream"), follows=True),
-    Point("Skip", "a segment is halted", Frames(UPDATE_ATTRIBUTE, "target"), follows=True),
+    Point("Skip", "a segment is halted", HALT, follows=True),
     Point("Skip", "the loss is recorded", _record(b"skip"), follows=True),
     Point(
         "Follow",
@@ -257,4 +262,13 @@ POINTS = (
         "SealSource", "the source is sealed", Calls("sealStream"), follows=True, telling=("driver",)
     ),
     Point("Stop", "the end is recorded", _record(b"stop"), follows=True),
+    Point("Halt", "the first segment is halted", HALT, follows=True),
+    Point("Halt", "the second segment is halted", HALT, 2, follows=True),
+    Point("Translate", "a reader group is made", Calls("createReaderGroup"), follows=True),
+    Point(
+        "Translate",
+        "the group gets its position",
+        Frames(CONDITIONAL_BLOCK_END, "target"),
+        follows=True,
+    ),
 )

@@ -73,7 +73,7 @@ def prepare(cell: Cell, env: CrashEnv) -> None:
     if cell.point.appends:
         env.make(cell.name)
     if cell.point.follows:
-        env.follow(cell.name, loses=cell.point.step == "Skip")
+        env.follow(cell.name, cell.point.step)
 
 
 def die(cell: Cell, env: Site, scene: Scene, hits: Hits) -> None:

@@ -20,8 +20,12 @@ LEAST, TELLING = 40, 6
 NO_TASK = "no task runs there: the driver does it itself"
 NO_PARTS = "the operator divides no source of this size into parts"
 NO_OPERATOR = "a follower is a Job like any driver, and does these steps without an operator"
+NO_TRANSLATION = (
+    "an operator makes reader groups by itself, once the follower is gone, and "
+    "`tests/unit/core/reconcile/copies/test_copy_machine.py` kills it at any call"
+)
 
-_REASONS = [NO_TASK, NO_PARTS, NO_OPERATOR]
+_REASONS = [NO_TASK, NO_PARTS, NO_OPERATOR, NO_TRANSLATION]
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Cell:
         if self.victim == "operator" and self.point.step == "Stitch":
             return NO_PARTS
         if self.victim == "operator" and self.point.follows:
-            return NO_OPERATOR
+            return NO_TRANSLATION if self.point.step == "Translate" else NO_OPERATOR
         return ""
 
     @property
@@ -122,15 +126,15 @@ One source takes every step: it was truncated, so that the target is shaped firs
 segments is copied in three parts; two scale events follow, the second to fewer segments. What it is
 appended to has events of its own in yet other segments. The last lines, from Live on, have sources
 of their own: their copies follow them, through lost bytes, a merge of two segments and another tag,
-and cut over. A proxy before the
-segment store and one before the controller hold up the frame or the call that would do what the
-line says. Then the victim is killed with SIGKILL, and what was held up arrives **late**, from a
-process that is dead, or is **lost**.
+and cut over, with a reader group. A proxy before the segment store and one before the controller
+hold up the frame or the call that would do what the line says. Then the victim is killed with
+SIGKILL, and what was held up arrives **late**, from a process that is dead, or is **lost**.
 
 In the end each segment of the target has the bytes of the source's by SHA-256 and as many events,
 told by `hack/segment_hash.py`, the same key ranges take events, and no staging segment and no
 journal exists: nothing is lost, twice, or in another order. A stream that was appended to has its
-own key ranges again, and its own bytes before ours.
+own key ranges again, and its own bytes before ours. A reader group reads each event once, in the
+source or in the target.
 
 - **driver**: the whole `sluice run` with its JVM and workers; somebody runs it again.
 - **executor**: the Python workers that Spark runs the tasks in; the same run goes on.

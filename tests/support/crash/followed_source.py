@@ -21,6 +21,11 @@ EVENTS, LATER = 2_000, 500
 LOST = 5 * 108
 """Bytes of each segment that the source loses before they are followed: five events."""
 
+READ = 700
+"""Events that a reader group has read before the copy follows."""
+
+QUIET_MS = 5_000
+
 KEYS = 100
 ANY_NUMBER = Scaling(
     type=ScaleType.BY_EVENTS, target_rate=1_000_000, scale_factor=2, min_segments=1
@@ -30,15 +35,22 @@ ANY_NUMBER = Scaling(
 _BLOCK = 1 << 20
 
 
+def group_of(target: str) -> str:
+    """Return the name of the group that reads the source of a target, and then the target."""
+    return f"{target}-group"
+
+
 class FollowedSource:
-    """A source of two segments, which are merged after its copy has come to follow it.
+    """A source of two segments, to which something happens once its copy follows it.
 
     Args:
         cluster: the store; its own addresses lead past the proxies.
         foreign: the official client.
         uri: the store's address for the copy.
         target: scope and name of the target.
-        loses: whether the source loses bytes before they are followed.
+        step: the step that it brings about. For Skip, it loses bytes before they are followed. For
+            Translate, a reader group reads it. For Halt, both of its segments are there to the end;
+            else they are merged.
     """
 
     def __init__(
@@ -47,16 +59,18 @@ class FollowedSource:
         foreign: ForeignClient,
         uri: str,
         target: tuple[str, str],
-        *,
-        loses: bool,
+        step: str,
     ) -> None:
         self._cluster = cluster
         self._foreign = foreign
         self._uri = uri
         self._target = target
-        self._loses = loses
+        self._loses = step == "Skip"
+        self._merges = step != "Halt"
+        self._group = group_of(target[1]) if step == "Translate" else None
         self._source = ("in", f"{target[1]}-source")
         self._before: dict[int, bytes] = {}
+        self._read = 0
 
     def copy(self, folder: Path, **ends: Any) -> FollowingCopy:
         """Return the copy, as a command. Without an end, it goes on."""
@@ -70,11 +84,20 @@ class FollowedSource:
             ends=ends,
         )
 
+    def whole_copy(self, folder: Path) -> FollowingCopy:
+        """Return the copy with its end: a cutover, and the reader group that goes on behind it."""
+        groups = {} if self._group is None else {"readerGroups": [{"name": self._group}]}
+        return self.copy(folder, cutover="SealAndDrain", **groups)
+
     def prepare(self) -> None:
         """Let a driver come to follow the source, and die; then let much happen to the source."""
         foreign = self._foreign
         foreign.create(*self._source, segments=2)
         foreign.write(*self._source, events=EVENTS, keys=KEYS)
+        if self._group is not None:
+            foreign.create_group(self._source[0], self._group, self._source[1])
+            read = foreign.read_group(self._source[0], self._group, events=READ)
+            self._read = read.events
         with tempfile.TemporaryDirectory() as folder, self.copy(Path(folder)).following():
             pass
         self._before = self._contents(self._source)
@@ -83,7 +106,8 @@ class FollowedSource:
             begins = {segment: len(data) + LOST for segment, data in self._before.items()}
             assert foreign.truncate(*self._source, offsets=begins)
         self._configure()
-        assert foreign.scale(*self._source, segments=[0, 1], ranges=[(0.0, 1.0)])
+        if self._merges:
+            assert foreign.scale(*self._source, segments=[0, 1], ranges=[(0.0, 1.0)])
         foreign.write(*self._source, events=LATER, keys=KEYS, first=EVENTS + LATER)
 
     def assert_copied(self) -> None:
@@ -94,6 +118,9 @@ class FollowedSource:
             for segment, data in self._before.items():
                 expected[segment] = data + expected[segment]
         assert self._contents(self._target) == expected
+        if self._group is not None:
+            rest = self._foreign.read_group(self._target[0], self._group, quiet_ms=QUIET_MS)
+            assert self._read + rest.events == EVENTS + 2 * LATER
 
     def _configure(self) -> None:
         """Give the source another tag, which its target gets too, and let it have one segment."""

@@ -43,11 +43,13 @@ class Frame:
         type: the frame's type.
         segment: the frame's segment; of a merge, the target.
         said: the payload, if it is that of a conditional append.
+        value: the value that an attribute is to get.
     """
 
     type: int
     segment: str
     said: bytes = b""
+    value: int | None = None
 
     def __str__(self) -> str:
         """Return the type, and the segment without the staging's identity, for people."""
@@ -149,5 +151,9 @@ def _frame(kind: int, payload: bytes, writers: dict[bytes, str]) -> Frame:
     if kind == READ_SEGMENT:
         return Frame(kind, _text(payload, 0)[0])
     if kind in _BEHIND_A_REQUEST:
-        return Frame(kind, _text(payload, 8)[0])
+        segment, end = _text(payload, 8)
+        values = (
+            struct.unpack_from(">q", payload, end + 16) if kind == UPDATE_ATTRIBUTE else (None,)
+        )
+        return Frame(kind, segment, value=values[0])
     return Frame(kind, "")

@@ -23,6 +23,17 @@ WAITED = 1.0
 """Seconds that an actor waits for bytes, each time, by its own clock."""
 
 
+class Time:
+    """The time that passes for actors.
+
+    Attributes:
+        now: the seconds that have passed.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+
 class Actor:
     """A driver or an abort in a greenlet, moved call by call.
 
@@ -30,16 +41,23 @@ class Actor:
         name: the actor's name in the history.
         world: the world in which it acts.
         body: its work, given its store and itself as its clock.
+        time: its time; None for one of its own, which stands still while others wait.
 
     Attributes:
         pending: the call that waits for `move`.
+        since: the time at which it began to wait.
         result: the return value of the body.
         error: the exception that the body raised.
         killed: whether the actor was killed.
     """
 
     def __init__(
-        self, name: str, world: World, body: Callable[[ModelStore, Actor], object]
+        self,
+        name: str,
+        world: World,
+        body: Callable[[ModelStore, Actor], object],
+        *,
+        time: Time | None = None,
     ) -> None:
         self.name = name
         self.result: object = None
@@ -48,7 +66,8 @@ class Actor:
         self.killed = False
         self._world = world
         self._fate = Fate.DONE
-        self._now = 0.0
+        self._time = Time() if time is None else time
+        self.since = self._time.now
         self._scheduler = getcurrent()
         self._greenlet = greenlet(lambda: self._run(body))
 
@@ -69,13 +88,18 @@ class Actor:
         self.killed = True
         self._greenlet.throw(GreenletExit)
 
+    @property
+    def waits(self) -> float:
+        """The seconds for which the pending call waits."""
+        return self._time.now - self.since
+
     def monotonic(self) -> float:
         """Return the time of the actor's clock, in seconds."""
-        return self._now
+        return self._time.now
 
     def sleep(self, seconds: float) -> None:
         """Let time pass without waiting."""
-        self._now += seconds
+        self._time.now += seconds
 
     def _run(self, body: Callable[[ModelStore, Actor], object]) -> None:
         try:
@@ -88,9 +112,9 @@ class Actor:
     def _gate(self, what: str) -> Fate:
         if self.killed:
             raise GreenletExit
-        self.pending = what
+        self.pending, self.since = what, self._time.now
         self._scheduler.switch()
         if what.startswith("take"):
-            self._now += WAITED
+            self._time.now += WAITED
         self._world.history.append(f"{self.name}: {what}: {self._fate.value}")
         return self._fate

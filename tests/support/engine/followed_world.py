@@ -139,6 +139,11 @@ class FollowedWorld(RuleBasedStateMachine):
 
     # What holds
 
+    def layouts(self) -> int:
+        """The number of scale events of the target; 0 if there is no target."""
+        stream = self.world.streams.get(TARGET)
+        return 0 if stream is None else len(stream.ever)
+
     def is_whole(self) -> bool:
         """Whether the target says that it is whole."""
         stream = self.world.streams.get(TARGET)

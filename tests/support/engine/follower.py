@@ -31,10 +31,12 @@ from sluice.pipelines.programs.stores import Stores
 from support.engine.plans import COPY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import IO
 
     from sluice.core.values.wish import Wish
     from sluice.engine.copy.report import StreamReport
+    from sluice.stores.base import Store
 
 TESTS = Path(__file__).parents[2]
 SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
@@ -52,6 +54,7 @@ def follow(
     every: float = EVERY,
     controls: Path | None = None,
     key: str = "",
+    seen_as: Callable[[Store], Store] = lambda one: one,
 ) -> StreamReport | None:
     """Follow a stream to its end, in this process; None if that was done already.
 
@@ -63,6 +66,7 @@ def follow(
         every: seconds after which appended bytes are compared.
         controls: the file with the present limits; None for no limits.
         key: the key of the copy's owner, who may have the source sealed.
+        seen_as: function from the target's store to the store that replaces it.
     """
     request = CopyRequest(
         copy_id=COPY,
@@ -78,7 +82,7 @@ def follow(
         if plan is None:
             return None
         limits = Controls(controls)
-        work = FollowWork(plan, [store], store, every=every, limits=limits, key=key)
+        work = FollowWork(plan, [store], seen_as(store), every=every, limits=limits, key=key)
         executor = InlineExecutor([store], store)
         (report,) = Runner([work], executor=executor, limits=limits).run()
     return report

@@ -135,9 +135,10 @@ class ModelStore(ModelTransactions):
         """See Store."""
 
         def act() -> GroupState:
-            if group not in self._world.groups:
+            there = self._world.groups.get(group)
+            if there is None or there.state is None:
                 raise ReaderGroupNotFound(str(group))
-            return self._world.groups[group].state
+            return there.state
 
         return self._call(f"group state {group}", act)
 
@@ -152,19 +153,22 @@ class ModelStore(ModelTransactions):
         """See Store."""
         wanted = {stream: dict(cut) for stream, cut in start.items()}
 
-        def act() -> bool:
+        def act() -> None:
             if group.scope not in self._world.scopes:
                 raise ScopeNotFound(group.scope)
-            if group in self._world.groups:
-                if self._world.groups[group].start != wanted:
-                    raise ReaderGroupExists(str(group))
-                return False
             config = GroupConfig(settings, tuple(wanted))
-            state = GroupState((), wanted, {})
-            self._world.groups[group] = ModelGroup(config, state, wanted, identity)
-            return True
+            made = ModelGroup(config, None, wanted, identity)
+            if self._world.groups.setdefault(group, made).start != wanted:
+                raise ReaderGroupExists(str(group))
 
-        return self._call(f"create group {group}", act)
+        def begin() -> bool:
+            there = self._world.groups[group]
+            begun = there.state is not None
+            there.state = there.state or GroupState((), wanted, {})
+            return not begun
+
+        self._call(f"create group {group}", act)
+        return self._call(f"begin group {group}", begin)
 
     # -- segments
 

@@ -100,10 +100,13 @@ class ModelStream:
 
 @dataclass
 class ModelGroup:
-    """A reader group: its configuration and start, and its position."""
+    """A reader group: its configuration and start, and its position; None before its first record.
+
+    A group is made at the controller, and its first record is written after that.
+    """
 
     config: GroupConfig
-    state: GroupState
+    state: GroupState | None
     start: dict[StreamName, dict[int, int]] = field(default_factory=dict)
     identity: UUID | None = None
 

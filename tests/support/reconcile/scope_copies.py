@@ -23,6 +23,7 @@ from support.engine.plans import segment_plan, stream_plan, whole_scope
 from support.reconcile.copies import COPY_ID, NOW, UID, after, job, plan_seen, world
 
 if TYPE_CHECKING:
+    from sluice.api.status.common import CopyingStatus
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.reconcile.copies.actions import Decision
     from sluice.core.reconcile.copies.world import World
@@ -154,5 +155,10 @@ def published(decision: Decision) -> tuple[StreamResult, ...] | None:
 
 def status(decision: Decision) -> ScopeCopyStatus:
     """Return the status of a decision on a scope."""
-    assert isinstance(decision.status, ScopeCopyStatus)
-    return decision.status
+    return of_scope(decision.status)
+
+
+def of_scope(found: CopyingStatus) -> ScopeCopyStatus:
+    """Return a status of a scope's copy."""
+    assert isinstance(found, ScopeCopyStatus)
+    return found

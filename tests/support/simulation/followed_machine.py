@@ -1,14 +1,10 @@
-"""A copy that follows its source, and its adversary.
-
-Its Jobs are of two kinds. The Job controller replaces the pods of a follower six times at most, and
-ends the Job at once if the data or the spec are to blame.
-"""
+"""A copy that follows its source, and its adversary."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -17,12 +13,11 @@ from sluice.core.follow.lag import Age, Followed
 from sluice.core.scope.progress import Progress
 from sluice.core.values.wish import Wish
 from sluice.core.workloads.answers import Complete, Cut, Following, Planned
-from sluice.errors import EXIT_CODES, Category, CopyAborted, StoreUnavailable, TargetExists
-from sluice.kube.api.kinds import JOB, POD
+from sluice.errors import CopyAborted, StoreUnavailable, TargetExists
 from support.engine.plans import segment_plan, stream_plan, whole_plan
-from support.simulation.copy_cluster import Cluster
 from support.simulation.copy_machine import CopyMachine
 from support.simulation.copy_store import Store, located
+from support.simulation.follower_jobs import CUTOVERS, FollowedPromises, FollowerJobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +27,7 @@ if TYPE_CHECKING:
     from sluice.core.workloads.answers import Answer
     from sluice.core.workloads.plan import Plan
     from sluice.errors import SluiceError
-    from sluice.kube.api.kinds import Object
-    from support.simulation.copy_cluster import Driver
-
-MOST_PODS: Final = 7
-CUTOVERS: Final = ("None", "Drain", "SealAndDrain")
+    from support.simulation.copy_cluster import Cluster, Driver
 
 
 @lru_cache
@@ -123,15 +114,14 @@ class FollowedStore(Store):
         self.wish, self.stopped = Wish(), None
 
 
-class FollowedCluster(Cluster):
+class FollowedCluster(FollowerJobs):
     """A cluster whose copy follows its source."""
 
     store: FollowedStore
 
     def __init__(self, **spec: Any) -> None:
-        super().__init__(mode="Continuous", **spec)
+        super().__init__(**spec)
         self.store = FollowedStore()
-        self._pods: dict[str, int] = {}
 
     def wished(self, wish: Wish) -> bool:
         """See `engine.follow.wishes.write`."""
@@ -141,23 +131,6 @@ class FollowedCluster(Cluster):
         if store.recorded is None or store.stopped is not None:
             return False
         store.wish = wish
-        return True
-
-    def _run_job(self, job: Object, pods: list[Object]) -> bool:
-        """Make a pod for a Job, or another one, or end it, as the Job controller does."""
-        uid = job["metadata"]["uid"]
-        if "podFailurePolicy" not in job["spec"]:
-            return super()._run_job(job, pods)
-        phases = {pod["status"]["phase"] for pod in pods}
-        if phases - {"Succeeded", "Failed"}:
-            return False
-        made = self._pods.get(uid, 0)
-        if "Succeeded" in phases or any(map(_is_final, pods)) or made >= MOST_PODS:
-            self._end_job(job, "Complete" if "Succeeded" in phases else "Failed")
-            return True
-        self._pods[uid] = made + 1
-        self._given.add(f"{uid}/{made}")
-        self._make_pod(job)
         return True
 
     def fail(self, driver: Driver, error: SluiceError | None) -> None:
@@ -178,7 +151,7 @@ class FollowedCluster(Cluster):
                 super().advance(driver, mounted)
             else:
                 store.position = store.recorded.bytes
-        elif not self._follows(driver):
+        elif not self.follows(driver):
             self.end(driver, None)
         else:
             self._follow(driver)
@@ -199,29 +172,13 @@ class FollowedCluster(Cluster):
         elif store.wish.cutover == "Drain":
             store.stopped = "Drained"
 
-    def _follows(self, driver: Driver) -> bool:
-        """Tell whether a pod is a follower's."""
-        pod = self.server.body(POD, driver.pod, self.space)
-        owner = pod["metadata"]["ownerReferences"][0]["name"] if pod is not None else ""
-        job = self.server.body(JOB, owner, self.space)
-        return job is not None and "podFailurePolicy" in job["spec"]
-
     def abandon(self) -> None:
         """See `engine.copy.query.abandon`: a live copy is ended by its deletion only."""
         assert not self.store.live or self.store.whole is not None or self.deleted or not self.alone
         super().abandon()
 
 
-def _is_final(pod: Object) -> bool:
-    """Tell whether a pod's end is that of its Job."""
-    codes = {EXIT_CODES[Category.SPEC], EXIT_CODES[Category.INTEGRITY]}
-    return any(
-        (one["state"].get("terminated") or {}).get("exitCode") in codes
-        for one in pod["status"].get("containerStatuses") or ()
-    )
-
-
-class FollowedMachine(CopyMachine):
+class FollowedMachine(FollowedPromises, CopyMachine):
     """A copy that follows its source, with its adversary."""
 
     make: Callable[[], Cluster] = FollowedCluster
@@ -255,23 +212,6 @@ class FollowedMachine(CopyMachine):
         """Change whether a store or an object is there, or let the source grow."""
         if what != "length" or not self.cluster.store.sealed:
             super().outside(what, on=on)
-
-    def conditions_do_not_contradict(self) -> None:
-        """Check that kstatus reads the status as it is meant: there is no end before a good one."""
-        said = {found.type: found for found in self.status.conditions}
-        if not said:
-            assert self.status.observed_generation == -1 or self.cluster.deleted
-            return
-        assert not {"Reconciling", "Stalled"} <= said.keys()
-        ready = said["Ready"]
-        assert (ready.status == "False") == ("Stalled" in said)
-        if ready.status == "True":
-            assert ("Succeeded" in said) == (ready.reason != "Following")
-            assert not {"Reconciling", "Stalled", "Suspended"} & said.keys()
-        else:
-            assert "Succeeded" not in said
-            assert len({"Reconciling", "Stalled", "Suspended"} & said.keys()) == 1
-        assert all(found.message for found in said.values())
 
     def success_is_true(self) -> None:
         """Check that the end is not told before it, and that nothing of the source is left out."""

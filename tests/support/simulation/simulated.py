@@ -173,6 +173,7 @@ _ENGINE: tuple[tuple[ModuleType, dict[str, Any]], ...] = (
             "abandon_runs": _abandon,
             "record_scope_run": _record,
             "ScopeWatch": _Watch,
+            "FollowedScopeWatch": _FollowWatch,
             "UnplannedScopeWatch": _UnplannedWatch,
             "live": _there,
             "root": _there,

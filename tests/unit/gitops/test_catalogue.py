@@ -204,6 +204,7 @@ def test_failures_are_warnings_and_states_are_not() -> None:
         "StreamMissing",
         "Conflict",
         "PartiallySucceeded",
+        "StreamFailed",
         "Failed",
     }
 

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.handlers.by_name import ByName
 from sluice.kube.api.cache import Mirror
-from sluice.kube.api.kinds import STREAM_ARCHIVE, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.kinds import SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY, STREAM_STORE
 from sluice.kube.loop.settings import MetricsSettings, OperatorSettings
 from sluice.metrics import Metrics
 
@@ -233,6 +233,22 @@ def test_a_copy_that_follows_tells_how_far_it_is_behind() -> None:
     assert bench.scrape(LAG) == {"team/live": 70, "team/new": 5}
     assert bench.scrape(BEHIND) == {"team/live": 2}
     assert bench.scrape(PROVED) == {"team/live": unix("2026-02-01T03:10:00Z")}
+
+
+def test_a_scope_that_is_followed_tells_its_lag_and_its_streams() -> None:
+    """The lag by the same metrics as that of one stream; the streams by their states."""
+    bench = Bench()
+    known = {"lagBytes": 70, "lagSeconds": 2, "streams": 28, "coming": 1, "failed": 2, "gone": 1}
+    bench.see("shop", **followed(follow=known) | {"kind": SCOPE_COPY})
+    bench.see("live", **followed(follow={"lagBytes": 5}))
+    assert bench.scrape(LAG) == {"team/shop": 70, "team/live": 5}
+    assert bench.scrape(BEHIND) == {"team/shop": 2}
+    assert bench.scrape("sluice_follow_streams") == {
+        "team/shop/Following": 28,
+        "team/shop/CatchingUp": 1,
+        "team/shop/Failed": 2,
+        "team/shop/Gone": 1,
+    }
 
 
 def test_a_copy_that_is_suspended_or_done_is_behind_nothing() -> None:

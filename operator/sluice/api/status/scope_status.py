@@ -20,6 +20,7 @@ from sluice.api.status.common import (
     Time,
     head,
 )
+from sluice.api.status.follow_status import ScopeCutoverStatus, ScopeFollowStatus
 
 MOST_FAILED: Final = 50
 """Failed streams that a status names; it counts all of them."""
@@ -57,7 +58,8 @@ class StreamCounts(StatusModel):
         "count them.",
     )
     summary: ShortText = Field(
-        default="", description="How many of the streams to copy are copied, for a table."
+        default="",
+        description="How many of the streams to copy are copied, or followed, for a table.",
     )
 
 
@@ -93,16 +95,6 @@ class BoundsTaken(StatusModel):
     )
 
 
-class ScopeCutoverStatus(StatusModel):
-    """How far the end of a copy is that follows the streams of a scope."""
-
-    state: ShortText = Field(
-        description="Draining while the rest is followed, Sealed once a source takes no more "
-        "events, Done once the targets have all."
-    )
-    time: Time | None = Field(default=None, description="When this state began.")
-
-
 class ScopeCopyStatus(HookedStatus):
     """The progress and the result of a scope's copy."""
 
@@ -118,7 +110,7 @@ class ScopeCopyStatus(HookedStatus):
                 "leftOut",
                 "keyValueTables",
             ),
-            completionTime=("resultRefs", "cutover"),
+            completionTime=("resultRefs", "cutover", "follow"),
         )
     )
 
@@ -182,9 +174,15 @@ class ScopeCopyStatus(HookedStatus):
     ] = Field(
         default=(),
         description="The ConfigMaps with an entry for each stream: which are to be copied, and "
-        "once the copy is over, how each ended.",
+        "once the copy is over, how each ended. With mode: Continuous also those that have joined, "
+        "and which are followed.",
     )
     cutover: ScopeCutoverStatus | None = Field(
         default=None,
-        description="The end of a copy that follows the scope, once it is asked for.",
+        description="The end of a copy that follows its streams, once it is asked for.",
+    )
+    follow: ScopeFollowStatus | None = Field(
+        default=None,
+        description="How far the streams of a copy are followed. Written when it says something "
+        "new, and at least every five minutes.",
     )

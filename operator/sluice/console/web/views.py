@@ -17,10 +17,12 @@ from sluice.console.description import (
     ATTEMPTS,
     CONDITIONS,
     EVENTS,
+    STREAMS,
     age,
     attempt_rows,
     condition_rows,
     event_rows,
+    stream_rows,
 )
 from sluice.console.overview import numbers
 from sluice.console.page import printable
@@ -123,6 +125,8 @@ def details(found: Description, *, now: datetime) -> Json:
     ]
     if isinstance(status, CopyingStatus):
         facts = [f"{status.source} -> {status.target}", *numbers(status), *facts]
+        if streams := stream_rows(status):
+            tables.append(("Streams that failed, or are behind most", STREAMS, streams))
         tables.append(("Attempts", ATTEMPTS, attempt_rows(status)))
     tables.append(("Events, the last one first", EVENTS, event_rows(found.happenings, now)[::-1]))
     return {

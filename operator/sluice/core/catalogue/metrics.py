@@ -113,21 +113,29 @@ METRICS: Final = (
         "sluice_lag_bytes",
         "gauge",
         BY_NAME,
-        "Bytes that the source of a copy with mode: Continuous has and its target has not. Absent "
-        "before it follows, while it is suspended, and once it is done.",
+        "Bytes that the source of a copy with mode: Continuous has and its target has not; of a "
+        "ScopeCopy, of all its streams. Absent before it follows, while it is suspended, and once "
+        "it is done.",
     ),
     Metric(
         "sluice_lag_seconds",
         "gauge",
         BY_NAME,
-        "For how long the target has lacked the oldest of these bytes; 2 stands for less, too. "
-        "Absent while it is unknown.",
+        "For how long the target has lacked the oldest of these bytes; 2 stands for less, too. Of "
+        "a ScopeCopy, the target that is behind most. Absent while it is unknown.",
     ),
     Metric(
         "sluice_follow_proved_timestamp_seconds",
         "gauge",
         BY_NAME,
         "All that the source held at this Unix time is in the target, and was compared.",
+    ),
+    Metric(
+        "sluice_follow_streams",
+        "gauge",
+        (*BY_NAME, "state"),
+        "Streams of a ScopeCopy with mode: Continuous: Following, CatchingUp while what they had "
+        "is copied, Failed, or Gone from the source.",
     ),
     Metric(
         "sluice_resource_state",

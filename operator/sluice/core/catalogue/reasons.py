@@ -93,34 +93,46 @@ NORMAL: Final = (
     ),
     Reason(
         "CatchingUp",
-        COPY,
+        COPIES,
         "With mode: Continuous: what the source had is copied, or how far the target is behind is "
         "not known yet.",
     ),
     Reason(
         "Following",
-        COPY,
+        COPIES,
         "The target is behind its source by no more than spec.lagObjectiveSeconds. What came is in "
         "the target at once, and is compared within seconds: status.follow.provedTo says up to "
-        "where.",
+        "where. For a scope this holds for each stream that is followed. The message names the "
+        "others, which failed or are gone.",
+        "Nothing. If the message names streams, see `status.failedStreams`.",
     ),
     Reason(
         "Lagging",
-        COPY,
-        "The target is behind its source by more than spec.lagObjectiveSeconds.",
+        COPIES,
+        "The target is behind its source by more than spec.lagObjectiveSeconds. Of a scope, a "
+        "target is; `status.follow.worst` names those that are behind most.",
         "If it lasts, see whether spec.limits or a store holds the copy up, and whether its pod "
         "runs.",
         warning=True,
     ),
     Reason(
+        "StreamFailed",
+        SCOPE,
+        "With mode: Continuous: streams have failed, or are gone from the source, and are followed "
+        "no more. The others go on.",
+        "See `status.failedStreams`. Their targets stay as far as they have come.",
+        warning=True,
+        place=Place.EVENT,
+    ),
+    Reason(
         "Draining",
-        COPY,
+        COPIES,
         "The cutover is asked for, and what the source still has is followed.",
         "With cutover: Drain, stop the writers. With SealAndDrain, nothing.",
     ),
     Reason(
         "Proving",
-        COPY,
+        COPIES,
         "The end of following is recorded. The rest is compared, and the target gets its final "
         "configuration.",
     ),
@@ -133,20 +145,21 @@ NORMAL: Final = (
     ),
     Reason(
         "CutOver",
-        COPY,
-        "The target has all that the source had, and was compared. Readers and writers can move.",
+        COPIES,
+        "The target has all that the source had, and was compared; of a scope, each target. "
+        "Readers and writers can move.",
         "Have readers and writers use the target. See `status.cutover`.",
         ends=True,
     ),
     Reason(
         "ProvedTo",
-        COPY,
+        COPIES,
         "All that was published, and all that came until status.follow.provedTo, was compared.",
         place=Place.VERIFIED,
     ),
     Reason(
         "CameLive",
-        COPY,
+        COPIES,
         "The driver has copied what was planned, and another attempt follows the source.",
         place=Place.HISTORY,
     ),

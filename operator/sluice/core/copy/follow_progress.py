@@ -7,27 +7,16 @@ source, bytes that it lost, the end; and how far the target was read back and co
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sluice.core.copy.plan import SegmentPlan
-from sluice.core.events.chain import Link
-from sluice.core.events.digest import CHUNK
 from sluice.core.values.wish import Wish, wish_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from sluice.core.copy.plan import StreamPlan
-
-
-_PROOF: Final = 64
-"""Characters of the longest consent."""
-
-
-_SEALINGS: Final = 100
-"""Most consents to seal the source that are kept. Any client can record some that are none."""
+    from sluice.core.copy.plan import SegmentPlan
+    from sluice.core.events.chain import Link
 
 
 class Loss(NamedTuple):
@@ -68,6 +57,9 @@ class Trail:
         consent: what was recorded with it, if it is to seal the source.
         sealing: the consents by which it was recorded that the source is sealed now. Those that are
             the owner's decide it.
+        changes: the changes of the target's configuration that drivers have announced, and that
+            may still come. Each has a name of its own.
+        scaled: the generation to which the target is scaled by now, or may be at any moment.
     """
 
     grown: tuple[SegmentPlan, ...] = ()
@@ -81,6 +73,8 @@ class Trail:
     sealing: tuple[Consent, ...] = ()
     taken: Mapping[int, int] = field(default_factory=dict)
     left: bool = False
+    changes: tuple[str, ...] = ()
+    scaled: int = 0
 
 
 def grow_record(segments: Iterable[SegmentPlan], target: Iterable[int]) -> dict[str, Any]:
@@ -170,6 +164,21 @@ def sealing_record() -> dict[str, Any]:
     return {"record": "sealing"}
 
 
+def change_record(name: str) -> dict[str, Any]:
+    """Return the record that a driver is about to change the target's configuration."""
+    return {"record": "change", "name": name}
+
+
+def changed_record(name: str) -> dict[str, Any]:
+    """Return the record that such a change has come, or does not come any more."""
+    return {"record": "changed", "name": name}
+
+
+def scaled_record(generation: int) -> dict[str, Any]:
+    """Return the record that a driver is about to scale the target to a generation."""
+    return {"record": "scaled", "generation": generation}
+
+
 def leave_record() -> dict[str, Any]:
     """Return the record that the copy is ended while it is live: no driver goes on with it."""
     return {"record": "leave"}
@@ -188,6 +197,8 @@ def trail_body(trail: Trail) -> dict[str, Any]:
         "taken": [[place, count] for place, count in trail.taken.items() if count],
         "stopped": trail.stopped,
         **({"left": True} if trail.left else {}),
+        **({"changes": list(trail.changes)} if trail.changes else {}),
+        **({"scaled": trail.scaled} if trail.scaled else {}),
         **_wish_body(trail),
     }
 
@@ -201,173 +212,3 @@ def _wish_body(trail: Trail) -> dict[str, Any]:
         **({"consent": list(trail.consent)} if trail.consent else {}),
         **({"sealing": [list(one) for one in trail.sealing]} if trail.sealing else {}),
     }
-
-
-RECORDS = ("grow", "skip", "proved", "stop", "wish", "sealing", "leave")
-
-
-class TrailFolding:
-    """Builds a trail from its records, one at a time.
-
-    A record takes no longer if there are many before it: any client that may write to the target's
-    scope could have written them.
-    """
-
-    def __init__(self) -> None:
-        self._grown: list[SegmentPlan] = []
-        self._lost: defaultdict[int, list[Loss]] = defaultdict(list)
-        self._proved: dict[int, Link] = {}
-        self._blind: dict[int, int] = {}
-        self._stopped: str | None = None
-        self._wishes = 0
-        self._wish = Wish()
-        self._consent: Consent | None = None
-        self._sealing: list[Consent] = []
-        self._taken: dict[int, int] = {}
-        self._left = False
-
-    @property
-    def trail(self) -> Trail:
-        """The trail so far."""
-        return Trail(
-            tuple(self._grown),
-            {place: tuple(losses) for place, losses in self._lost.items()},
-            dict(self._proved),
-            dict(self._blind),
-            self._stopped,
-            self._wishes,
-            self._wish,
-            self._consent,
-            tuple(self._sealing),
-            taken=dict(self._taken),
-            left=self._left,
-        )
-
-    def restore(self, body: Mapping[str, Any]) -> None:
-        """Take over the trail that `trail_body` wrote. Raises ValueError, TypeError, KeyError."""
-        self._grown = list(map(SegmentPlan.model_validate, body["grown"]))
-        for place, start, end in body["lost"]:
-            self._lost[_number(place)].append(Loss(_number(start), _number(end)))
-        self._proved = {_number(place): _link(*link) for place, *link in body["proved"]}
-        self._blind = {_number(place): _number(count) for place, count in body["blind"]}
-        self._taken = {_number(place): _number(count) for place, count in body.get("taken", ())}
-        self._left = body.get("left", False) is True
-        match body["stopped"]:
-            case None | str() as why:
-                self._stopped = why
-            case why:
-                raise ValueError(f"{why!r} is no reason of an end")
-        if "wishes" in body:
-            self._wishes = _number(body["wishes"])
-            self._wish = Wish.model_validate(body["wish"])
-            self._consent = _consent(body.get("consent"))
-            self._sealing = [one for one in map(_consent, body.get("sealing", ())) if one]
-
-    def add(self, plan: StreamPlan, record: Mapping[str, Any]) -> tuple[int, ...]:
-        """Apply the next record.
-
-        Args:
-            plan: the plan as it was recorded.
-            record: the record.
-
-        Returns:
-            Ids of the target's segments that the record adds.
-
-        Raises:
-            ValueError, TypeError, KeyError: the record is damaged.
-        """
-        match record:
-            case {"record": "proved", "segment": place, "to": to, "chain": chain, "rest": rest}:
-                link = _link(to, chain, rest, record["held"])
-                unseen = _number(record.get("blind", 0)), _number(record.get("taken", 0))
-                self._prove(self._place(place, plan), link, *unseen)
-            case {"record": "leave"}:
-                self._left = True
-            case {"record": "grow" | "skip" | "stop" | "wish" | "sealing"} if (
-                self._stopped is not None
-            ):
-                pass  # of a driver that has not seen the end
-            case {"record": "stop", "why": str(why)}:
-                if _number(record.get("sealings", 0)) == len(self._sealing):
-                    self._stopped = why
-            case {"record": "grow", "segments": made, "target": ids}:
-                return self._grow(plan, list(map(SegmentPlan.model_validate, made)), ids)
-            case {"record": "skip", "segment": place, "number": number, "start": start, "end": end}:
-                loss = Loss(_number(start), _number(end))
-                self._lose(self._place(place, plan), number, loss)
-            case {"record": "wish", "number": number, "wish": body}:
-                wish = Wish.model_validate(body)
-                self._hear(_number(number), wish, record.get("consent"))
-            case {"record": "sealing"}:
-                self._seal()
-            case _:
-                raise ValueError(f"{record['record']} is no whole record")
-        return ()
-
-    def _seal(self) -> None:
-        known = self._consent in self._sealing
-        if self._consent is not None and not known and len(self._sealing) < _SEALINGS:
-            self._sealing.append(self._consent)  # without one, the wish has changed
-
-    def _prove(self, place: int, link: Link, blind: int, taken: int) -> None:
-        before = self._proved.get(place)
-        if before is None or link.offset > before.offset:
-            self._proved[place] = link
-            self._blind[place] = self._blind.get(place, 0) + blind
-            if taken:
-                self._taken[place] = self._taken.get(place, 0) + taken
-
-    def _grow(
-        self, plan: StreamPlan, made: Sequence[SegmentPlan], ids: Sequence[object]
-    ) -> tuple[int, ...]:
-        if not made or len(made) != len(ids):
-            raise ValueError(f"{len(made)} segments, and {len(ids)} of the target")
-        last = self._grown[-1].generation if self._grown else len(plan.generations) - 1
-        if any(segment.generation != last + 1 for segment in made):
-            return ()  # another driver has recorded this scale event
-        self._grown += made
-        return tuple(map(_number, ids))
-
-    def _lose(self, place: int, number: object, loss: Loss) -> None:
-        before = self._lost.get(place, [])
-        behind = before[-1].end if before else 0
-        if number == len(before) and behind <= loss.start < loss.end:
-            self._lost[place].append(loss)  # else another driver has recorded this loss
-
-    def _hear(self, number: int, wish: Wish, proof: object) -> None:
-        claimed = _consent([number, proof or ""])
-        if number == self._wishes:  # else another client was faster to wish
-            self._wishes, self._wish = number + 1, wish
-            self._consent = claimed if wish.cutover == "SealAndDrain" else None
-
-    def _place(self, value: object, plan: StreamPlan) -> int:
-        """Return the index of a segment, or raise ValueError if there is none."""
-        place = _number(value)
-        if place >= len(plan.segments) + len(self._grown):
-            raise ValueError(f"the plan has no segment {value}")
-        return place
-
-
-def _link(to: object, chain: str, rest: str, held: object) -> Link:
-    """Return a recorded link, or raise ValueError if its last bytes are no part of a chunk."""
-    link = Link(_number(to), bytes.fromhex(chain), bytes.fromhex(rest), _number(held))
-    if link.held > min(link.offset, CHUNK):  # they are read again
-        raise ValueError(f"{held} bytes before {to} are no part of a chunk")
-    return link
-
-
-def _consent(value: object) -> Consent | None:
-    """Return a recorded consent, or raise ValueError if it cannot be one."""
-    match value:
-        case None:
-            return None
-        case [number, str(proof)] if len(proof) <= _PROOF:
-            return Consent(_number(number), proof)
-    raise ValueError("a consent is damaged")
-
-
-def _number(value: object) -> int:
-    """Return a number of a record, or raise ValueError if it is damaged."""
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no number of a record")
-    return value

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.copy import append_progress, follow_progress
+from sluice.core.copy import append_progress, follow_folding, follow_progress
 from sluice.core.copy.append_progress import Roll
-from sluice.core.copy.follow_progress import Trail, TrailFolding
+from sluice.core.copy.follow_folding import TrailFolding
+from sluice.core.copy.follow_progress import Trail
 from sluice.core.copy.plan import SegmentPlan, StreamPlan, in_order
 from sluice.core.copy.record_frames import SHOWN
 from sluice.core.events.digest import chunk_of
@@ -266,7 +267,7 @@ class Folding:
                 self._events[_number(segment)] = _number(count)
             case {"record": kind} if kind in append_progress.RECORDS and plan.append:
                 self._roll, self._target = append_progress.after(self._roll, self._target, record)
-            case {"record": kind} if kind in follow_progress.RECORDS and plan.follow:
+            case {"record": kind} if kind in follow_folding.RECORDS and plan.follow:
                 self._follow(plan, record)
             case _:
                 raise _unknown(record)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sluice.core.scope.scope import StreamResult
-    from sluice.core.values.wish import Wish
+    from sluice.core.values.wish import Claim, Wish
 
 SAMPLE_SECONDS: Final = 10.0
 """Seconds between two samples of the source's lengths."""
@@ -166,7 +166,10 @@ class Followed(NamedTuple):
         sealed: whether the source takes no more events; all sources of a scope.
         stopped: why nothing more is followed; None while it goes on.
         wish: how it is to end, as the journal says; None while it cannot say so.
+        claims: the consents that the journal has for the present wish: one if that is to seal the
+            source; None if it was not looked at.
         streams: the streams of a scope; None for the copy of one stream.
+        results: all streams of a scope, for people to look at; None before it is live.
     """
 
     live: bool = False
@@ -180,4 +183,6 @@ class Followed(NamedTuple):
     sealed: bool = False
     stopped: str | None = None
     wish: Wish | None = None
+    claims: tuple[Claim, ...] | None = None
     streams: FollowedStreams | None = None
+    results: tuple[StreamResult, ...] | None = None

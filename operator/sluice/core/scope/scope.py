@@ -53,12 +53,30 @@ class StreamState(StrEnum):
 
     PLANNED = "Planned"
     """It is to be copied."""
+    FOLLOWED = "Followed"
+    """What it had is copied, and it is followed. Logs do not record this."""
     COPIED = "Copied"
     """Its target is complete."""
     FAILED = "Failed"
     """It cannot be copied; the reason says why."""
     STOPPED = "Stopped"
     """It was not begun, since another one had failed (`failurePolicy: Stop`)."""
+
+
+MOST_CUT: Final = 1024
+"""Characters of the longest text of a cut in a result: a cut of about a hundred segments."""
+
+
+class Ends(Frozen):
+    """Where a stream ended that was followed, as texts of StreamCuts.
+
+    Attributes:
+        source, target: the position in each; None if it is not known any more, or longer than
+            `MOST_CUT`.
+    """
+
+    source: str | None = None
+    target: str | None = None
 
 
 class StreamResult(Frozen):
@@ -74,6 +92,7 @@ class StreamResult(Frozen):
         lost: bytes that its source had lost before they were read.
         trouble: why it failed.
         ended: why it was followed no more; None for a stream that was not followed.
+        ends: where it ended then, as its target tells it; None before, and in logs.
     """
 
     stream: str
@@ -85,6 +104,7 @@ class StreamResult(Frozen):
     lost: int = 0
     trouble: Trouble | None = None
     ended: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    ends: Ends | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ScopePlan(Frozen):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import AwareDatetime, Field
 
@@ -68,3 +68,21 @@ def is_consent(proof: str, key: str, copy_id: str, number: int) -> bool:
     """Tell whether a proof is that of `consent`; never for an empty key."""
     wanted = consent(key, copy_id, number)
     return bool(wanted) and hmac.compare_digest(proof.encode(), wanted.encode())
+
+
+class Claim(NamedTuple):
+    """What a journal claims to prove: that its wish to seal the source is the owner's.
+
+    Attributes:
+        copy_id: the copy.
+        number: how many wishes were recorded before.
+        proof: the proof, which is not checked yet.
+    """
+
+    copy_id: str
+    number: int
+    proof: str
+
+    def is_owners(self, key: str) -> bool:
+        """Tell whether it is right, for those who know the key."""
+        return is_consent(self.proof, key, self.copy_id, self.number)

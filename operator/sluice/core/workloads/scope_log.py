@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.core.copy.record_frames import SHOWN
 from sluice.core.scope.scope import Counts, StreamResult, StreamState, counts_of
-from sluice.core.values.wish import Wish, is_consent, wish_body
+from sluice.core.values.wish import Claim, Wish, wish_body
 from sluice.core.workloads.plan import compressed, expanded
 from sluice.errors import JournalDamaged
 
@@ -54,7 +54,8 @@ class ScopeState:
         wish: how a copy that follows its streams is to end; the last wish that was recorded.
         wishes: how many wishes were recorded.
         consent: the proof that the last wish is the owner's, if it is to seal the sources.
-        first: the plan as it was recorded, without the streams that have joined since.
+        first: the plan as it was recorded, without the streams that have joined since; None if none
+            has.
         live: whether the streams of that plan are followed, have ended, or are begun anew now and
             then since they could not be copied for the time being.
     """
@@ -98,11 +99,16 @@ class ScopeState:
         waits = self.plan.scope.following is not None and not self.plan.items
         return self.stopped or (len(self.results) == len(self.plan.items) and not waits)
 
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The consent of the last wish, if that is to seal the sources."""
+        if self.wish.cutover != "SealAndDrain":
+            return ()
+        return (Claim(self.plan.scope.scope_id, self.wishes - 1, self.consent),)
+
     def may_seal(self, key: str) -> bool:
         """Tell whether the last wish is to seal the sources, and is the owner's; see `consent`."""
-        seals = self.wish.cutover == "SealAndDrain"
-        number = self.wishes - 1
-        return seals and is_consent(self.consent, key, self.plan.scope.scope_id, number)
+        return any(claim.is_owners(key) for claim in self.claims)
 
     @property
     def streams(self) -> tuple[StreamResult, ...]:
@@ -231,7 +237,7 @@ def _fold(
                 plan = read(base64.b64decode(text, validate=True))
                 if follows(plan, state):
                     results = {}
-                    state = ScopeState(plan, results, first=plan)
+                    state = ScopeState(plan, results)
             case {"record": "results", "run": int(run), "results": list(pairs)} if state:
                 ended = {place: StreamResult.model_validate(body) for place, body in pairs}
                 if run == state.run:
@@ -261,7 +267,9 @@ def _followed(
     match record:
         case {"record": "join", "at": int(at), "plan": str(text)}:
             joining = read(base64.b64decode(text, validate=True))
-            return replace(state, plan=_joined(state.plan, joining)) if at == state.known else state
+            if at != state.known:
+                return state
+            return replace(state, plan=_joined(state.plan, joining), first=state.begun)
         case {"record": "live"}:
             return replace(state, live=True)
         case {"record": "wish", "number": int(number), "wish": body}:

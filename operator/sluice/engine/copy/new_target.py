@@ -109,8 +109,7 @@ class NewTarget:
                 targets.scale(plan, staged.bound, generation, target)
                 targets.mend(plan, copy_journal, stream.digest(), target)
             case FixSegmentCount():
-                targets.settle(plan, target)
-                targets.mend(plan, copy_journal, stream.digest(), target)
+                self._settle()
             case ConfigureTarget():
                 final = self._configured(plan)
                 targets.configure(final, stream.digest(), target, hurry=self._alone)
@@ -129,6 +128,12 @@ class NewTarget:
             case _:
                 assert_never(step)
         return False
+
+    def _settle(self) -> None:
+        """Fix the target's number of segments."""
+        stream = self._stream
+        targets.settle(stream.plan, stream.target)
+        targets.mend(stream.plan, stream.journal, stream.digest(), stream.target)
 
     def _configured(self, plan: StreamPlan) -> StreamPlan:
         """Return the plan with the final configuration of the target."""

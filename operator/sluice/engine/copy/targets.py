@@ -24,7 +24,7 @@ from sluice.core.values.model import (
 from sluice.errors import StoreBusy, StoreRejected, StreamNotFound, TargetReplaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import StreamName
@@ -101,23 +101,40 @@ def scale(plan: StreamPlan, bound: Sequence[int], generation: int, store: Store)
     )
 
 
-def settle(plan: StreamPlan, store: Store) -> None:
-    """Fix the target's number of segments at the present one, so that the store does not scale."""
+def _always() -> bool:
+    return True
+
+
+def settle(plan: StreamPlan, store: Store, *, in_time: Callable[[], bool] = _always) -> None:
+    """Fix the target's number of segments at the present one, so that the store does not scale.
+
+    Args:
+        plan: the plan.
+        store: the target store.
+        in_time: asked directly before the change. If it says no, nothing is changed.
+    """
     stream = _unfinished(plan, store)
-    if stream is not None:
+    if stream is not None and in_time():
         _update(plan, _in_work(plan, stream, len(stream.tail)), store)
 
 
-def mirror(plan: StreamPlan, source: StreamConfig, store: Store) -> None:
+def mirror(
+    plan: StreamPlan,
+    source: StreamConfig,
+    store: Store,
+    *,
+    in_time: Callable[[], bool] = _always,
+) -> None:
     """Give a target that follows its source the source's retention and tags.
 
     Args:
         plan: the plan with its amendments.
         source: the source's configuration.
         store: the target store.
+        in_time: asked directly before the change. If it says no, nothing is changed.
     """
     stream = _unfinished(plan, store)
-    if stream is not None:
+    if stream is not None and in_time():
         _update(plan, marks.followed(source, plan.copy_id, len(stream.tail)), store)
 
 

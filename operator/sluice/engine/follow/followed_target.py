@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from sluice.core.copy import follow_progress
 from sluice.core.copy.steps import (
+    ConfigureTarget,
     DeleteJournal,
     Follow,
     FollowStep,
@@ -16,6 +17,7 @@ from sluice.core.copy.steps import (
     Halt,
     Live,
     Prove,
+    Scale,
     SealSource,
     Skip,
     Stop,
@@ -30,6 +32,7 @@ from sluice.engine.access.source_runs import writable
 from sluice.engine.copy import targets
 from sluice.engine.copy.new_target import NewTarget
 from sluice.engine.follow import perform, wishes
+from sluice.engine.follow.changes import Changes
 from sluice.engine.follow.observe import is_changed, is_listed, look
 from sluice.engine.follow.proving import Prover
 from sluice.engine.follow.session import MOST, PROVE_SECONDS, Session
@@ -123,6 +126,7 @@ class FollowedTarget(NewTarget):
         self._wishing = wishing
         self._ahead = ahead
         self._leave = leave
+        self._changes = Changes(stream.journal, clock, limits)
         self.standing: Standing | None = None
 
     @property
@@ -134,7 +138,10 @@ class FollowedTarget(NewTarget):
         """Decide the next step. The stream's plan becomes the one that the journal has amended."""
         step = super().decide(seen)
         self.standing = None
+        if seen.journal is not None:
+            self._changes.note(seen.journal)
         if not isinstance(step, Live):
+            self._journal = seen.journal
             return step
         stream = self._stream
         wish = self._wishing() or self._wish
@@ -164,6 +171,10 @@ class FollowedTarget(NewTarget):
 
     def perform(self, step: Step) -> bool:
         """Carry out a step that moves no bytes, or a step of following."""
+        if isinstance(step, Scale):
+            self._changes.wait_to_scale(self._decided, step.generation)
+        if isinstance(step, ConfigureTarget):
+            self._changes.wait(self._decided)
         if isinstance(step, DeleteJournal):
             perform.sweep(self._stream.staged.journal, self._stream.target)
         if not isinstance(step, FollowStep):
@@ -258,8 +269,16 @@ class FollowedTarget(NewTarget):
         if config is None:
             raise StoreUnavailable("the source was not looked at")
         stream = self._stream
-        targets.mirror(stream.plan, config, stream.target)
-        targets.mend(stream.plan, stream.journal, stream.digest(), stream.target)
+        with self._changes.announced(self._decided) as in_time:
+            targets.mirror(stream.plan, config, stream.target, in_time=in_time)
+            targets.mend(stream.plan, stream.journal, stream.digest(), stream.target)
+
+    def _settle(self) -> None:
+        """Fix the target's number of segments."""
+        stream = self._stream
+        with self._changes.announced(self._decided) as in_time:
+            targets.settle(stream.plan, stream.target, in_time=in_time)
+            targets.mend(stream.plan, stream.journal, stream.digest(), stream.target)
 
     def _follow(self, journal: Journal, step: Follow, watch: Watch) -> None:
         """Follow until something else has to be decided.

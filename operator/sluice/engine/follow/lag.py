@@ -15,6 +15,7 @@ from sluice.core.follow.position import position_of
 from sluice.core.follow.rows import proved, row_of
 from sluice.core.scope.progress import Progress
 from sluice.core.values import identity
+from sluice.core.values.wish import Claim
 from sluice.engine.copy.progress import staged_bytes
 from sluice.engine.follow.observe import target_name
 from sluice.engine.journal.copy_journal import CopyJournal
@@ -117,6 +118,7 @@ class FollowWatch:
             sealed=ended and not later and is_sealed(plan, self._source),
             stopped=trail.stopped,
             wish=trail.wish,
+            claims=_claims(journal),
         )
 
     def _proved(self, journal: Journal, index: int) -> Link:
@@ -130,7 +132,13 @@ class FollowWatch:
 
 def _begun(journal: Journal) -> Followed:
     """Return what is known of a copy that is not live. A wish needs a target in the journal."""
-    return Followed(wish=None if journal.target is None else journal.trail.wish)
+    wish = None if journal.target is None else journal.trail.wish
+    return Followed(wish=wish, claims=_claims(journal))
+
+
+def _claims(journal: Journal) -> tuple[Claim, ...]:
+    consent = journal.trail.consent
+    return () if consent is None else (Claim(journal.plan.copy_id, *consent),)
 
 
 def source_names(plan: StreamPlan, course: Course, source: Source) -> list[str]:

@@ -29,7 +29,7 @@ def followed(request: CopyRequest, answer: Answer, target: Store) -> Answer:
         target: the target store.
     """
     if isinstance(answer, Complete):
-        return replace(answer, cut=_cut(request, target))
+        return replace(answer, cut=cut_of(request, target))
     if not (isinstance(answer, Planned) and answer.recorded):
         return answer
     journal = CopyJournal(target, request.copy_id, request.target, request).load()
@@ -38,10 +38,14 @@ def followed(request: CopyRequest, answer: Answer, target: Store) -> Answer:
     return Following(plan=answer.plan, recorded=True, stopped=journal.trail.stopped)
 
 
-def _cut(request: CopyRequest, target: Store) -> Cut | None:
+def cut_of(request: CopyRequest, target: Store) -> Cut | None:
     """Return where a copy has ended; None if its target was scaled or deleted since.
 
     A text that no status takes is left out: half of it would be no cut.
+
+    Args:
+        request: the copy, which is complete.
+        target: the target store.
     """
     stream = target.describe(request.target)
     try:

@@ -16,7 +16,13 @@ from sluice.core.workloads import scope_log
 from sluice.core.workloads.plan import ScopeCopyPlan, unpacked
 from sluice.core.workloads.scope_work import ScopeWork
 from sluice.engine.journal.record_log import MAX_RECORD, Log, RecordTrail
-from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, PlanTooLarge
+from sluice.errors import (
+    CopyAborted,
+    JournalDamaged,
+    NoSuchSegment,
+    PlanTooLarge,
+    StoreBusy,
+)
 from sluice.stores.allowance import Held
 
 if TYPE_CHECKING:
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
     from sluice.core.values.wish import Wish
     from sluice.core.workloads.scope_log import ScopeState
     from sluice.stores.base import Store
+
+_TRIES: Final = 100
+"""Tries to write a wish beside drivers that write results, and other clients."""
 
 BESIDE: Final = f"{MARKER}copies"
 """The stream next to which logs lie. It does not exist: its name only gives the logs a place."""
@@ -154,11 +163,15 @@ class ScopeRecords(RecordTrail):
             Whether the copy goes by this wish. It does not once it is over.
 
         Raises:
+            StoreBusy: other clients write into the log, again and again.
             NoSuchSegment, CopyAborted: as `ended`.
         """
         seals = wish.cutover == "SealAndDrain"
         with self._lock:
-            while not (state := self._known()).is_over:
+            for _ in range(_TRIES):
+                state = self._known()
+                if state.is_over:
+                    return False
                 if state.wish == wish and (not (seals and key) or state.may_seal(key)):
                     return True
                 scope_id = state.plan.scope.scope_id
@@ -166,7 +179,7 @@ class ScopeRecords(RecordTrail):
                 record = scope_log.wish_record(state.run, state.wishes, wish, proof)
                 if not self._append([record]):
                     self._follow()
-        return False
+        raise StoreBusy(f"other clients write into {self.name}, again and again")
 
     def call_off(self) -> None:
         """Record that no other stream is begun in the latest run. Raise as `ended`."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.copy.plan import StreamPlan
-from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.scope.scope import MOST_CUT, Ends, StreamResult, StreamState
 from sluice.core.scope.selection import Chosen
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
-from sluice.core.workloads.answers import Following, Planned, ScopeEnded, ScopePlanned
+from sluice.core.workloads.answers import Cut, Following, Planned, ScopeEnded, ScopePlanned
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.scope_log import ScopeState, planned_results
 from sluice.engine.access import parallel
@@ -24,6 +24,7 @@ from sluice.engine.archive.moving import rest_of
 from sluice.engine.archive.query import delete_notes
 from sluice.engine.copy.completion import whole
 from sluice.engine.copy.query import How, end
+from sluice.engine.follow.state import cut_of
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.scope import moving
 from sluice.engine.scope.object_log import log_of
@@ -197,7 +198,15 @@ def _found(
         return done(request, one, archive, archive.head(), live(source))
     stream = plan if isinstance(plan, StreamPlan) else None
     complete = _complete(request, result, stream, target)
-    return None if complete is None else _confirmed(result, complete)
+    if complete is None:
+        return None
+    found = _confirmed(result, complete)
+    if not request.follow:
+        return found
+    cut = cut_of(request.of(result.stream, result.target), target) or Cut()
+    ends = (text if text and len(text) <= MOST_CUT else None for text in cut)
+    update = {"ended": result.ended, "ends": Ends(**dict(zip(Cut._fields, ends, strict=True)))}
+    return found.model_copy(update=update)
 
 
 def _complete(

@@ -15,6 +15,7 @@ from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.engine.workloads.stream import StreamWorkload
 from sluice.errors import (
     InvalidSpec,
+    ProtocolError,
     ReaderGroupBusy,
     ReaderGroupNotFound,
     StreamNotFound,
@@ -57,16 +58,31 @@ def group_state(
         Whether it is made. If not, why it cannot be; empty if it can.
     """
     request, goal = _request(workload), live(target)
-    made = goal.reader_group(GroupName(request.target.scope, into))
-    if made is not None and request.target in made.streams:
-        return True, ""
-    if made is not None:
+    new = GroupName(request.target.scope, into)
+    made = goal.reader_group(new)
+    if made is not None and request.target not in made.streams:
         return False, f"The target's store has another reader group {into!r}."
+    if made is not None and _is_begun(new, goal):
+        return True, ""
     try:
         _look(request, live(source), goal, name)
     except (ReaderGroupBusy, ReaderGroupNotFound, InvalidSpec, StreamNotFound) as error:
         return False, f"{error.message[0].upper()}{error.message[1:]}."
     return False, ""
+
+
+def _is_begun(group: GroupName, store: Store) -> bool:
+    """Tell whether a group that the store knows has its first record, without which none can read.
+
+    Whoever has made it may have been cut off before.
+    """
+    try:
+        store.group_state(group)
+    except ReaderGroupNotFound:
+        return False
+    except ProtocolError:  # its readers are of another version, and have begun
+        return True
+    return True
 
 
 def make_group(workload: Workload, source: Place, target: Place, *, name: str, into: str) -> bool:

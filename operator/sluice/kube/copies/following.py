@@ -50,7 +50,9 @@ async def seal_trouble(
     return seen if isinstance(seen, Trouble) else None
 
 
-def is_wished(resource: Copy, written: Wish | None, follow: Followed | None) -> bool:
+def is_wished(
+    resource: Copy, written: Wish | None, follow: Followed | None, *, key: str = ""
+) -> bool:
     """Tell whether the journal says how a copy is to end as its spec does.
 
     Args:
@@ -58,10 +60,16 @@ def is_wished(resource: Copy, written: Wish | None, follow: Followed | None) -> 
         written: what this process has written last. Another process may have written it with
             another consent, so each process writes it once.
         follow: how far the copy is. Nothing is written where nothing can be.
+        key: the key by which followers know that the owner wishes to seal the source. Another
+            client may have replaced the owner's wish by one that says the same, which no follower
+            goes by.
     """
     wish = wish_for(resource)
     if wish is None or follow is None or follow.wish is None or follow.stopped is not None:
         return True
+    seals = wish.cutover == "SealAndDrain" and follow.claims is not None
+    if seals and not any(one.is_owners(key) for one in follow.claims or ()):
+        return False
     return wish == follow.wish == written
 
 

@@ -33,6 +33,8 @@ class CopyMemory:
         metered: the hash of the plan, and the name of the attempt's Job, that the meter is about.
         controls: the controls that were last written for the driver.
         wish: how the copy is to end, as it was last written to the journal.
+        results: the hash of the results of a scope that were last published, and when that was
+            read; None if it is not known.
         survey: the question of a look that ran out of time, and its findings so far.
     """
 
@@ -42,6 +44,7 @@ class CopyMemory:
     metered: tuple[str, str] = ("", "")
     controls: dict[str, str] | None = None
     wish: Wish | None = None
+    results: tuple[str, float] | None = None
     survey: tuple[object, Survey] | None = None
 
     async def surveyed(

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies.decide import questions
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.values.model import StoreAddress
     from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.workloads.workload import Located
     from sluice.kube.api.cache import Mirror
@@ -68,6 +69,10 @@ if TYPE_CHECKING:
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.storeview import StoreView
     from sluice.stores.allowance import Allowance
+
+
+BELIEVED_SECONDS: Final = 300.0
+"""Seconds until the ConfigMaps with results that were written are read again."""
 
 
 class CopyObserver:
@@ -249,26 +254,11 @@ class CopyObserver:
             return await self._completed(situation, replace(world, answer=answer))
         if world.plan is None:
             return situation
-        plan = world.plan.plan
-        follows = any(stream.follow for stream in plan.streams)
-        origins = tuple(await self._open(sources)) if follows else ()
-        measured = plan.hash, target, origins
-        if memory.watch is None or memory.watch[0] != measured:
-            memory.watch = measured, situation.workload.watch(plan, target, origins)
-        attempt = world.job.name if world.job else ""
-        if memory.metered != (plan.hash, attempt):
-            memory.metered, memory.meter = (plan.hash, attempt), Meter()
-        watch = memory.watch[1]
-        progress = await self.blocking(watch.measure)
-        if not self._allowance.has_room:  # a new watch holds nothing, but reads all of it again
-            memory.watch = measured, situation.workload.watch(plan, target, origins)
-        pace = memory.meter.read(time.monotonic(), progress.bytes, progress.total)
-        reading = Reading(progress=progress, pace=pace)
-        wished = is_wished(situation.resource, memory.wish, progress.follow)
+        reading, made = await self._reading(situation, world.plan.plan, sources, target)
+        progress, follow = reading.progress, reading.progress.follow
+        wished = is_wished(situation.resource, memory.wish, follow, key=situation.seen.uid)
         world = replace(world, reading=reading, wished=wished)
-        made = made_by_driver(watch)
-        ends = progress.follow is not None and progress.follow.stopped is not None
-        if progress.published or ends:
+        if progress.published or (follow is not None and follow.stopped is not None):
             # The store tells the end seconds before the kubelet tells that the pod has ended.
             ended = None
             with suppress(SluiceError):  # the progress is known, and the next look asks again
@@ -278,7 +268,34 @@ class CopyObserver:
         if made is not None:
             answer = Planned(plan=made, recorded=True)
             world = await self._published(situation.child, replace(world, answer=answer))
+        elif follow is not None and follow.streams is not None:
+            world = replace(world, results=await self._results(situation))
         return replace(situation, world=world)
+
+    async def _reading(
+        self, situation: Situation, plan: Plan, stores: tuple[StoreSeen, ...], target: Place
+    ) -> tuple[Reading, Plan | None]:
+        """Measure the progress of a plan.
+
+        Returns:
+            The progress; and the plan that a driver has made in place of this one, if it has.
+        """
+        world, memory = situation.world, situation.memory
+        origins = tuple(await self._open(stores)) if plan.follows else ()
+        measured = plan.hash, target, origins
+        if memory.watch is None or memory.watch[0] != measured:
+            memory.watch = measured, situation.workload.watch(plan, target, origins)
+        attempt = world.job.name if world.job else ""
+        if memory.metered != (plan.hash, attempt):
+            memory.metered, memory.meter = (plan.hash, attempt), Meter()
+        watch, begun = memory.watch[1], time.monotonic()
+        progress = await self.blocking(watch.measure)
+        now = time.monotonic()
+        if not self._allowance.has_room:  # a new watch holds nothing, but reads all of it again
+            memory.watch = measured, situation.workload.watch(plan, target, origins)
+        pace = memory.meter.read(now, progress.bytes, progress.total)
+        reading = Reading(progress=progress, pace=pace, took=now - begun)
+        return reading, made_by_driver(watch)
 
     async def _state(
         self, situation: Situation, stores: tuple[StoreSeen, ...], target: Located
@@ -305,6 +322,17 @@ class CopyObserver:
             seen = await self.blocking(lambda: look_at_groups(workload, sources[0], target, groups))
             world = replace(world, groups=seen)
         return replace(situation, world=world)
+
+    async def _results(self, situation: Situation) -> str | None:
+        """Return the hash of the results that are published of streams which are followed.
+
+        Copies are looked at every few seconds, for months. Now and then the ConfigMaps are read.
+        """
+        memory, now = situation.memory, time.monotonic()
+        if memory.results is None or now - memory.results[1] >= BELIEVED_SECONDS:
+            found = await results.read(self._api, situation.child)
+            memory.results = None if found is None else (found, now)
+        return None if memory.results is None else memory.results[0]
 
     async def _published(self, child: Child, world: World) -> World:
         """Add to the world what the ConfigMaps already publish: positions, or results."""

@@ -33,6 +33,7 @@ from sluice.core.reconcile.copies.actions import (
     StartHook,
     StartJob,
     TellDrill,
+    TellStreams,
     WriteControls,
     WritePlan,
     WritePositions,
@@ -135,6 +136,7 @@ class Performer:
                 body = manifests.positions_config_map(situation.child, positions)
                 await self._api.apply(CONFIG_MAP, namespace, body)
             case WriteResults(found):
+                situation.memory.results = None  # the next look reads what is there
                 await results.write(self._api, situation.child, found)
             case RecordScopeRun(ended):
                 await self._record(situation, ended)
@@ -164,9 +166,10 @@ class Performer:
                 await self._expire(situation)
             case StartDrill() | PauseDrill() | DeleteDrill() | DropScratch():
                 await self._observer.drills.perform(situation, action)
-            case TellDrill(saying):
-                _log.info("drill ended", reason=saying.reason, message=saying.message)
-                await self._recorder.say(situation.body, saying, action="Drill")
+            case TellDrill(saying) | TellStreams(saying):
+                what = "Drill" if isinstance(action, TellDrill) else "Follow"
+                _log.info("told", about=what, reason=saying.reason, message=saying.message)
+                await self._recorder.say(situation.body, saying, action=what)
             case LeaveScratch(why):
                 await self._orphan(situation, scratch_of(situation), why)
             case Orphan(why):

@@ -129,8 +129,9 @@ def _counted(reason: str | None) -> str:
 
 def _restarts(status: CopyingStatus) -> int:
     """Return how often another pod has taken over following a source."""
-    follow = status.follow if isinstance(status, StreamCopyStatus) else None
-    return 0 if follow is None else follow.restarts
+    if not isinstance(status, StreamCopyStatus | ScopeCopyStatus) or status.follow is None:
+        return 0
+    return status.follow.restarts
 
 
 def _succeeded(status: CopyingStatus) -> bool:

@@ -87,11 +87,6 @@ class JobRequest:
         """The size of the pod."""
         return self.profile.follower if self.follower else self.profile.driver
 
-    @property
-    def follows(self) -> bool:
-        """Whether the copy follows its source, now or later."""
-        return any(stream.follow for stream in self.plan.streams)
-
 
 def executors_for(request: JobRequest) -> int:
     """Return the number of executors: from the spec, or by the plan's size if the spec has none.
@@ -171,7 +166,7 @@ def _arguments(request: JobRequest, given: Given, executors: int) -> list[str]:
         f"--controls={CONTROLS_DIR}/controls.json",
         f"--slots={profile.slots}",
     ]
-    if request.follows:
+    if request.plan.follows:
         found += [f"--owner={request.child.uid}", "--here" if request.follower else "--until-live"]
     found += _retention(request.spec)
     if executors:

@@ -8,7 +8,8 @@ from unittest.mock import ANY
 import pytest
 
 from sluice.core.copy import follow_progress
-from sluice.core.copy.follow_progress import Loss, TrailFolding
+from sluice.core.copy.follow_folding import TrailFolding
+from sluice.core.copy.follow_progress import Loss
 from sluice.core.copy.steps import ConfigureTarget
 from sluice.core.follow import ending, following
 from sluice.core.follow.cutting import Cut, Cutter
@@ -16,8 +17,9 @@ from sluice.core.follow.position import Position
 from sluice.core.follow.rows import row_of
 from sluice.core.values.wish import Wish
 from sluice.engine.follow import large_event, observe, perform, watch
+from sluice.engine.follow.changes import Changes
 from sluice.engine.follow.session import Session
-from support.engine.plans import SOURCE
+from support.engine.plans import SOURCE, TARGET
 from support.model import ModelStore
 from support.model.store import ModelAppender
 from unit.engine.follow.test_follow_machine import NOON, SEAL, Following
@@ -257,6 +259,25 @@ def taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "is_sealing", is_sealing)
 
 
+def unawaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver scales the target while changes of its policy may come."""
+    monkeypatch.setattr(Changes, "wait", lambda *_: None)
+
+
+def fix_an_earlier_number(machine: Following) -> None:
+    """A driver is held up before it fixes the number of segments, and another one scales."""
+    machine.source([[20], [30]], [], record=False, every=0.0, ready=2)
+    late, other = machine.alive[:2]
+    config = machine.world.streams[SOURCE].config
+    machine.world.streams[SOURCE].config = config.model_copy(update={"tags": ("team=b",)})
+    machine.hold(late, f"update_stream {TARGET}", 0)
+    machine.scale(0, [40], merges=True)
+    before = machine.layouts()
+    while machine.layouts() == before:
+        machine.step(other)
+    machine.step(late)
+
+
 def wish_for_a_cutover(machine: Following, *, ready: int = 1) -> Actor:
     """A follower that is asked to cut over. Return the driver."""
     machine.source([[20]], [], record=False, every=0.0, ready=ready)
@@ -317,6 +338,7 @@ WALKS = (
     (sealed_for_anybody, seal_by_another_client),
     (ended_late, end_before_a_seal),
     (taken_back, wish_too_late),
+    (unawaited, fix_an_earlier_number),
 )
 
 

@@ -7,7 +7,7 @@ the target.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
@@ -27,18 +27,22 @@ from sluice.engine.copy.abort import abort, finish_abort, sweep
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
 from sluice.engine.follow import wishes
+from sluice.engine.follow.changes import HELD_SECONDS, LATE_SECONDS
 from sluice.engine.follow.work import FollowWork
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.runner import Runner
 from sluice.errors import AbortRefused, CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable
-from support.engine.actors import Actor
+from support.engine.actors import Actor, Time
 from support.engine.followed_world import SIZES, FollowedWorld, events
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import CHUNK, REQUEST, put_scaled_source
 from support.model import EVENT_COUNT, Fate, ModelStore, segment_name
 from support.search import run_machine, searches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MANY = 20_000
 WHILE = 300
@@ -90,7 +94,11 @@ WISHES = st.sampled_from(
 
 
 class Following(FollowedWorld):
-    """Drivers and aborts of one copy that follows its source, moved call by call in any order."""
+    """Drivers and aborts of one copy that follows its source, moved call by call in any order.
+
+    Attributes:
+        late: whether calls that change the target's policy come however late.
+    """
 
     actors = Bundle("actors")
 
@@ -103,6 +111,8 @@ class Following(FollowedWorld):
         self.seals = False
         self.sealed = False
         self.now = NOON - timedelta(hours=1)
+        self.time = Time()
+        self.late = False
 
     @initialize(
         shapes=st.lists(SIZES, min_size=1, max_size=3),
@@ -158,7 +168,7 @@ class Following(FollowedWorld):
         def write(store: ModelStore, _: Actor) -> object:
             return wishes.write(wish, CopyJournal(store, COPY, TARGET), key=KEY)
 
-        return self.actor(Actor(f"wish {self.number}: {wish!r}", self.world, write))
+        return self.actor(f"wish {self.number}: {wish!r}", write)
 
     @rule(replays=st.booleans())
     def forge(self, *, replays: bool) -> None:
@@ -210,8 +220,9 @@ class Following(FollowedWorld):
             self.world.history.append(f"report: {report.error.message}")
         return report.outcome if report.error is None else report.error.reason
 
-    def actor(self, actor: Actor) -> Actor:
+    def actor(self, name: str, body: Callable[[ModelStore, Actor], object]) -> Actor:
         """Another actor, up to its first call."""
+        actor = Actor(name, self.world, body, time=self.time)
         actor.move()
         self.alive.append(actor)
         return actor
@@ -222,8 +233,7 @@ class Following(FollowedWorld):
         self.wished(wish or Wish())
         self.number += 1
         name = f"driver {self.number}"
-        drive = lambda store, clock: self.drive(store, clock, wish)  # noqa: E731 - as an argument
-        return self.actor(Actor(name, self.world, drive))
+        return self.actor(name, lambda store, clock: self.drive(store, clock, wish))
 
     @precondition(lambda self: not self.aborted)
     @rule(target=actors)
@@ -232,7 +242,7 @@ class Following(FollowedWorld):
         self.aborted = True
         self.number += 1
         name = f"abort {self.number}"
-        return self.actor(Actor(name, self.world, lambda store, _: abort(COPY, TARGET, store)))
+        return self.actor(name, lambda store, _: abort(COPY, TARGET, store))
 
     @rule(actor=actors, kind=st.sampled_from(KINDS), beyond=st.integers(0, 3))
     def hold(self, actor: Actor, kind: str, beyond: int) -> None:
@@ -266,10 +276,12 @@ class Following(FollowedWorld):
             self.check_seal()
             self.sealed = self.sealed or fate is not Fate.REQUEST_LOST
         layouts = self.layouts()
-        configures = actor.pending.startswith("update_stream")
+        configures = actor.pending == f"update_stream {TARGET}"
+        if configures and actor.waits > LATE_SECONDS - HELD_SECONDS and not self.late:
+            fate = Fate.REQUEST_LOST  # no call is under way for so long
         actor.move(fate)
-        # A store has no compare-and-set for policies: see "What is not guaranteed".
         self.rescaled = self.rescaled or (configures and layouts not in {self.layouts(), 0})
+        assert self.late or not self.rescaled, "a change of the policy has scaled the target"
         while actor.alive and actor.pending == f"seal_stream {TARGET}" and not self.is_whole():
             actor.move()
 
@@ -282,11 +294,6 @@ class Following(FollowedWorld):
         assert known is not None
         assert is_sealing(known, KEY)
         assert known.trail.stopped in {None, CUT_OVER}
-
-    def layouts(self) -> int:
-        """The number of scale events of the target; 0 if there is no target."""
-        stream = self.world.streams.get(TARGET)
-        return 0 if stream is None else len(stream.ever)
 
     def step(self, actor: Actor) -> None:
         """One call, and a look at the world."""

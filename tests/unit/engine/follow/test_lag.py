@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sluice.core.copy.follow_progress import wish_record
 from sluice.core.values import identity
 from sluice.core.values.model import KeyRange, StoreAddress
 from sluice.core.values.wish import Wish
@@ -248,3 +249,25 @@ def test_what_was_compared_is_recorded_though_nothing_comes_any_more() -> None:
     quiet = [nothing] * 8
     follow(world, nothing, lambda: more.append(write(world, 0, [1])), *quiet)
     assert watched.look(60).proved == len(data) + more[0]
+
+
+def test_a_wish_that_only_claims_to_be_the_owners_is_told() -> None:
+    """It says the same as the owner's, and no follower goes by it: the owner writes it again."""
+    world = World()
+    put_source(world, [20])
+    follow(world, nothing)
+    watched = Watched(world)
+    log = CopyJournal(ModelStore(world), COPY, TARGET)
+    wish = Wish(cutover="SealAndDrain")
+
+    def look() -> tuple[Wish | None, bool]:
+        found = watched.look()
+        return found.wish, any(one.is_owners("key") for one in found.claims or ())
+
+    assert look() == (Wish(), False)
+    assert wishes.write(wish, log, key="key")
+    assert look() == (wish, True)
+    log.write([wish_record(1, wish, "f" * 64)])
+    assert look() == (wish, False)
+    assert wishes.write(wish, log, key="key")
+    assert look() == (wish, True)

@@ -1,6 +1,7 @@
-"""A driver that changes the target's policy late: a store has no condition for that.
+"""Drivers that change the target's policy late: a store has no condition for that.
 
-The store then scales the target to a number of segments that it had before.
+The store then scales the target to a number of segments that it had before. So changes are
+announced, and whoever is to scale the target waits for them.
 """
 
 from __future__ import annotations
@@ -10,20 +11,29 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.core.values import identity
+from sluice.core.values.wish import Wish
+from sluice.core.workloads.answers import UNVERIFIED
+from sluice.engine.copy.report import Outcome
+from sluice.engine.follow.changes import LATE_SECONDS
+from sluice.engine.journal.copy_journal import CopyJournal
 from support.engine.plans import COPY, SOURCE, TARGET
-from support.model import segment_name
+from support.model import Fate, ModelStore, segment_name
 from unit.engine.follow.test_follow_machine import Following
 
 if TYPE_CHECKING:
+    from sluice.core.copy.follow_progress import Trail
     from support.engine.actors import Actor
 
+CHANGES = pytest.mark.parametrize("by", ["merge", "tag"])
 
-def late(machine: Following, *, by: str) -> Actor:
+
+def late(machine: Following, *, by: str, before: str = f"update_stream {TARGET}") -> Actor:
     """A driver that is held up right before it fixes the number of segments that there are.
 
     Args:
         machine: the machine, whose source is made here.
         by: what makes it do so: a scale event to fewer segments, or another tag of the source.
+        before: the call before which it is held up, once it has announced the change.
     """
     machine.source([[20], [30], [9]], [], record=False, every=0.0, ready=2)
     first = machine.alive[0]
@@ -34,23 +44,107 @@ def late(machine: Following, *, by: str) -> Actor:
     else:
         config = machine.world.streams[SOURCE].config
         machine.world.streams[SOURCE].config = config.model_copy(update={"tags": ("team=b",)})
-    machine.hold(first, f"update_stream {TARGET}", 0)
-    assert first.pending == f"update_stream {TARGET}"
+    while not (trail(machine).changes and first.pending == before):
+        machine.step(first)
     return first
 
 
-@pytest.mark.parametrize("by", ["merge", "tag"])
-def test_a_policy_that_is_set_late_ends_the_copy_by_name(by: str) -> None:
-    """Another driver has followed a scale event meanwhile. The target has no byte that is wrong.
+def trail(machine: Following) -> Trail:
+    """What the journal says."""
+    found = CopyJournal(ModelStore(machine.world), COPY, TARGET).load()
+    assert found is not None
+    return found.trail
+
+
+def scaled(machine: Following) -> Actor:
+    """The source is scaled once more, and the other driver is about to follow that."""
+    machine.scale(0, [40], merges=True)
+    other = machine.alive[1]
+    generation = len(machine.world.streams[SOURCE].made) - 1
+    while trail(machine).scaled < generation:
+        machine.step(other)
+    return other
+
+
+@CHANGES
+def test_a_scale_event_waits_for_a_change_that_is_under_way(by: str) -> None:
+    """It comes while the target has the number of segments that it names."""
+    machine = Following()
+    driver = late(machine, by=by)
+    other = machine.alive[1]
+    machine.hold(other, "take", 0)
+    layouts = machine.layouts()
+    other = scaled(machine)
+    for _ in range(20):
+        machine.step(other)
+    assert machine.layouts() == layouts
+    machine.step(driver)
+    machine.go_on(other)
+    assert machine.layouts() == layouts + 1
+    machine.teardown()
+
+
+@CHANGES
+def test_a_driver_that_was_held_up_for_long_makes_no_change(by: str) -> None:
+    """Others go on after a minute; it finds that it is late, and looks again."""
+    machine = Following()
+    driver = late(machine, by=by, before=f"describe {TARGET}")
+    began = machine.time.now
+    machine.hold(machine.alive[1], "take", 0)
+    other = scaled(machine)
+    machine.hold(other, "take", 0)
+    assert machine.time.now - began >= LATE_SECONDS
+    assert trail(machine).changes == ()
+    machine.step(driver)
+    assert not driver.pending.startswith("update_stream")
+    machine.teardown()
+
+
+def test_a_target_is_not_given_up_while_a_change_is_under_way() -> None:
+    """From then on it is somebody's: nothing that is late scales it, or takes its digest."""
+    machine = Following()
+    driver = late(machine, by="tag")
+    machine.run(machine.wisher(Wish(bytes=1)))
+    other = machine.alive[1]
+    began = machine.time.now
+    machine.run(other)
+    assert other.result is Outcome.COPIED
+    assert machine.time.now - began >= LATE_SECONDS
+    config, layouts = machine.world.streams[TARGET].config, machine.layouts()
+    assert identity.completed(config.tags, COPY) not in {None, UNVERIFIED}
+    machine.run(driver)
+    assert (machine.world.streams[TARGET].config, machine.layouts()) == (config, layouts)
+    machine.teardown()
+
+
+def test_a_change_that_failed_may_still_come() -> None:
+    """A call that brought no answer is waited for, also by the driver that made it."""
+    machine = Following()
+    driver = late(machine, by="tag")
+    machine.kill(machine.alive[1])
+    (name,) = trail(machine).changes
+    machine.lose(driver, Fate.REPLY_LOST)
+    assert trail(machine).changes == (name,)
+    machine.scale(0, [40], merges=True)
+    began = machine.time.now
+    while machine.layouts() == 1:
+        machine.step(driver)
+    assert machine.time.now - began >= LATE_SECONDS
+    machine.teardown()
+
+
+@CHANGES
+def test_a_policy_that_is_set_too_late_ends_the_copy_by_name(by: str) -> None:
+    """A call was under way for longer than calls are. The target has no byte that is wrong.
 
     Each later driver says the same, and the target is never said to be whole.
     """
     machine = Following()
+    machine.late = True
     driver = late(machine, by=by)
-    other = machine.alive[1]
-    machine.go_on(other)
-    machine.scale(0, [40], merges=True)
-    machine.go_on(other)
+    machine.hold(machine.alive[1], "take", 0)
+    other = scaled(machine)
+    machine.hold(other, "take", 0)
     machine.write(0, [50])
     machine.go_on(other)
     layouts = machine.layouts()
@@ -74,6 +168,7 @@ def test_a_policy_that_is_set_late_ends_the_copy_by_name(by: str) -> None:
 def test_a_policy_that_is_set_late_to_the_same_number_does_nothing() -> None:
     """Drivers that are late by less than a scale event do no harm."""
     machine = Following()
+    machine.late = True
     driver = late(machine, by="merge")
     machine.go_on(machine.alive[1])
     machine.write(0, [50])

@@ -11,7 +11,6 @@ from sluice.core.values import identity
 from sluice.engine.copy.leaving import leave
 from sluice.engine.copy.report import Outcome
 from sluice.errors import TargetExists
-from support.engine.actors import Actor
 from support.engine.plans import COPY, TARGET
 from support.model import segment_name
 from support.search import run_machine, searches
@@ -19,6 +18,7 @@ from unit.engine.follow.test_follow_machine import EXPECTED, Following
 
 if TYPE_CHECKING:
     from sluice.core.values.wish import Wish
+    from support.engine.actors import Actor
     from support.model import ModelStore
 
 ENDED = {"TargetExists", "TargetReplaced", "CopyAborted"}
@@ -49,7 +49,7 @@ class Leaving(Following):
         self.aborted = True
         self.number += 1
         name = f"end {self.number}"
-        made = self.actor(Actor(name, self.world, lambda store, _: leave(COPY, TARGET, store)))
+        made = self.actor(name, lambda store, _: leave(COPY, TARGET, store))
         self.enders.append(made)
         return made
 

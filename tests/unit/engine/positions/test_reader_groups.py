@@ -168,8 +168,8 @@ def test_making_a_group_twice_makes_it_once() -> None:
     """Also where the first answer was lost; at other positions it is refused and untouched."""
     world, store, _ = _copied()
     cut = {segment.id: 0 for segment in world.streams[TARGET].segments}
-    lossy = ModelStore(world, lambda what: Fate.REPLY_LOST if "create" in what else Fate.DONE)
-    with pytest.raises(Exception, match="create group"):
+    lossy = ModelStore(world, lambda what: Fate.REPLY_LOST if "begin" in what else Fate.DONE)
+    with pytest.raises(Exception, match="begin group"):
         make(NEW, TARGET, cut, settings=SETTINGS, copy_id=COPY, store=lossy)
     before = world.groups[NEW]
     assert (before.start, before.config.settings) == ({TARGET: cut}, SETTINGS)

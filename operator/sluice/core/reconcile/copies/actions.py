@@ -173,6 +173,13 @@ class TellDrill:
 
 
 @dataclass(frozen=True, slots=True)
+class TellStreams:
+    """Report by an event that streams of a scope are followed no more, while the others are."""
+
+    saying: Saying
+
+
+@dataclass(frozen=True, slots=True)
 class LeaveScratch:
     """Report by log, metric and event that the scratch stream of a drill is left behind."""
 
@@ -203,6 +210,7 @@ Action = (
     | DeleteDrill
     | DropScratch
     | TellDrill
+    | TellStreams
     | LeaveScratch
     | Orphan
 )

@@ -32,6 +32,7 @@ from sluice.core.reconcile.copies.hooks.steps import hooked, stopped_by
 from sluice.core.reconcile.copies.object_names import job_name
 from sluice.core.reconcile.copies.plan import plan_to_write, too_large
 from sluice.core.reconcile.copies.seen import (
+    follows,
     host_trouble,
     is_misplaced,
     late_jobs,
@@ -101,7 +102,7 @@ def _about(copy: CopySeen, world: World, job: JobSeen) -> frozenset[Question]:
     if world.plan is not None:
         return frozenset({Question.PROGRESS})
     # A follower does not end by itself, and nobody would look after it without a plan.
-    return frozenset({Question.STATE} if following.follows(copy) else ())
+    return frozenset({Question.STATE} if follows(copy) else ())
 
 
 def reconcile(copy: CopySeen, world: World) -> Decision:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.reconcile.copies.actions import Abandon, Decision, RemoveFinalizer
-from sluice.core.reconcile.copies.seen import PARTLY
+from sluice.core.reconcile.copies.seen import PARTLY, follows
 from sluice.errors import UNDECIDED, Category
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def dropped(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
     The driver has deleted its staging already; this makes sure. An object that is missing around
     the copy, such as a Secret, can be put there again. So staged bytes stay then.
     """
-    if isinstance(copy.spec, StreamCopySpec) and copy.spec.follows:
+    if follows(copy):
         # Its target may be a user's stream by now, and the cause may pass, such as a source that
         # is gone for a while. Only a person ends it, who deletes it.
         return ()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.follow.lag import RESOLUTION, SAMPLE_SECONDS
 from sluice.core.reconcile.copies.actions import (
     AT_ONCE,
@@ -20,11 +19,15 @@ from sluice.core.reconcile.copies.actions import (
     WriteControls,
     WriteWish,
 )
+from sluice.core.reconcile.copies.seen import follows
+from sluice.core.reconcile.copies.statuses.followed_scopes import FollowedScopeStatus
+from sluice.core.reconcile.copies.statuses.followed_streams import FollowedStreamStatus
 from sluice.core.reconcile.copies.statuses.following import FollowingStatus
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.workloads.answers import Following
 
 if TYPE_CHECKING:
+    from sluice.core.follow.lag import Followed
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.statuses.base import CopyStatus
@@ -34,10 +37,9 @@ if TYPE_CHECKING:
 SMALL: Final = 64 << 20
 """Bytes of a plan up to which the follower copies them itself: no Job is started before it."""
 
-
-def follows(copy: CopySeen) -> bool:
-    """Tell whether a copy follows its source."""
-    return isinstance(copy.spec, StreamCopySpec) and copy.spec.follows
+COSTS: Final = 5.0
+"""Times the seconds that a look at the stores took, until the next one. A scope may have thousands
+of streams, and its stores other work."""
 
 
 def by_follower(copy: CopySeen, planned: Planned) -> bool:
@@ -50,7 +52,7 @@ def by_follower(copy: CopySeen, planned: Planned) -> bool:
 
 
 def came_live(world: World, job: JobSeen) -> bool:
-    """Tell whether a driver has ended as it should: with all planned bytes in the target."""
+    """Tell whether a driver has ended as it should, so that a follower goes on."""
     succeeded = job.phase is JobPhase.SUCCEEDED and not job.follower
     return succeeded and isinstance(world.answer, Following)
 
@@ -60,8 +62,11 @@ def running(world: World, status: CopyStatus, job: JobSeen) -> Decision | None:
     if not isinstance(status, FollowingStatus):
         return None
     wishes = wish_to_write(world)
-    follow = None if world.reading is None else world.reading.progress.follow
-    if follow is None or not follow.live:
+    reading = world.reading
+    follow = None if reading is None else reading.progress.follow
+    if reading is None or follow is None:
+        return None
+    if not (follow.live or (job.follower and _has_begun(follow))):
         return None
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
     if job.follower and job.outdated and not status.ends(follow):
@@ -71,11 +76,22 @@ def running(world: World, status: CopyStatus, job: JobSeen) -> Decision | None:
             status=status.followed(world, job), actions=(DeleteJob(job.name),), again=POLL_SECONDS
         )
     soon = status.ends(follow) or follow.lag.pending or world.now - job.started < status.YOUNG
+    again = RESOLUTION - 0.5 if soon else SAMPLE_SECONDS
+    said = status.followed(world, job)
+    told: tuple[Action, ...] = ()
+    if isinstance(status, FollowedScopeStatus):
+        told = (*status.published_anew(world), *status.failures_told())
     return Decision(
-        status=status.followed(world, job),
-        actions=(*wishes, *controls),
-        again=RESOLUTION - 0.5 if soon else SAMPLE_SECONDS,
+        status=said,
+        actions=(*wishes, *controls, *told),
+        again=max(again, COSTS * reading.took),
     )
+
+
+def _has_begun(follow: Followed) -> bool:
+    """Tell whether a scope is followed, though the planned bytes of some streams are not there."""
+    streams = follow.streams
+    return streams is not None and streams.followed + streams.ended + streams.failed > 0
 
 
 def wish_to_write(world: World) -> tuple[Action, ...]:
@@ -88,7 +104,7 @@ def regrouped(world: World, status: CopyStatus) -> Decision | None:
 
     A group whose readers are online, or whose position is unknown, is named and waited for.
     """
-    if not (isinstance(status, FollowingStatus) and world.groups):
+    if not (isinstance(status, FollowedStreamStatus) and world.groups):
         return None
     ready = [group for group in world.groups if group.ready]
     waiting = [group for group in world.groups if not group.made and not group.ready]

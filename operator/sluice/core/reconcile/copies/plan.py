@@ -10,7 +10,7 @@ from sluice.core.copy.plan import pinned
 from sluice.core.reconcile.copies.actions import DropPlan, WritePlan, WriteResults
 from sluice.core.reconcile.copies.statuses.results import results_hash
 from sluice.core.values.trouble import Trouble
-from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.answers import Following, Planned
 from sluice.core.workloads.plan import ScopeCopyPlan, StreamCopyPlan, refusal
 from sluice.core.workloads.scope_log import planned_results
 from sluice.core.workloads.unplanned import Unplanned
@@ -71,9 +71,11 @@ def _parents(plan: Plan) -> dict[str, Parent | None]:
 def _results(plan: Plan, world: World) -> tuple[Action, ...]:
     """Publish the planned streams of a scope, so that users can look at each.
 
-    They are written before the plan: a suspended copy is left alone as soon as it has a plan.
+    They are written before the plan: a suspended copy is left alone as soon as it has a plan. Of
+    streams that are followed more is published already.
     """
-    if not isinstance(plan, ScopeCopyPlan):
+    followed = isinstance(world.answer, Following) and world.results is not None
+    if followed or not isinstance(plan, ScopeCopyPlan):
         return ()
     results = planned_results(plan)
     return () if world.results == results_hash(results) else (WriteResults(results),)

@@ -109,6 +109,11 @@ class CopySeen:
         )
 
 
+def follows(copy: CopySeen) -> bool:
+    """Tell whether a copy follows its source, or its streams."""
+    return not isinstance(copy.spec, StreamArchiveSpec) and copy.spec.follows
+
+
 def recorded(copy: CopySeen, job: JobSeen) -> bool:
     """Tell whether the status has the end of this attempt."""
     return any(entry.attempt == job.attempt and entry.outcome for entry in copy.status.history)

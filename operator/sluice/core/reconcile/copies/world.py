@@ -142,10 +142,17 @@ class GroupSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Progress and speed of a copy at one moment."""
+    """Progress and speed of a copy at one moment.
+
+    Attributes:
+        progress: how far it is.
+        pace: how fast it goes.
+        took: seconds that the stores took to tell it.
+    """
 
     progress: Progress
     pace: Pace
+    took: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

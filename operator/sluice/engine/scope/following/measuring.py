@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from sluice.core.follow.course import Reach
     from sluice.core.follow.lag import Age
+    from sluice.core.scope.scope import StreamResult
     from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.stores.base import Source, Store
 
@@ -109,6 +110,7 @@ class FollowedScopeWatch:
         self._stores = source, target
         self._clock = clock
         self._log = log_of(target, plan.scope.scope_id, plan.scope)
+        self._told: tuple[object, tuple[StreamResult, ...]] = (None, ())
         self._begin(run_of(plan))
 
     def _begin(self, run: int) -> None:
@@ -167,7 +169,9 @@ class FollowedScopeWatch:
             sealed=bool(streams.sealed) and streams.sealed == streams.total - streams.failed,
             stopped=_stopped(state),
             wish=state.wish,
+            claims=state.claims,
             streams=streams._replace(worst=self._worst(state, seen, now)),
+            results=self._results(state, seen) if state.live else None,
         )
         return Progress(
             bytes=position,
@@ -196,6 +200,19 @@ class FollowedScopeWatch:
             sealed=sealed + ended[CUT_OVER] + ended[SEALED],
             failures=tuple(sorted(failures, key=lambda one: one.stream)[:FAILURES]),
         )
+
+    def _results(self, state: ScopeState, seen: _Seen) -> tuple[StreamResult, ...]:
+        """Return all streams, for people. They are made anew if some have joined, or changed."""
+        key = state.run, state.known, len(state.results), frozenset(seen.missing)
+        if self._told[0] != key:
+            places = set(range(len(state.plan.items))) - state.results.keys() - seen.missing.keys()
+            followed = {"state": StreamState.FOLLOWED}
+            results = tuple(
+                result.model_copy(update=followed) if place in places else result
+                for place, result in enumerate(state.streams)
+            )
+            self._told = key, results
+        return self._told[1]
 
     def _worst(self, state: ScopeState, seen: _Seen, now: float) -> tuple[StreamLag, ...]:
         """Return the streams that are furthest behind: whose missing bytes are oldest, or most."""

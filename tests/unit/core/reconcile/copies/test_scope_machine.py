@@ -8,6 +8,7 @@ import pytest
 
 from support.search import WALKS, run_machine, searches, seeds
 from support.simulation.copy_machine import walk
+from support.simulation.followed_scopes import FollowedScopeMachine
 from support.simulation.scheduled_scopes import ScheduledMachine
 from support.simulation.scope_machine import ScopeMachine
 from support.simulation.simulated import simulated
@@ -77,6 +78,46 @@ def test_streams_that_fail_are_planned_by_the_driver_of_another_run() -> None:
     assert machine.status.condition("Ready").reason == "PartiallySucceeded"
     machine.teardown()
     assert (machine.status.attempts, machine.status.run) == (2, 2)
+
+
+@searches
+def test_a_scope_that_is_followed_is_cut_over_whatever_happens() -> None:
+    """Streams join, fail and go, followers are replaced, and nothing live is ever dropped."""
+    run_machine(FollowedScopeMachine, examples=10, steps=50)
+
+
+@searches
+@pytest.mark.parametrize("first", seeds(50, WALKS))
+def test_a_scope_that_is_followed_is_cut_over_by_any_way(first: int) -> None:
+    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    for seed in range(first, first + WALKS):
+        machine = walk(FollowedScopeMachine(), seed)
+        machine.teardown()
+
+
+def test_a_scope_that_is_followed_without_an_adversary_is_cut_over() -> None:
+    """A driver copies what was there, and one follower goes on with all of it."""
+    machine = FollowedScopeMachine()
+    machine.teardown()
+    assert [entry.outcome for entry in machine.status.history] == ["Succeeded", "Succeeded"]
+    assert machine.status.history[0].reason == "CameLive"
+    assert machine.status.condition("Ready").reason == "CutOver"
+    assert machine.status.streams.summary == "3/3"
+
+
+def test_a_stream_that_joins_is_followed_and_one_that_fails_stops_no_other() -> None:
+    """The status counts them apart, and the copy stays ready."""
+    machine = FollowedScopeMachine()
+    machine.go_on(3, 3)
+    machine.go_on(3, 3)
+    machine.come("d", 300)
+    machine.outside("there a", on=False)
+    for _ in range(4):
+        machine.go_on(3, 2)
+    assert machine.status.condition("Ready").reason == "Following"
+    follow = machine.status.follow
+    assert (follow.streams, follow.joined, follow.failed, follow.gone) == (2, 1, 1, 1)
+    assert [one.stream for one in machine.status.failed_streams] == ["a", "b"]
 
 
 @searches

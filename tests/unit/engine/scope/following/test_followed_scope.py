@@ -252,8 +252,8 @@ def test_a_second_process_ends_what_the_first_one_follows(
     log = log_of(world)
     log.load()
     assert log.loaded is not None
-    # A process that finds a target complete does not know why it is.
-    assert {one.ended for one in log.loaded.results.values()} <= {"CutOver", None}
+    # A process that finds a target complete, or a source sealed, does not know why.
+    assert {one.ended for one in log.loaded.results.values()} <= {"CutOver", "SourceSealed", None}
     assert all(world.streams[in_source(name)].sealed for name in MANY)
 
 

@@ -15,7 +15,7 @@ from sluice.engine.workloads.following import write_wish
 from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.errors import StoreUnavailable
 from support.engine.followed_scopes import FOLLOW, KEY, Follower, arrived, write
-from support.engine.scope_drivers import SharedStore
+from support.engine.scope_drivers import SharedStore, states
 from support.engine.scope_requests import in_source, in_target, log_of, plan_of, put, put_others
 from support.engine.sources import ManualClock
 from support.model import Fate, World, segment_name
@@ -209,6 +209,29 @@ def test_streams_that_join_fail_or_end_are_counted(world: World) -> None:
     assert failure.trouble is not None
     assert failure.trouble.reason == "TargetExists"
     assert streams.total == len(MANY) + 2
+
+
+def test_all_streams_are_told_each_with_its_state(world: World) -> None:
+    """The list is made anew if one joins, fails or ends; there is none before the whole is live."""
+    measured = Measured(world)
+    log_of(world).begin(measured.plan)
+    assert measured.look().results is None
+    left_by_a_follower(world)
+    results = measured.look().results
+    assert results is not None
+    assert states(results) == {"Followed": len(MANY)}
+    assert measured.look(10.0).results is results
+    put_others(world, "taken")
+
+    def join() -> None:
+        put(world, "free", "taken")
+        arrived(world, "free")
+
+    left_by_a_follower(world, join)
+    results = measured.look(10.0).results
+    assert results is not None
+    assert states(results) == {"Followed": len(MANY) + 1, "Failed": 1}
+    assert {one.stream for one in results} == {*MANY, "free", "taken"}
 
 
 def test_a_stream_that_is_to_come_is_behind_with_all_its_bytes(world: World) -> None:

@@ -9,7 +9,8 @@ from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen
 from sluice.core.reconcile.copies.statuses.archives import ArchiveStatus
-from sluice.core.reconcile.copies.statuses.following import FollowingStatus
+from sluice.core.reconcile.copies.statuses.followed_scopes import FollowedScopeStatus
+from sluice.core.reconcile.copies.statuses.followed_streams import FollowedStreamStatus
 from sluice.core.reconcile.copies.statuses.scope_archives import (
     ScheduledScopeStatus,
     scope_status_of,
@@ -30,10 +31,12 @@ def status_of(copy: CopySeen, now: datetime) -> CopyStatus:
     if isinstance(copy, ScheduledScopeSeen):
         return ScheduledScopeStatus(copy, now)
     match copy.spec:
+        case ScopeCopySpec(follows=True) as spec:
+            return FollowedScopeStatus(copy, spec, now)
         case ScopeCopySpec() as spec:
             return scope_status_of(copy, spec, now)
         case StreamCopySpec(follows=True) as spec:
-            return FollowingStatus(copy, spec, now)
+            return FollowedStreamStatus(copy, spec, now)
         case StreamCopySpec() as spec:
             return StreamStatus(copy, spec, now)
         case _:

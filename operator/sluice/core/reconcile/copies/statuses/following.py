@@ -1,4 +1,4 @@
-"""Build the status of a StreamCopy that follows its source."""
+"""Build the part of a status that tells how a copy follows its source, for all kinds of copies."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from datetime import timedelta
 from math import ceil, log2
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.api.status.common import ConditionType
-from sluice.api.status.copy_status import (
-    CutoverStatus,
-    FollowStatus,
-    GroupStatus,
-    StreamCopyStatus,
-)
+from sluice.api.status.copy_status import StreamCopyStatus
+from sluice.api.status.follow_status import CutoverState, FollowStatus
+from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.follow.lag import RESOLUTION
 from sluice.core.reconcile.copies.statuses import table
-from sluice.core.reconcile.copies.statuses.streams import StreamStatus
+from sluice.core.reconcile.copies.statuses.base import CopyStatus
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.values import text
-from sluice.core.workloads.answers import Complete
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
+    from sluice.api.kinds.scopecopy import ScopeCopySpec
+    from sluice.api.kinds.streamcopy import StreamCopySpec
     from sluice.api.status.common import CopyingStatus
     from sluice.core.follow.lag import Followed
     from sluice.core.reconcile.copies.world import JobSeen, World
@@ -46,10 +46,17 @@ LONG: Final = timedelta(minutes=10)
 """How long an attempt follows until its failure is the first in a row."""
 
 
-class FollowingStatus(StreamStatus):
-    """Builder of the next status of a StreamCopy that follows its source.
+class FollowingStatus(CopyStatus):
+    """Part of the builder of the next status of a copy that follows its source.
 
     There are measurements for months, so a status is written only if it says something new.
+
+    Attributes:
+        compared: the message of Verified, while the copy follows.
+        sealed: the sentence that sources take no more events, before a blank.
+        stays: the words behind the size of what stays while the copy is suspended.
+        cutover: the model of `status.cutover`.
+        at_rest: the fields of `status.follow` that change once the copy has ended.
     """
 
     YOUNG: ClassVar[timedelta] = timedelta(seconds=20)
@@ -57,10 +64,18 @@ class FollowingStatus(StreamStatus):
         "What was staged is being dropped. If the copy has followed its source, the target stays "
         "as far as it has come."
     )
+    compared: ClassVar[str] = (
+        "All that was published, and what came until status.follow.provedTo, was read again and "
+        "equals the source."
+    )
+    sealed: ClassVar[str] = "The source is sealed. "
+    stays: ClassVar[str] = "The target has {} and stays as it is."
+    cutover: ClassVar[type[CutoverState]] = CutoverState
+    at_rest: ClassVar[Mapping[str, Any]] = {"lag": "", "lag_bytes": 0, "lag_seconds": 0}
 
     def ends(self, follow: Followed) -> bool:
         """Tell whether the end is asked for, or recorded."""
-        return self._spec.cutover != "None" or follow.stopped is not None
+        return self._wanted.cutover != "None" or follow.stopped is not None
 
     def followed(self, world: World, job: JobSeen) -> CopyingStatus:
         """Report how far the source is followed, if that is worth a write.
@@ -74,17 +89,17 @@ class FollowingStatus(StreamStatus):
         assert reading is not None  # noqa: S101 - for the type checker
         assert follow is not None  # noqa: S101 - for the type checker
         before = self._before.follow
-        now = self._measured(follow, job, before)
+        now = self._measured(follow, job)
         status, said = self._state(follow, now, job)
         if world.seal is not None and follow.stopped is None:
             said = Saying(world.seal.reason, f"{world.seal} It follows meanwhile: {said.message}")
-        cutover = self._cut_over(follow)
+        parts = {"cutover": self._cut_over(follow), **self._beside()}
         old = self._copy.status.condition(ConditionType.READY)
         same = (
             before is not None
             and old is not None
             and (old.status, old.reason) == (status, said.reason)
-            and cutover == self._before.cutover
+            and all(getattr(self._before, name) == part for name, part in parts.items())
             and (_STARTS in old.message) == (job.phase is JobPhase.PENDING)
             and not _worth(now, before, ends=self.ends(follow))
         )
@@ -97,31 +112,42 @@ class FollowingStatus(StreamStatus):
         self._set(
             start_time=self.value.start_time or self._now,
             follow=now,
-            cutover=cutover,
             progress=progress.model_copy(update={"summary": f"lag {text.size(follow.lag_bytes)}"}),
+            **parts,
         )
         return self._say(self._conditions(status, said, now))
 
     @property
-    def _before(self) -> StreamCopyStatus:
-        found = self._copy.status
-        return found if isinstance(found, StreamCopyStatus) else StreamCopyStatus()
+    def _wanted(self) -> StreamCopySpec | ScopeCopySpec:
+        spec = self._copy.spec
+        assert not isinstance(spec, StreamArchiveSpec)  # noqa: S101 - for the type checker
+        return spec
 
-    def _measured(
-        self, follow: Followed, job: JobSeen, before: FollowStatus | None
-    ) -> FollowStatus:
+    @property
+    def _before(self) -> StreamCopyStatus | ScopeCopyStatus:
+        found = self._copy.status
+        if isinstance(found, StreamCopyStatus | ScopeCopyStatus):
+            return found
+        return StreamCopyStatus()
+
+    def _beside(self) -> dict[str, Any]:
+        """Give the fields that a measurement changes besides `follow`."""
+        return {}
+
+    def _measured(self, follow: Followed, job: JobSeen) -> FollowStatus:
         """Return a measurement, with what only earlier ones tell."""
+        before = self._before.follow
         pod = None if before is None else before.pod
         restarts = 0 if before is None else before.restarts
         if job.follower and job.pod is not None:
             restarts += pod is not None and pod != job.pod
             pod = job.pod
-        seconds = _seconds(follow)
+        seconds = seconds_of(follow)
         proved = None if before is None else before.proved_to
         if follow.unproved.certain:
             proved = self._now - timedelta(seconds=follow.unproved.seconds)
         return FollowStatus(
-            lag=_lag(follow.lag_bytes, seconds),
+            lag=lag_of(follow.lag_bytes, seconds),
             lag_bytes=follow.lag_bytes,
             lag_seconds=seconds,
             bytes=follow.position,
@@ -136,16 +162,16 @@ class FollowingStatus(StreamStatus):
 
     def _state(self, follow: Followed, now: FollowStatus, job: JobSeen) -> tuple[Tri, Saying]:
         """Return the status of Ready, its reason and its message."""
-        objective = self._spec.lag_objective_seconds
+        objective = self._wanted.lag_objective_seconds
         told = self._told(now, job)
         if follow.stopped is not None:
             said = f"The end is recorded ({follow.stopped}); the rest is compared. {told}"
             return "Unknown", Saying("Proving", said)
-        if self._spec.cutover != "None":
-            sealed = "The source is sealed. " if follow.sealed else ""
+        if self._wanted.cutover != "None":
+            sealed = self.sealed if self._is_sealed(follow) else ""
             return "Unknown", Saying("Draining", f"{sealed}{told}")
         if follow.lag.seconds > objective:
-            said = f"{told} The objective is {objective} s."
+            said = f"{told}{self._latest()} The objective is {objective} s."
             return "Unknown", Saying("Lagging", said)
         if now.lag_seconds is None and not self._was_ready:
             return "Unknown", Saying("CatchingUp", told)
@@ -158,103 +184,72 @@ class FollowingStatus(StreamStatus):
 
     def _told(self, now: FollowStatus, job: JobSeen) -> str:
         """Describe a measurement in a sentence."""
-        parts = [now.lag]
+        parts = [*self._subject(), now.lag]
         if now.proved_to is not None:
             age = max(0.0, (self._now - now.proved_to).total_seconds())
-            parts.append(f"proved to {_span(age)} ago")
+            parts.append(f"proved to {span(age)} ago")
         if now.restarts:
             parts.append(text.counted(now.restarts, "restart"))
-        told = f"{'; '.join(parts)}."
+        told = f"{'; '.join(parts)}.{self._losses()}"
         if job.phase is not JobPhase.PENDING:
             return told
         why = f": {job.trouble}" if job.trouble is not None else "."
         return f"{told} {_STARTS}{why}"
+
+    def _subject(self) -> tuple[str, ...]:
+        """Tell what is followed, in a few words; nothing if it is one stream."""
+        return ()
+
+    def _losses(self) -> str:
+        """Name the streams that are followed no more, in a sentence after a blank."""
+        return ""
+
+    def _latest(self) -> str:
+        """Name the streams that are behind most, in a sentence after a blank."""
+        return ""
 
     def _conditions(
         self, status: Tri, said: Saying, now: FollowStatus
     ) -> dict[ConditionType, tuple[Tri, Saying]]:
         wanted = conditions.ready(said) if status == "True" else conditions.working(said)
         if now.proved_to is not None:
-            proved = Saying(
-                "ProvedTo",
-                "All that was published, and what came until status.follow.provedTo, was read "
-                "again and equals the source.",
-            )
-            wanted[ConditionType.VERIFIED] = ("True", proved)
+            wanted[ConditionType.VERIFIED] = ("True", Saying("ProvedTo", self.compared))
         return wanted
 
-    def _cut_over(self, follow: Followed) -> CutoverStatus | None:
+    def _cut_over(self, follow: Followed) -> CutoverState | None:
         """Return how far the cutover is that the spec asks for."""
-        wanted = self._spec.cutover
+        wanted = self._wanted.cutover
         if wanted == "None":
             return None
-        sealed = wanted == "SealAndDrain" and follow.sealed
+        sealed = wanted == "SealAndDrain" and self._is_sealed(follow)
         return self._reached("Sealed" if sealed else "Draining")
 
-    def _reached(self, state: str, **cuts: str) -> CutoverStatus:
+    def _is_sealed(self, follow: Followed) -> bool:
+        """Tell whether a source takes no more events, so that the cutover cannot be taken back."""
+        return follow.sealed
+
+    def _reached(self, state: str, **cuts: str) -> CutoverState:
         """Return the state of the cutover, with the time since when it is so."""
         before = self._before.cutover
         same = before is not None and before.state == state
-        return CutoverStatus(
-            state=state, time=before.time if before is not None and same else self._now, **cuts
-        )
+        since = before.time if before is not None and same else self._now
+        return self.cutover.model_validate({"state": state, "time": since, **cuts})
 
-    def regrouping(self, world: World) -> CopyingStatus:
-        """Report that the target is complete, and which reader groups are waited for.
-
-        Writers need not wait for them, so the cutover is done.
-        """
-        self._take_groups(world)
-        self._take_cut(world)
-        waiting = [group for group in world.groups if not group.made]
-        names = ", ".join(group.name for group in waiting)
-        why = next((f" {group.why}" for group in waiting if group.why), "")
-        said = f"The target is whole. Reader groups that are not made yet: {names}.{why}"
-        return self._say(conditions.working(Saying("WaitingForReaders", said)))
-
-    def _take_groups(self, world: World) -> None:
-        if world.groups:
-            self._set(
-                reader_groups=tuple(
-                    GroupStatus(
-                        name=group.name,
-                        made=group.target,
-                        state="Made" if group.made else "Waiting",
-                        why=group.why or None,
-                    )
-                    for group in world.groups
-                )
-            )
-
-    def _take_cut(self, world: World) -> None:
-        whole = world.answer
-        if isinstance(whole, Complete) and whole.cut is not None:
-            cuts = {"source_cut": whole.cut.source, "target_cut": whole.cut.target}
-            self._set(cutover=self._reached("Done", **{k: v for k, v in cuts.items() if v}))
-
-    def over(self, world: World) -> CopyingStatus:
-        """Report that the target is complete, and where it is cut over."""
-        self._take_cut(world)
+    def _end_following(self) -> None:
+        """Write that nothing is behind any more."""
         follow = self._before.follow
         if follow is not None:
-            done = {"lag": "", "lag_bytes": 0, "lag_seconds": 0}
-            self._set(follow=follow.model_copy(update=done))
-        self._take_groups(world)
-        return super().over(world)
+            self._set(follow=follow.model_copy(update=self.at_rest))
 
     def _ended_as(self, said: Saying) -> Saying:
-        """Return the reason of the end: CutOver if the spec asked for a cutover."""
-        if self._spec.cutover == "None" or said.reason != "Copied":
-            return said
-        groups = ", ".join(group.made for group in self._spec.reader_groups)
-        made = f" Reader groups that were made for it: {groups}." if groups else ""
-        return Saying("CutOver", f"{said.message}{made}")
+        """Return the reason of a good end: CutOver if the spec asked for a cutover."""
+        return said if self._wanted.cutover == "None" else Saying("CutOver", said.message)
 
     def _staged(self) -> str:
         follow = self._before.follow
         if follow is None:
             return super()._staged()
-        return f" The target has {text.size(follow.bytes)} and stays as it is."
+        return f" {self.stays.format(text.size(follow.bytes))}"
 
     def fail(self, trouble: Trouble, job: JobSeen | None) -> Verdict:
         """Write a failure. Behind an attempt that has followed for long, it is the first one."""
@@ -265,9 +260,6 @@ class FollowingStatus(StreamStatus):
     def _staging(self, saying: Saying) -> Saying:
         return Saying("CatchingUp", saying.message)
 
-    def _of_run(self) -> dict[str, Any]:
-        return super()._of_run() | {"follow": None, "cutover": None, "reader_groups": None}
-
     def _say(self, wanted: dict[ConditionType, tuple[Tri, Saying]]) -> CopyingStatus:
         """Write conditions. Succeeded is absent while there is no end."""
         ended = wanted.get(ConditionType.SUCCEEDED)
@@ -276,7 +268,7 @@ class FollowingStatus(StreamStatus):
         return super()._say(wanted)
 
 
-def _seconds(follow: Followed) -> int | None:
+def seconds_of(follow: Followed) -> int | None:
     """Return the lag in whole seconds, not less than can be told; None if it is unknown."""
     lag = follow.lag
     if not lag.certain:
@@ -284,16 +276,16 @@ def _seconds(follow: Followed) -> int | None:
     return max(ceil(RESOLUTION), ceil(lag.seconds))
 
 
-def _lag(size: int, seconds: int | None) -> str:
+def lag_of(size: int, seconds: int | None) -> str:
     """Describe the lag, for a table and for sentences."""
     if seconds is None:
         return f"{text.size(size)} behind"
     if seconds <= RESOLUTION:
         return f"{text.size(size)}, less than {RESOLUTION:.0f} s behind"
-    return f"{text.size(size)}, {_span(seconds)} behind"
+    return f"{text.size(size)}, {span(seconds)} behind"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """Describe a time in a sentence."""
     return f"{seconds:.0f} s" if seconds < MINUTE else text.duration(seconds)
 
@@ -303,7 +295,7 @@ def _worth(now: FollowStatus, before: FollowStatus, *, ends: bool) -> bool:
     if _rank(now.lag_seconds) != _rank(before.lag_seconds) or now.pod != before.pod:
         return True
     moved = now.model_copy(update={"time": before.time, "proved_to": before.proved_to}) != before
-    if moved and (ends or now.ended != before.ended or now.segments != before.segments):
+    if moved and (ends or any(getattr(now, one) != getattr(before, one) for one in now.news)):
         return True
     age = _since(before.time, now.time)
     return age >= QUIET or (moved and age >= BUSY)

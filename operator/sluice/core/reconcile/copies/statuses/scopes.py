@@ -98,10 +98,14 @@ class ScopeStatus(CopyStatus):
             return self._say(conditions.stalled(Saying(trouble.reason, str(trouble))))
         return self._say(
             conditions.succeeded(
-                Saying("Succeeded", self._success(ended)),
+                self._ended_as(Saying("Succeeded", self._success(ended))),
                 verified=self._verified() if _compared(results) else None,
             )
         )
+
+    def _ended_as(self, said: Saying) -> Saying:
+        """Return the reason of a good end."""
+        return said
 
     def _failure(self, trouble: Trouble, world: World) -> Failure:
         return Failure(
@@ -198,8 +202,6 @@ class ScopeStatus(CopyStatus):
         left_out = tuple(
             LeftOutCount(reason=one.why.value, count=one.count) for one in scope.left_out
         )
-        number = range(len(shards(results)))
-        names = [results_name(self._copy.name, self._copy.uid, place) for place in number]
         return {
             "run": scope.run,
             "bounds": BoundsTaken(
@@ -208,11 +210,17 @@ class ScopeStatus(CopyStatus):
                 spread_milliseconds=max(scope.end - scope.begin, 0),
             ),
             "streams": _counts(counts_of(results), sum(one.count for one in left_out)),
-            "failed_streams": _named(results),
+            "failed_streams": named(results),
             "left_out": left_out,
             "key_value_tables": scope.tables,
-            "result_refs": tuple(ObjectRef(name=name) for name in names),
+            "result_refs": self._refs(results),
         }
+
+    def _refs(self, results: Sequence[StreamResult]) -> tuple[ObjectRef, ...]:
+        """Name the ConfigMaps in which results are published."""
+        name, uid = self._copy.name, self._copy.uid
+        number = range(len(shards(results)))
+        return tuple(ObjectRef(name=results_name(name, uid, place)) for place in number)
 
     def _of_run(self) -> dict[str, Any]:
         return {"failed_streams": ()}
@@ -292,7 +300,7 @@ def _failed(results: Iterable[StreamResult]) -> list[tuple[StreamResult, Trouble
     return sorted(found, key=lambda one: one[0].stream)
 
 
-def _named(results: Iterable[StreamResult]) -> tuple[FailedStream, ...]:
+def named(results: Iterable[StreamResult]) -> tuple[FailedStream, ...]:
     """List the first failed streams, as the status names them."""
     return tuple(
         FailedStream(
