@@ -46,6 +46,9 @@ class Settings:
         spark_bytes: a copy of one stream of up to so many bytes is run by threads of one process,
             and a larger one by Spark, whose start takes a second (`SLUICE_SPARK_BYTES`, default
             64 MiB).
+        far_bytes: bytes that the target of a copy may be behind the source that it follows, before
+            they are staged and verified as those of any large copy, and not appended
+            (`SLUICE_FAR_BYTES`, default 1 GiB).
         executor_timeout: seconds that a driver waits for executors before it gives up
             (`SLUICE_EXECUTOR_TIMEOUT`, default 300).
         timeouts: see StoreTimeouts (`SLUICE_STORE_TIMEOUT` sets `call` and `stall`, in seconds).
@@ -56,6 +59,7 @@ class Settings:
     volumes_dir: Path | None = None
     part_bytes: int = 256 << 20
     spark_bytes: int = 64 << 20
+    far_bytes: int = 1 << 30
     executor_timeout: float = 300.0
     timeouts: StoreTimeouts = field(default_factory=StoreTimeouts)
 
@@ -79,6 +83,7 @@ class Settings:
             volumes_dir=Path(volumes) if volumes else None,
             part_bytes=_bytes("SLUICE_PART_BYTES", 256 << 20),
             spark_bytes=_bytes("SLUICE_SPARK_BYTES", 64 << 20),
+            far_bytes=_bytes("SLUICE_FAR_BYTES", 1 << 30),
             executor_timeout=_seconds(
                 "SLUICE_EXECUTOR_TIMEOUT", os.environ.get("SLUICE_EXECUTOR_TIMEOUT") or "300"
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core.copy.follow_progress import Consent, Loss, Trail
+from sluice.core.copy.follow_progress import CatchUp, Consent, Loss, Trail
 from sluice.core.copy.plan import SegmentPlan
 from sluice.core.events.chain import Link
 from sluice.core.events.digest import CHUNK
@@ -26,6 +26,8 @@ RECORDS = (
     "change",
     "changed",
     "scaled",
+    "catch-up",
+    "caught-up",
     "leave",
 )
 """The kinds of records that a trail is built from."""
@@ -64,6 +66,8 @@ class TrailFolding:
         self._left = False
         self._changes: list[str] = []
         self._scaled = 0
+        self._catch_up: CatchUp | None = None
+        self._caught_up = 0
 
     @property
     def trail(self) -> Trail:
@@ -82,6 +86,8 @@ class TrailFolding:
             left=self._left,
             changes=tuple(self._changes),
             scaled=self._scaled,
+            catch_up=self._catch_up,
+            caught_up=self._caught_up,
         )
 
     def restore(self, body: Mapping[str, Any]) -> None:
@@ -95,6 +101,8 @@ class TrailFolding:
         self._left = body.get("left", False) is True
         self._changes = [_token(name) for name in body.get("changes", ())]
         self._scaled = _number(body.get("scaled", 0))
+        self._catch_up = None if "catch-up" not in body else _catch_up(body["catch-up"])
+        self._caught_up = _number(body.get("caught-up", 0))
         match body["stopped"]:
             case None | str() as why:
                 self._stopped = why
@@ -106,7 +114,7 @@ class TrailFolding:
             self._consent = _consent(body.get("consent"))
             self._sealing = [one for one in map(_consent, body.get("sealing", ())) if one]
 
-    def add(self, plan: StreamPlan, record: Mapping[str, Any]) -> tuple[int, ...]:  # noqa: C901 - one case for each record
+    def add(self, plan: StreamPlan, record: Mapping[str, Any]) -> tuple[int, ...]:  # noqa: C901, PLR0912 - one case for each record
         """Apply the next record.
 
         Args:
@@ -130,10 +138,15 @@ class TrailFolding:
                 self._change(_token(name), begins=kind == "change")
             case {"record": "scaled", "generation": generation}:
                 self._scaled = max(self._scaled, _number(generation))
-            case {"record": "grow" | "skip" | "stop" | "wish" | "sealing"} if (
+            case {"record": "caught-up", "number": number}:
+                if self._catch_up is not None and self._catch_up.number == _number(number):
+                    self._caught_up = self._catch_up.number + 1
+            case {"record": "grow" | "skip" | "stop" | "wish" | "sealing" | "catch-up"} if (
                 self._stopped is not None
             ):
                 pass  # of a driver that has not seen the end
+            case {"record": "catch-up"}:
+                self._begin(plan, _catch_up(record))
             case {"record": "stop", "why": str(why)}:
                 if _number(record.get("sealings", 0)) == len(self._sealing):
                     self._stopped = why
@@ -150,6 +163,16 @@ class TrailFolding:
             case _:
                 raise ValueError(f"{record['record']} is no whole record")
         return ()
+
+    def _begin(self, plan: StreamPlan, catch_up: CatchUp) -> None:
+        segments = (*plan.segments, *self._grown)
+        for row, one in zip(catch_up.rows, catch_up.segments, strict=True):
+            known = segments[self._place(row, plan)]
+            if (one.id, one.created, one.keys) != (known.id, known.created, known.keys):
+                raise ValueError(f"segment {one.id} of a catch-up is not that of the plan")
+        before = -1 if self._catch_up is None else self._catch_up.number
+        if catch_up.number == before + 1 == self._caught_up:
+            self._catch_up = catch_up  # else another driver has begun one
 
     def _change(self, name: str, *, begins: bool) -> None:
         self._changes = [one for one in self._changes if one != name]
@@ -206,6 +229,18 @@ def _link(to: object, chain: str, rest: str, held: object) -> Link:
     if link.held > min(link.offset, CHUNK):  # they are read again
         raise ValueError(f"{held} bytes before {to} are no part of a chunk")
     return link
+
+
+def _catch_up(body: Mapping[str, Any]) -> CatchUp:
+    """Return a recorded catch-up, or raise ValueError if it cannot be one."""
+    rows = tuple(map(_number, body["rows"]))
+    segments = tuple(map(SegmentPlan.model_validate, body["segments"]))
+    if not rows or len(set(rows)) != len(rows) or len(rows) != len(segments):
+        raise ValueError(f"a catch-up of {len(segments)} segments names {rows}")
+    for one in segments:
+        if one.generation or one.source or not 0 <= one.start < one.end:
+            raise ValueError(f"a catch-up has no bytes of segment {one.id}")
+    return CatchUp(_number(body["number"]), rows, segments)
 
 
 def _consent(value: object) -> Consent | None:

@@ -26,6 +26,20 @@ class Loss(NamedTuple):
     end: int
 
 
+class CatchUp(NamedTuple):
+    """Bytes that are staged, verified and merged, since the target was far behind.
+
+    Attributes:
+        number: how many catch-ups came before.
+        rows: for each of its segments, the index of the segment in the copy's plan.
+        segments: its segments. Each begins at the position that the target's segment had.
+    """
+
+    number: int
+    rows: tuple[int, ...]
+    segments: tuple[SegmentPlan, ...]
+
+
 class Consent(NamedTuple):
     """What a record claims to prove: that the source may be sealed (`core.values.wish.consent`).
 
@@ -60,6 +74,8 @@ class Trail:
         changes: the changes of the target's configuration that drivers have announced, and that
             may still come. Each has a name of its own.
         scaled: the generation to which the target is scaled by now, or may be at any moment.
+        catch_up: the last catch-up that was begun; None before the first.
+        caught_up: how many of them are over.
     """
 
     grown: tuple[SegmentPlan, ...] = ()
@@ -75,6 +91,13 @@ class Trail:
     left: bool = False
     changes: tuple[str, ...] = ()
     scaled: int = 0
+    catch_up: CatchUp | None = None
+    caught_up: int = 0
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether a catch-up is begun and not over."""
+        return self.catch_up is not None and self.catch_up.number == self.caught_up
 
 
 def grow_record(segments: Iterable[SegmentPlan], target: Iterable[int]) -> dict[str, Any]:
@@ -179,6 +202,24 @@ def scaled_record(generation: int) -> dict[str, Any]:
     return {"record": "scaled", "generation": generation}
 
 
+def catch_up_record(catch_up: CatchUp) -> dict[str, Any]:
+    """Return the record that a catch-up begins; of several with a number the first holds."""
+    return {"record": "catch-up", **_catch_up_body(catch_up)}
+
+
+def caught_up_record(number: int) -> dict[str, Any]:
+    """Return the record that a catch-up is over, and nothing of it is left."""
+    return {"record": "caught-up", "number": number}
+
+
+def _catch_up_body(catch_up: CatchUp) -> dict[str, Any]:
+    return {
+        "number": catch_up.number,
+        "rows": list(catch_up.rows),
+        "segments": [segment.model_dump(mode="json") for segment in catch_up.segments],
+    }
+
+
 def leave_record() -> dict[str, Any]:
     """Return the record that the copy is ended while it is live: no driver goes on with it."""
     return {"record": "leave"}
@@ -199,6 +240,8 @@ def trail_body(trail: Trail) -> dict[str, Any]:
         **({"left": True} if trail.left else {}),
         **({"changes": list(trail.changes)} if trail.changes else {}),
         **({"scaled": trail.scaled} if trail.scaled else {}),
+        **({"catch-up": _catch_up_body(trail.catch_up)} if trail.catch_up else {}),
+        **({"caught-up": trail.caught_up} if trail.caught_up else {}),
         **_wish_body(trail),
     }
 

@@ -318,6 +318,27 @@ class Halt:
     positions: tuple[tuple[int, int], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class BeginCatchUp:
+    """Record that a source is caught up with by staging, since the target is far behind.
+
+    Attributes:
+        ranges: (index of the segment in the plan, first and last source offset) each.
+    """
+
+    ranges: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """Stage, verify and merge what the recorded catch-up has. It has steps of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndCatchUp:
+    """Record what is compared by a catch-up, delete what it left, and record that it is over."""
+
+
 CopyStep = (
     MakeTarget
     | Shape
@@ -362,7 +383,20 @@ AppendStep = (
 ArchiveStep = Amend | Replan | RecordRun | DeleteJournal
 """The steps of a run of an archive that move no bytes."""
 
-FollowStep = Live | Follow | Skip | Grow | Prove | SealSource | Stop | Halt
+FollowStep = Live | Follow | BeginCatchUp | Skip | Grow | Prove | SealSource | Stop | Halt
 """The steps of following a source."""
 
-Step = CopyStep | AppendStep | ArchiveStep | FollowStep | Transfer | Verify | Done
+CatchUpStep = Stage | Amend | Stitch | Publish | EndCatchUp
+"""The steps of a catch-up that move no bytes."""
+
+Step = (
+    CopyStep
+    | AppendStep
+    | ArchiveStep
+    | FollowStep
+    | CatchUp
+    | CatchUpStep
+    | Transfer
+    | Verify
+    | Done
+)

@@ -104,18 +104,18 @@ def resumed(link: Link) -> Link:
     return Link(link.offset, hashlib.sha256(link.chain + link.rest).digest())
 
 
-def linked(start: int, end: int, known: Mapping[int, bytes]) -> Link | None:
+def linked(start: int, end: int, known: Mapping[int, bytes], chain: bytes = b"") -> Link | None:
     """Return the link of a range whose chunks were hashed one by one.
 
     Args:
         start: first offset of the range.
         end: offset behind its last byte.
         known: SHA-256 of its chunks; the last one may not be whole.
+        chain: the chain before the range.
 
     Returns:
         None if the digest of a chunk is missing.
     """
-    chain = b""
     for chunk in chunks(start, end):
         if chunk not in known:
             return None

@@ -57,6 +57,11 @@ def next_end(journal: Journal, seen: SeenStream, lag: int) -> Step | None:
     return Stop(TIME) if is_time(wish, seen.now) else None
 
 
+def comes_first(journal: Journal, seen: SeenStream) -> Step | None:
+    """Return the end that does not wait for bytes that are on their way; None if there is none."""
+    return next_end(journal, seen, NEAR + 1)
+
+
 def room(journal: Journal, seen: SeenStream) -> int | None:
     """Return how many bytes may be appended before the copy ends; None for any number."""
     most = journal.trail.wish.bytes

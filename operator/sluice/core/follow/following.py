@@ -5,6 +5,7 @@ All planned bytes are readable in the target by then (`core.copy.next_step` has 
     Live -> Follow -> (Skip -> Follow) -> (Live -> Follow) for each change of retention or tags
       -> (Prove -> Grow -> Scale -> FixSegmentCount -> Publish -> Follow)
       for each scale event of the source (-> SealSource -> Follow)
+      -> (BeginCatchUp -> CatchUp -> Follow) from far behind: `core.follow.catching_up`
       -> Stop -> Halt -> Prove -> ConfigureTarget
 
 Between Grow and Publish, `core.copy.next_step` decides: Grow extends the plan by segments without
@@ -16,8 +17,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.copy.steps import ConfigureTarget, Follow, Grow, Halt, Live, Prove, Skip, Stop
-from sluice.core.follow.ending import CUT_OVER, SEALED, is_sealing, next_end
+from sluice.core.copy.steps import (
+    CatchUp,
+    ConfigureTarget,
+    Follow,
+    Grow,
+    Halt,
+    Live,
+    Prove,
+    Skip,
+    Stop,
+)
+from sluice.core.follow import catching_up
+from sluice.core.follow.ending import CUT_OVER, SEALED, comes_first, is_sealing, next_end, room
 from sluice.core.follow.rows import proved
 from sluice.core.values import marks
 from sluice.errors import (
@@ -52,8 +64,8 @@ def next_step(journal: Journal, seen: SeenStream) -> Step:
         TargetReplaced: another client has written to the target.
     """
     _check_target(journal, seen)
-    if journal.trail.stopped is not None:
-        return _end(journal, seen.rows)
+    if (first := _begun(journal, seen)) is not None:
+        return first
     sources = {row.row.index: _source(journal, seen, row) for row in seen.rows}
     losses = tuple(
         (row.row.index, at.offset, sources[row.row.index].info.start)
@@ -89,6 +101,16 @@ def next_step(journal: Journal, seen: SeenStream) -> Step:
     return Follow(_positions(going), waits=unlisted)
 
 
+def _begun(journal: Journal, seen: SeenStream) -> Step | None:
+    """Return the next step of what was begun and is not over: the end, or else a catch-up."""
+    if journal.trail.stopped is not None:
+        return _end(journal, seen.rows)
+    if not (seen.apart and journal.trail.catches_up) or is_sealing(journal, seen.key):
+        return None
+    # Losses come later: what is staged is not lost.
+    return comes_first(journal, seen) or CatchUp()
+
+
 def _before_following(journal: Journal, seen: SeenStream, lag: int) -> Step | None:
     """Return the step that comes before all others, while nothing is lost and nothing ended.
 
@@ -96,10 +118,22 @@ def _before_following(journal: Journal, seen: SeenStream, lag: int) -> Step | No
     """
     end = next_end(journal, seen, lag)
     wanted, there = seen.config, seen.configured
-    if end is not None or wanted is None or there is None or is_sealing(journal, seen.key):
+    if end is not None or is_sealing(journal, seen.key):
         return end
+    if _is_far(journal, seen, lag):
+        return catching_up.begin(seen.rows)
+    if wanted is None or there is None:
+        return None
     mirrored = marks.followed(wanted, journal.plan.copy_id, len(seen.rows))
     return None if marks.is_like(there, mirrored) else Live(wanted)
+
+
+def _is_far(journal: Journal, seen: SeenStream, lag: int) -> bool:
+    """Tell whether what is missing is to be staged, and the copy does not end before."""
+    if seen.far is None or lag <= seen.far or journal.trail.catches_up:
+        return False
+    left = room(journal, seen)
+    return left is None or left >= lag
 
 
 def _check_target(journal: Journal, seen: SeenStream) -> None:

@@ -48,6 +48,8 @@ class SeenStream:
         key: the key by which this driver knows wishes of the copy's owner to seal the source.
         config: the source's configuration; None if the source is gone, or another one.
         configured: the target's configuration.
+        far: the bytes behind from which on this driver stages; None if it appends any number.
+        apart: whether the catch-up that is begun, if there is one, comes first.
     """
 
     rows: tuple[SeenRow, ...]
@@ -62,6 +64,8 @@ class SeenStream:
     key: str = ""
     config: StreamConfig | None = None
     configured: StreamConfig | None = None
+    far: int | None = None
+    apart: bool = True
 
     @property
     def settled(self) -> bool:

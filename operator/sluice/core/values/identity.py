@@ -119,6 +119,19 @@ def receipt_key(copy: str, number: int = 0) -> str:
     return _key(copy, "receipt", number)
 
 
+def catch_up_id(copy: str, number: int) -> str:
+    """Return the identity of what a copy that follows stages when it is far behind.
+
+    Journal, staging segments and attributes of such a catch-up are named from it, as those of a
+    copy are from the copy id: 32 hexadecimal digits.
+
+    Args:
+        copy: the copy id.
+        number: how many catch-ups of the copy came before.
+    """
+    return _key(copy, "catch-up", number)
+
+
 def reading_key(copy: str, manifest: str) -> str:
     """Return the owner of the lease with which a copy protects a run: 32 hexadecimal digits.
 

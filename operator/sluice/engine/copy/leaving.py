@@ -18,6 +18,7 @@ from sluice.core.values import identity
 from sluice.engine.copy import targets
 from sluice.engine.copy.abort import attempts_of, clear, clear_marked
 from sluice.engine.journal.copy_journal import CopyJournal
+from sluice.engine.staging.catch_ups import clear_catch_up
 from sluice.engine.staging.large_events import clear_events
 from sluice.errors import JournalDamaged, NoSuchSegment, SegmentSealed, StoreBusy
 from sluice.stores.writing import CompareAndSet
@@ -69,6 +70,8 @@ def leave(copy_id: str, target: StreamName, store: Store, *, ready: bool = False
         places = _places(copy_id, target, stream, journal, store)
         halted = {segment: at for segment, place in places.items() if (at := _halt(*place, store))}
         clear_events(copy_id, target, _offsets(halted), store)
+        if journal is not None:
+            clear_catch_up(journal, store)
         for segment, at in halted.items():
             _clean(*places[segment], at, store)
         planned = None if journal is None else journal.plan.config
@@ -81,6 +84,8 @@ def leave(copy_id: str, target: StreamName, store: Store, *, ready: bool = False
         if copy_journal.load() is None or copy_journal.delete():
             _clear(copy_id, target, journal, store)  # of a driver that noticed it only now
             clear_events(copy_id, target, _offsets(halted), store)
+            if journal is not None:
+                clear_catch_up(journal, store)
             return True
     raise StoreBusy(
         f"drivers go on with the copy to {target}, which has ended",

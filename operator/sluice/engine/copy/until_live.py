@@ -1,4 +1,4 @@
-"""The first leg of a copy that follows its source."""
+"""Publish a copy whose bytes are all staged, up to where it would follow its source."""
 
 from __future__ import annotations
 
@@ -13,20 +13,12 @@ if TYPE_CHECKING:
 
 
 class UntilLive(StreamCopyWork):
-    """A copy that ends where it would begin to follow its source: all planned bytes are readable.
+    """A copy that ends where it would begin to follow its source. The source is not looked at.
 
     Its report has no digest, since the copy is not complete.
-
-    Attributes:
-        is_live: whether it has come so far. A copy that was complete before has not.
     """
-
-    is_live = False
 
     def look(self) -> Step:
         """Decide the next step."""
         step = super().look()
-        if not isinstance(step, Live):
-            return step
-        self.is_live = True
-        return Done(UNVERIFIED)
+        return Done(UNVERIFIED) if isinstance(step, Live) else step

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from sluice.core.copy import follow_progress
 from sluice.core.copy.steps import (
+    BeginCatchUp,
     ConfigureTarget,
     DeleteJournal,
     Follow,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.observed import Observed
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.steps import Step
+    from sluice.core.follow.catching_up import Staging
     from sluice.core.follow.observed import SeenStream
     from sluice.core.follow.standing import Standing
     from sluice.core.values.model import StreamConfig
@@ -84,9 +86,12 @@ class FollowedTarget(NewTarget):
         ahead: bytes that all segments of the stream ask for ahead, at most.
         leave: tells whether the driver is to leave the stream for a while, given for how many
             seconds nothing has come. It is asked at every turn.
+        staging: how this driver catches up from far behind; None to append any number of bytes.
 
     Attributes:
         standing: how far the stream was followed at the last look; None while it was not.
+        room: most bytes that may follow before the copy ends, by the last look.
+        is_live: whether all planned bytes were readable at the last look.
     """
 
     def __init__(
@@ -104,8 +109,11 @@ class FollowedTarget(NewTarget):
         wishing: Callable[[], Wish | None] = lambda: None,
         ahead: int = MOST,
         leave: Callable[[float], bool] = lambda _: False,
+        staging: Staging | None = None,
     ) -> None:
         super().__init__(stream, keep=True, alone=True)
+        self._staging = staging
+        self._state: SeenStream | None = None
         self._limits = limits
         self._wish = wish
         self._written: Wish | None = None
@@ -117,7 +125,7 @@ class FollowedTarget(NewTarget):
         self._rate = RateLimiter(self._pace, clock)
         self._quiet = Quiet(clock)
         self._watch: Watch | None = None
-        self._room: int | None = None
+        self.room: int | None = None
         self._settled = False
         self._longest = longest
         self._prover: Prover | None = None
@@ -128,6 +136,7 @@ class FollowedTarget(NewTarget):
         self._leave = leave
         self._changes = Changes(stream.journal, clock, limits)
         self.standing: Standing | None = None
+        self.is_live = False
 
     @property
     def quiet(self) -> float:
@@ -138,6 +147,7 @@ class FollowedTarget(NewTarget):
         """Decide the next step. The stream's plan becomes the one that the journal has amended."""
         step = super().decide(seen)
         self.standing = None
+        self.is_live = isinstance(step, Live)
         if seen.journal is not None:
             self._changes.note(seen.journal)
         if not isinstance(step, Live):
@@ -159,15 +169,33 @@ class FollowedTarget(NewTarget):
         self._quiet.note(
             {row.row.index: row.source.info.length for row in state.rows if row.source is not None}
         )
-        state = replace(state, quiet=self._quiet.seconds, now=self._wall(), key=self._key)
-        self._room = room(self._journal, state)
+        self._state = replace(
+            state, quiet=self._quiet.seconds, now=self._wall(), key=self._key, far=self.far
+        )
+        return self._step(self._journal, self._state)
+
+    def directly(self) -> Step:
+        """Decide the step without the catch-up that is begun, by the same look."""
+        if self._state is None:
+            raise StoreUnavailable("the copy was not looked at")
+        return self._step(self._decided, replace(self._state, apart=False, far=None))
+
+    def _step(self, journal: Journal, state: SeenStream) -> Step:
+        self.room = room(journal, state)
         self._settled = state.settled
-        step = following.next_step(self._journal, state)
+        step = following.next_step(journal, state)
         if isinstance(step, Follow):
             positions = {row.row.index: row.position.offset for row in state.rows if row.position}
-            done = copied(self._journal, positions)
-            self.standing = standing_of(self._journal, state, step, done)
+            done = copied(journal, positions)
+            self.standing = standing_of(journal, state, step, done)
         return step
+
+    @property
+    def far(self) -> int | None:
+        """The bytes behind from which on this driver stages. None at a rate: that is the bound."""
+        if self._staging is None or self._limits().bytes_per_second is not None:
+            return None
+        return self._staging.far
 
     def perform(self, step: Step) -> bool:
         """Carry out a step that moves no bytes, or a step of following."""
@@ -191,6 +219,8 @@ class FollowedTarget(NewTarget):
             case Follow():
                 with self._watching(journal) as watch:
                     self._follow(journal, step, watch)
+            case BeginCatchUp(ranges):
+                perform.begin_catch_up(journal, ranges, log, self._staging)
             case Skip(losses):
                 perform.skip(journal, losses, log, self._source, target)
             case Grow(segments):
@@ -219,7 +249,8 @@ class FollowedTarget(NewTarget):
         return writable(self._stream.sources[self._stream.plan.sources[0].store])
 
     @property
-    def _compares(self) -> Prover:
+    def prover(self) -> Prover:
+        """Compares what was appended, as far as this driver has not."""
         if self._prover is None:
             self._prover = Prover(self._source, self._stream.target, self._rate)
         return self._prover
@@ -247,6 +278,7 @@ class FollowedTarget(NewTarget):
             wall=self._wall,
             settled=self._settled,
             changed=lambda: is_changed(journal.current, self._config, self._source),
+            far=self.far,
         )
         try:
             with suppress(_Interrupted):
@@ -257,8 +289,8 @@ class FollowedTarget(NewTarget):
     def _prove(self, journal: Journal, ends: Sequence[tuple[int, int]]) -> None:
         """Compare segments up to these offsets, and record each."""
         for index, end in ends:
-            link = self._compares.prove(journal, row_of(journal, index), end)
-            self._stream.journal.write([self._compares.record(index, link)])
+            link = self.prover.prove(journal, row_of(journal, index), end)
+            self._stream.journal.write([self.prover.record(index, link)])
 
     def _configured(self, plan: StreamPlan) -> StreamPlan:
         """Return the plan with the last configuration of the source."""
@@ -293,10 +325,10 @@ class FollowedTarget(NewTarget):
             log=self._stream.journal,
             source=self._source,
             target=self._stream.target,
-            prover=self._compares,
+            prover=self.prover,
             window=lambda: self._limits().window(slots),
             spend=self._rate.spend,
-            room=self._room,
+            room=self.room,
             watch=watch,
             listed=lambda: is_listed(journal.current, self._source),
             clock=self._clock,

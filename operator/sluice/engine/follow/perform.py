@@ -11,6 +11,7 @@ from sluice.core.copy.journal import checkpoint_record
 from sluice.core.copy.plan import SegmentPlan
 from sluice.core.copy.record_frames import frame
 from sluice.core.events.framing import EventCounter
+from sluice.core.follow import catching_up
 from sluice.core.follow.ending import is_sealing
 from sluice.core.follow.position import Position
 from sluice.core.follow.rows import proved, row_of
@@ -19,6 +20,7 @@ from sluice.core.values.model import break_in
 from sluice.engine.copy.moving import is_planned
 from sluice.engine.follow.observe import position, source_name, target_name
 from sluice.engine.journal.record_log import MAX_RECORD
+from sluice.engine.staging.catch_ups import clear_catch_up
 from sluice.engine.staging.large_events import clear_events, sweep_events
 from sluice.errors import EventsDamaged, SourceReplaced, SourceTruncated, SourceUnsupported
 from sluice.stores.writing import CompareAndSet
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import StreamPlan
+    from sluice.core.follow.catching_up import Staging
     from sluice.core.follow.rows import Row
     from sluice.core.values.model import Segment
     from sluice.engine.journal.copy_journal import CopyJournal
@@ -83,6 +86,24 @@ def skip(
             _note(journal.plan, row, held.index(loss), loss, target)
             _move(journal.plan, row, halted, Position(loss.end), target)
             _clear(journal.plan, [(row, start)], target)
+
+
+def begin_catch_up(
+    journal: Journal,
+    ranges: Sequence[tuple[int, int, int]],
+    log: CopyJournal,
+    staging: Staging | None,
+) -> None:
+    """Record a catch-up, unless another driver has recorded one.
+
+    Args:
+        journal: the journal, as the step was decided from it.
+        ranges: index of the segment, first and last source offset, each.
+        log: the copy's journal.
+        staging: how this driver stages.
+    """
+    how = staging or catching_up.Staging()
+    log.write([follow_progress.catch_up_record(catching_up.planned(journal, ranges, how))])
 
 
 def grow(
@@ -197,7 +218,7 @@ def halt(journal: Journal, positions: Sequence[tuple[int, int]], target: Store) 
 
 
 def sweep(journal: Journal, target: Store) -> None:
-    """Delete what is left of staged events, once all segments are halted.
+    """Delete what is left of staged events and of the last catch-up, once all segments are halted.
 
     Events are given up where the source loses them, and where the copy ends.
     """
@@ -206,6 +227,7 @@ def sweep(journal: Journal, target: Store) -> None:
     places = [(row_of(journal, index), loss.start) for index, losses in lost for loss in losses]
     _clear(plan, places, target)
     sweep_events(plan.copy_id, plan.target, bound, target)
+    clear_catch_up(journal, target)
 
 
 def _clear(plan: StreamPlan, places: Sequence[tuple[Row, int]], target: Store) -> None:

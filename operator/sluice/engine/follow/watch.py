@@ -75,6 +75,8 @@ class Watch:
             decided. If one was, most that is wished has to wait, and the step ends by that event.
         changed: tells whether the source has another retention or other tags. It is asked about
             once a minute.
+        far: bytes behind from which on this driver stages, which is looked at as often; None for
+            any number.
 
     Attributes:
         positions: for each segment that is followed, the source offset up to which bytes were
@@ -93,6 +95,7 @@ class Watch:
         wall: Callable[[], datetime],
         settled: bool,
         changed: Callable[[], bool],
+        far: int | None = None,
     ) -> None:
         self.positions: dict[int, int] = {}
         self.quiet = quiet
@@ -105,6 +108,7 @@ class Watch:
         self._wall = wall
         self._settled = settled
         self._changed = changed
+        self._far = far
         self._looked = self._configured = clock.monotonic()
         self._due = False
 
@@ -131,12 +135,20 @@ class Watch:
             return False
         if self._clock.monotonic() - self._configured >= CONFIG_SECONDS:
             self._configured = self._clock.monotonic()
-            if self._changed():
+            if self._changed() or self._catches_up(journal):
                 return True
         if may_seal(journal, self._key):
             return self._settled and self._lag(journal) <= NEAR
         at_rest = self._settled and quiet_end(wish, self.quiet.seconds) is not None
         return is_time(wish, self._wall()) or (at_rest and not self._lag(journal))
+
+    def _catches_up(self, journal: Journal) -> bool:
+        """Tell whether a catch-up is to be begun, or can be ended as its bytes were followed."""
+        begun = journal.trail.catch_up
+        if begun is None or not journal.trail.catches_up:
+            return self._far is not None and self._lag(journal) > self._far
+        rows = zip(begun.rows, begun.segments, strict=True)
+        return all(self.positions.get(row, one.end) > one.start for row, one in rows)
 
     def _lag(self, journal: Journal) -> int:
         """Return the bytes that are not followed yet, of the segments that are."""

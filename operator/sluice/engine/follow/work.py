@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sluice.core.copy.steps import CatchUp
 from sluice.core.events.digest import combine
 from sluice.core.follow.rows import proved, row_of
 from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.copy.report import SegmentReport, StreamReport
 from sluice.engine.copy.stream_copy import StreamCopyWork
+from sluice.engine.follow.catch_up import CatchUpWork
 from sluice.engine.follow.followed_target import FollowedTarget
+from sluice.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.steps import Step, Transfer, Verify
     from sluice.core.events.chain import Link
     from sluice.core.follow.standing import Standing
     from sluice.engine.access.source_runs import Origin
     from sluice.engine.staging.ending import Ending
+    from sluice.engine.tasks.limits import Limits
+    from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
 
@@ -47,6 +53,9 @@ class FollowWork(StreamCopyWork):
         super().__init__(plan, number, sources, target)
         self._ended: str | None = None
         self._followed = FollowedTarget(self, **how)
+        self._origins = sources
+        self._catch_up: CatchUpWork | None = None
+        self._part: CatchUpWork | None = None
 
     @property
     def _ending(self) -> Ending:
@@ -61,6 +70,61 @@ class FollowWork(StreamCopyWork):
     def quiet(self) -> float:
         """The seconds for which this driver has seen nothing come in the source."""
         return self._followed.quiet
+
+    @property
+    def moving(self) -> int:
+        """The bytes of the plan, or of the catch-up, that is carried out now."""
+        return (self._part or self).plan.bytes
+
+    def look(self) -> Step:
+        """Look at the stores, and decide the next step: of the copy, or of its catch-up."""
+        self._part = None
+        step = super().look()
+        if not isinstance(step, CatchUp):
+            return step
+        part, room = self._begun_catch_up(), self._followed.room
+        fits = room is None or room >= part.plan.bytes
+        inner = part.next(stages=fits and self._followed.far is not None)
+        if inner is None:
+            return self._followed.directly()
+        self._part = part
+        return inner
+
+    def _begun_catch_up(self) -> CatchUpWork:
+        """Return the work of the catch-up that is begun."""
+        begun = self._journal().trail.catch_up
+        if begun is None:
+            raise StoreUnavailable("no catch-up is begun")
+        if self._catch_up is None or self._catch_up.catch_up != begun:
+            self._catch_up = CatchUpWork(
+                begun,
+                self.journal,
+                self._origins,
+                self.target,
+                number=self.number,
+                prover=self._followed.prover,
+            )
+        return self._catch_up
+
+    def perform(self, step: Step) -> None:
+        """Carry out a step that moves no bytes, or a step of following."""
+        if self._part is not None:
+            self._part.perform(step)
+        else:
+            super().perform(step)
+
+    def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
+        """Return the next slices of a step that moves bytes."""
+        if self._part is not None:
+            return self._part.slices(step, limits, slots)
+        return super().slices(step, limits, slots)
+
+    def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
+        """Record digests and counts of slices."""
+        if self._part is not None:
+            self._part.absorb(step, results)
+        else:
+            super().absorb(step, results)
 
     def _links(self) -> list[Link]:
         """Return the digests of all segments, up to where they are compared."""

@@ -12,7 +12,7 @@ from sluice.engine.tasks.slices import run_slice
 from sluice.engine.tasks.throttle import RateLimiter, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sluice.archive.runs.archive_root import ArchiveRoot
     from sluice.engine.tasks.limits import Limits
@@ -201,6 +201,45 @@ class ThreadExecutor:
         if self._ended.is_set():
             raise _EndedError
         return self._rate
+
+
+class SizedExecutor:
+    """An executor that takes one of two, by how much there is to move.
+
+    Args:
+        small: for few bytes.
+        large: for many. It is not used before there are so many.
+        is_small: tells whether they are few now. The answer changes between steps only.
+    """
+
+    def __init__(self, small: Executor, large: Executor, is_small: Callable[[], bool]) -> None:
+        self._small, self._large = small, large
+        self._is_small = is_small
+        self._used: dict[int, Executor] = {}
+
+    @property
+    def _now(self) -> Executor:
+        one = self._small if self._is_small() else self._large
+        self._used[id(one)] = one
+        return one
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        return self._now.slots
+
+    def submit(self, work: Slice) -> Future[SliceResult]:
+        """Begin a slice, or queue it; see Executor."""
+        return self._now.submit(work)
+
+    def check(self, rate: float | None) -> None:
+        """Set the present rate; see Executor."""
+        self._now.check(rate)
+
+    def stop(self, grace: float) -> None:
+        """Have tasks end soon; see Executor."""
+        for one in self._used.values():
+            one.stop(grace)
 
 
 class _EndedError(Exception):

@@ -12,6 +12,7 @@ import structlog
 from sluice.archive.formats.piece import OBJECT
 from sluice.core.archive.retention import Retention
 from sluice.core.events.digest import CHUNK
+from sluice.core.follow.catching_up import Staging
 from sluice.core.scope.scope import StreamState
 from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopyPlan
 from sluice.engine.access import parallel
@@ -19,7 +20,7 @@ from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.scope.report import ScopeReport
-from sluice.engine.tasks.executor import ThreadExecutor, is_small, is_small_run
+from sluice.engine.tasks.executor import SizedExecutor, ThreadExecutor, is_small, is_small_run
 from sluice.engine.tasks.runner import Runner
 from sluice.engine.tasks.scheduler import is_slow
 from sluice.errors import InvalidSpec, SluiceError
@@ -101,7 +102,8 @@ def needs_spark(plan: Plan, limits: Limits, settings: Settings, *, elsewhere: bo
     """
     if isinstance(plan, ScopeCopyPlan):
         return not (is_slow(limits) or all(is_small(one.bytes, limits) for one in plan.items))
-    return not (_is_here(plan, settings, elsewhere=elsewhere) or is_slow(limits, _unit(plan)))
+    here = _is_here(plan, plan.bytes, settings, elsewhere=elsewhere)
+    return not (here or is_slow(limits, _unit(plan)))
 
 
 def run_plan(
@@ -131,7 +133,8 @@ def run_plan(
         patience: see Runner; for a scope it holds for each stream.
         wish: how a copy that follows its source is to end; see FollowedTarget.
         key: the key of wishes; see FollowedTarget.
-        until_live: whether a copy that follows its source ends where that begins.
+        until_live: whether a copy that follows its source ends where that begins, or where it is
+            near again.
 
     Returns:
         The report; a failure is in it.
@@ -156,6 +159,7 @@ def run_plan(
                 scope = _scope_runner(
                     plan,
                     {"wish": wish, "key": key},
+                    staging=_staging(tasks),
                     until_live=until_live,
                     sources=places,
                     target=target,
@@ -167,16 +171,16 @@ def run_plan(
             _tidy_all(scope, target, retention(), limits)
             return scope
         sources = [stores.source(one) for one in plan.sources]
+        how = {"limits": limits, "key": key, "staging": _staging(tasks)}
         work = (
-            _first_leg(plan, sources, target)
+            _first_leg(plan, sources, target, **how)
             if until_live
-            else _work(plan, sources, target, limits=limits, wish=wish, key=key)
+            else _work(plan, sources, target, wish=wish, **how)
         )
-        is_here = tasks.here or _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
         with ThreadExecutor(sources, target, slots=tasks.threads) as here:
             (report,) = Runner(
                 [work],
-                executor=here if is_here else executor,
+                executor=SizedExecutor(here, executor, lambda: _is_moved_here(work, plan, tasks)),
                 limits=limits,
                 listener=listener,
                 patience=patience,
@@ -188,23 +192,46 @@ def run_plan(
     return report
 
 
+def _staging(tasks: Tasks) -> Staging | None:
+    """Return how copies catch up that are far behind; None where only one process moves bytes."""
+    settings = tasks.settings
+    if tasks.here:
+        return None
+    return Staging(settings.far_bytes, tasks.threads, settings.part_bytes)
+
+
+def _is_moved_here(work: Work[Any, Any], plan: Plan, tasks: Tasks) -> bool:
+    """Tell whether this process moves the bytes that the work on a single stream has now.
+
+    A copy that follows its source has others later on than its plan: those of a catch-up.
+    """
+    size = getattr(work, "moving", plan.bytes)
+    return tasks.here or _is_here(plan, size, tasks.settings, elsewhere=tasks.elsewhere)
+
+
 def _is_followed_here(plan: ScopeCopyPlan, tasks: Tasks) -> bool:
     """Tell whether this process moves the bytes of a scope that is followed by itself.
 
     Spark is for its first leg, if that is large. What joins later is copied where that was.
     """
-    here = tasks.here or _is_here(plan, tasks.settings, elsewhere=tasks.elsewhere)
+    here = tasks.here or _is_here(plan, plan.bytes, tasks.settings, elsewhere=tasks.elsewhere)
     return plan.follows and here
 
 
 def _scope_runner(
-    plan: ScopeCopyPlan, wishes: Mapping[str, Any], *, until_live: bool, **how: Any
+    plan: ScopeCopyPlan,
+    wishes: Mapping[str, Any],
+    *,
+    staging: Staging | None,
+    until_live: bool,
+    **how: Any,
 ) -> ScopeRunner:
     """Return what runs the plan of a scope.
 
     Args:
         plan: the plan.
         wishes: `wish` and `key` as in `run_plan`, for a scope that is followed.
+        staging: how streams catch up that are far behind, in a driver that ends then.
         until_live: as in `run_plan`.
         how: further arguments of the runner.
 
@@ -215,7 +242,7 @@ def _scope_runner(
     if until_live:
         from sluice.engine.scope.following.first_leg import FirstLegRunner  # noqa: PLC0415
 
-        return FirstLegRunner(plan, **how)
+        return FirstLegRunner(plan, staging=staging, **how)
     if plan.follows:
         from sluice.engine.scope.following.runner import FollowRunner  # noqa: PLC0415
 
@@ -261,28 +288,34 @@ def _work(
 
 
 def _first_leg(
-    plan: Plan, sources: Sequence[Source], target: Place
+    plan: Plan, sources: Sequence[Source], target: Place, **how: Any
 ) -> Work[Any, StreamReport | ArchiveReport]:
     """Return the work of a plan up to where a source is followed.
+
+    Args:
+        plan: the plan.
+        sources: the stores to read from.
+        target: the store to write to.
+        how: how it is followed; see `FollowWork`.
 
     Raises:
         InvalidSpec: the plan follows no source.
     """
-    from sluice.engine.copy.until_live import UntilLive  # noqa: PLC0415 - see run_plan
+    from sluice.engine.follow.until_near import UntilNear  # noqa: PLC0415 - see run_plan
 
     stream = plan.streams[0] if len(plan.streams) == 1 else None
     if stream is None or not stream.follow:
         raise InvalidSpec(
             "the plan follows no source, and has no first leg", remedy="Leave out --until-live."
         )
-    return UntilLive(stream, 0, sources, live(target))
+    return UntilNear(stream, sources, live(target), **how)
 
 
-def _is_here(plan: Plan, settings: Settings, *, elsewhere: bool) -> bool:
-    """Tell whether this process moves the bytes of a single stream's plan by itself."""
+def _is_here(plan: Plan, size: int, settings: Settings, *, elsewhere: bool) -> bool:
+    """Tell whether this process moves so many bytes of a single stream's plan by itself."""
     if isinstance(plan, ArchiveRunPlan):
-        return is_small_run(plan.bytes, of_events=plan.archive.format.is_of_events)
-    return plan.bytes <= settings.spark_bytes and not elsewhere
+        return is_small_run(size, of_events=plan.archive.format.is_of_events)
+    return size <= settings.spark_bytes and not elsewhere
 
 
 def _unit(plan: Plan) -> int:

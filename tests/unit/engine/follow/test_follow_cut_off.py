@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from sluice.core.follow.catching_up import Staging
+from sluice.core.values import identity
 from sluice.core.values.model import KeyRange
 from sluice.core.values.wish import Wish
 from sluice.engine.copy.planning import resolve
@@ -29,16 +32,21 @@ FOLLOW = REQUEST.model_copy(update={"follow": True, "on_truncation": "Record"})
 MANY = 2_000
 KEY = "key"
 SEAL = Wish(cutover="SealAndDrain")
-ENDS = pytest.mark.parametrize("cutover", [False, True], ids=["sealed", "cutover"])
+NEAR, FAR = False, True
+ENDS = pytest.mark.parametrize(
+    ("cutover", "far"),
+    [(False, NEAR), (True, NEAR), (False, FAR)],
+    ids=["sealed", "cutover", "caught-up"],
+)
 
 
-def drive(store: ModelStore, clock: Actor) -> object:
+def drive(store: ModelStore, clock: Actor, *, staging: Staging | None = None) -> object:
     """What one driver does from beginning to end."""
     plan = resolve(FOLLOW, [store], store).plan
     if plan is None:
         return Outcome.ALREADY_COMPLETE
     how = {"key": KEY, "every": 0.0, "long": 600, "longest": 45}
-    work = FollowWork(plan, [store], store, clock=clock, **how)
+    work = FollowWork(plan, [store], store, clock=clock, staging=staging, **how)
     (report,) = Runner(
         [work],
         executor=InlineExecutor([store], store),
@@ -53,9 +61,12 @@ class Scene:
 
     Args:
         cutover: whether its owner wishes it to be sealed, else it is sealed.
+        far: whether drivers stage all that is missing whenever they look, and several things happen
+            at once.
     """
 
-    def __init__(self, *, cutover: bool = False) -> None:
+    def __init__(self, *, cutover: bool = False, far: bool = False) -> None:
+        self.staging = Staging(far=0) if far else None
         self.world = World()
         put_source(self.world, [20, 9], [30])
         self.world.numbers[SOURCE] = 2
@@ -110,13 +121,15 @@ class Scene:
         for number in range(calls):
             if not actor.alive:
                 return
-            if actor.pending.startswith("take") and self.left:
-                self.left.pop(0)()
+            if actor.pending.startswith("take"):
+                for _ in range(1 if self.staging is None else 3):
+                    if self.left:
+                        self.left.pop(0)()
             actor.move(fate if number == calls - 1 else Fate.DONE)
 
     def driver(self, name: str) -> Actor:
         """A driver before its first call."""
-        actor = Actor(name, self.world, drive)
+        actor = Actor(name, self.world, partial(drive, staging=self.staging))
         actor.move()
         return actor
 
@@ -134,12 +147,12 @@ class Scene:
 
 
 @ENDS
-def test_a_driver_that_is_left_alone_follows_all_of_it(*, cutover: bool) -> None:
+def test_a_driver_that_is_left_alone_follows_all_of_it(*, cutover: bool, far: bool) -> None:
     """Writes, a loss, a split, a merge and the end: the scene itself.
 
     Some events are longer than what is appended at once.
     """
-    scene = Scene(cutover=cutover)
+    scene = Scene(cutover=cutover, far=far)
     actor = scene.driver("driver")
     scene.run(actor)
     assert actor.error is None, actor.error
@@ -148,11 +161,13 @@ def test_a_driver_that_is_left_alone_follows_all_of_it(*, cutover: bool) -> None
     assert scene.world.streams[SOURCE].sealed
     assert scene.is_whole()
     assert scene.world.staging() == []
+    key = identity.staging_key(identity.catch_up_id(COPY, 0), 0, 0)
+    assert any(key in line for line in scene.world.history) == far
 
 
-def calls_of_a_driver(*, cutover: bool) -> int:
+def calls_of_a_driver(*, cutover: bool, far: bool) -> int:
     """How many calls a driver makes that is left alone."""
-    scene = Scene(cutover=cutover)
+    scene = Scene(cutover=cutover, far=far)
     scene.run(scene.driver("first"))
     return sum(1 for line in scene.world.history if line.startswith("first: "))
 
@@ -161,12 +176,12 @@ def calls_of_a_driver(*, cutover: bool) -> int:
 @pytest.mark.parametrize("fate", [Fate.DONE, Fate.REQUEST_LOST, Fate.REPLY_LOST])
 @ENDS
 def test_whatever_call_is_the_last_one_the_next_driver_goes_on(
-    fate: Fate, *, cutover: bool
+    fate: Fate, *, cutover: bool, far: bool
 ) -> None:
     """The driver is killed behind each of its calls, which was done, lost, or answered in vain."""
-    calls = calls_of_a_driver(cutover=cutover)
+    calls = calls_of_a_driver(cutover=cutover, far=far)
     for number in range(1, calls, some(7)):
-        scene = Scene(cutover=cutover)
+        scene = Scene(cutover=cutover, far=far)
         first = scene.driver("first")
         scene.run(first, number, fate)
         if first.alive:
@@ -181,13 +196,13 @@ def test_whatever_call_is_the_last_one_the_next_driver_goes_on(
 
 @searches
 @ENDS
-def test_a_driver_that_is_overtaken_at_any_call_does_no_harm(*, cutover: bool) -> None:
+def test_a_driver_that_is_overtaken_at_any_call_does_no_harm(*, cutover: bool, far: bool) -> None:
     """Another one does all that is left, and then the first one goes on with its call.
 
     Except before it changes the target's policy, for which a store has no condition.
     """
-    for number in range(1, calls_of_a_driver(cutover=cutover), some(7)):
-        scene = Scene(cutover=cutover)
+    for number in range(1, calls_of_a_driver(cutover=cutover, far=far), some(7)):
+        scene = Scene(cutover=cutover, far=far)
         first = scene.driver("first")
         scene.run(first, number)
         if first.pending.startswith("update_stream"):

@@ -16,7 +16,7 @@ from sluice.core.follow.cutting import Cut, Cutter
 from sluice.core.follow.position import Position
 from sluice.core.follow.rows import row_of
 from sluice.core.values.wish import Wish
-from sluice.engine.follow import large_event, observe, perform, watch
+from sluice.engine.follow import catch_up, large_event, observe, perform, watch
 from sluice.engine.follow.changes import Changes
 from sluice.engine.follow.session import Session
 from support.engine.plans import SOURCE, TARGET
@@ -124,6 +124,12 @@ def unswept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perform, "sweep", lambda *_: None)
 
 
+def uncleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a catch-up has staged and did not merge stays."""
+    for module in (catch_up, perform):
+        monkeypatch.setattr(module, "clear_catch_up", lambda *_: None)
+
+
 def unlooked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver stages an event however late it comes."""
     monkeypatch.setattr(large_event, "position", lambda *_: ANY)
@@ -207,6 +213,19 @@ def die_while_an_event_is_staged(machine: Following) -> None:
     machine.hold(first, "append ", 1)
     machine.kill(first)
     machine.run(machine.wisher(Wish(bytes=1)))
+
+
+def catch_up_side_by_side(machine: Following) -> None:
+    """A driver has staged what is missing, and another one appends it before it is merged."""
+    machine.source([[20]], [], record=False, every=0.0, far=0, ready=1)
+    machine.kill(machine.alive[0])
+    machine.write(0, [30, 40])
+    late = machine.driver()
+    machine.hold(late, "merge", 0)
+    machine.staging = None
+    machine.write(0, [50])
+    machine.go_on(machine.driver())
+    machine.step(late)
 
 
 def stage_after_the_end(machine: Following) -> None:
@@ -332,6 +351,8 @@ WALKS = (
     (torn, write_a_long_event),
     (unhalted, append_after_the_end),
     (unconditional, lose_an_event_that_is_merged),
+    (unconditional, catch_up_side_by_side),
+    (uncleared, catch_up_side_by_side),
     (unswept, die_while_an_event_is_staged),
     (unlooked, stage_after_the_end),
     (sealed_unrecorded, seal_by_its_owner),

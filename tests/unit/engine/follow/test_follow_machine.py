@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 )
 
 from sluice.core.copy.follow_progress import sealing_record, wish_record
+from sluice.core.follow.catching_up import Staging
 from sluice.core.follow.ending import CUT_OVER, is_sealing
 from sluice.core.values.wish import Wish
 from sluice.engine.copy.abort import abort, finish_abort, sweep
@@ -124,6 +125,7 @@ class Following(FollowedWorld):
         every=st.sampled_from([0.0, 1e9]),
         long=st.sampled_from([100, 1 << 20]),
         longest=st.sampled_from([40, 1 << 20]),
+        far=st.sampled_from([None, 0, 100]),
         ready=st.integers(0, 2),
     )
     def source(
@@ -135,6 +137,7 @@ class Following(FollowedWorld):
         every: float,
         long: int = 1 << 20,
         longest: int = 1 << 20,
+        far: int | None = None,
         ready: int,
     ) -> None:
         """A source of a few segments, and two drivers, which may be following it already."""
@@ -145,6 +148,7 @@ class Following(FollowedWorld):
         self.every = every
         self.long = long
         self.longest = longest
+        self.staging = None if far is None else Staging(far, part_bytes=2 * CHUNK)
         self.remember()
         for actor in (self.driver(), self.driver())[:ready]:
             for _ in range(MANY):
@@ -209,6 +213,7 @@ class Following(FollowedWorld):
             every=self.every,
             long=self.long,
             longest=self.longest,
+            staging=self.staging,
         )
         (report,) = Runner(
             [work],

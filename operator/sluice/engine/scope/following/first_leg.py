@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.values.trouble import Trouble
 from sluice.engine.access.source_runs import live
-from sluice.engine.copy.until_live import UntilLive
+from sluice.engine.follow.until_near import UntilNear
 from sluice.engine.scope.queue import Halting
 from sluice.engine.scope.report import ScopeReport
 from sluice.engine.scope.runner import ScopeRunner
 from sluice.errors import InvalidSpec, SluiceError
 
 if TYPE_CHECKING:
+    from sluice.core.follow.catching_up import Staging
     from sluice.core.scope.scope import StreamResult
     from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.tasks.work import CopyRun
@@ -27,19 +28,21 @@ class FirstLegRunner(ScopeRunner):
 
     Args:
         plan: as for `ScopeRunner`; its streams are followed.
+        staging: how streams catch up that are live and far behind.
         how: further arguments of `ScopeRunner`.
 
     Raises:
         InvalidSpec: the streams of the plan are not followed.
     """
 
-    def __init__(self, plan: ScopeCopyPlan, **how: Any) -> None:
+    def __init__(self, plan: ScopeCopyPlan, *, staging: Staging | None = None, **how: Any) -> None:
         if not plan.follows:
             raise InvalidSpec(
                 "the plan follows no source, and has no first leg", remedy="Leave out --until-live."
             )
         super().__init__(plan, **how)
-        self._works: dict[int, UntilLive] = {}
+        self._staging = staging
+        self._works: dict[int, UntilNear] = {}
         self._live: set[int] = set()
 
     def _begin(self, place: int) -> CopyRun:
@@ -47,8 +50,15 @@ class FirstLegRunner(ScopeRunner):
         if not isinstance(item, StreamPlan):
             raise TypeError(f"{item.name} is archived, and not followed")
         sources = [live(one) for one in self._sources]
-        alone = len(self._plan.items) == 1
-        work = UntilLive(item, place, sources, live(self._target), alone=alone)
+        work = UntilNear(
+            item,
+            sources,
+            live(self._target),
+            number=place,
+            limits=lambda: self._limits,
+            clock=self._clock,
+            staging=self._staging,
+        )
         self._works[place] = work
         return self._run_of(work, Halting(self._listener, self._queue))
 
