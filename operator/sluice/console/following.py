@@ -27,6 +27,10 @@ _ENDS: Final = {
 }
 
 
+FAR_BEHIND: Final = "is far ahead: what is missing is staged and verified, and then it is followed"
+"""What is said of a source whose target is far behind."""
+
+
 def ending(why: str) -> str:
     """Say why a copy ends, by the reason that its journal has."""
     said = _ENDS.get(why)
@@ -83,6 +87,7 @@ def live_line(follow: Followed, speed: float, retries: int, room: int) -> str:
         "there": size(follow.position),
         "rate": rate(speed),
         "lag": behind(follow),
+        "staged": _staged(follow),
         "proved": f"proved to {size(follow.proved)}",
         "retries": f"{retries:,} retries" if retries else "",
     }
@@ -93,6 +98,13 @@ def live_line(follow: Followed, speed: float, retries: int, room: int) -> str:
         if len(text) <= room:
             break
     return text
+
+
+def _staged(follow: Followed) -> str:
+    """Return what a line says of bytes that are staged, since the target is far behind."""
+    if follow.catching is None:
+        return ""
+    return "{} of {} staged".format(*map(size, follow.catching))
 
 
 def _streams(streams: FollowedStreams | None) -> dict[str, str]:

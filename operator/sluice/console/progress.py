@@ -15,6 +15,7 @@ from sluice.console import following
 from sluice.console.page import Words, duration, err, note
 from sluice.console.scopes import named
 from sluice.core.copy.steps import (
+    BeginCatchUp,
     Follow,
     Halt,
     Prove,
@@ -33,7 +34,7 @@ from sluice.errors import SluiceError
 from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sluice.config import Settings
     from sluice.core.copy.steps import Step
@@ -57,6 +58,15 @@ _WIDE_PAGE, _WIDE_BAR, _NARROW_BAR = 100, 24, 8
 """Columns from which on a page has the wide bar, and the characters of both bars."""
 _GAPS = 4
 """Characters of the spinner, and between it, description, bar and text."""
+_PHASES: Mapping[type[Step], str] = {
+    Stitch: "verifying",
+    Verify: "verifying",
+    Publish: "publishing",
+    RecordRun: "recording",
+    SealSource: "sealing the source",
+    Halt: "proving",
+    Prove: "proving",
+}
 _MOVING = frozenset({"copying", "archiving"})
 """Phases in which bytes come."""
 
@@ -188,21 +198,15 @@ class LiveProgress:
         match step:
             case Transfer():
                 self._phase = "archiving" if isinstance(self._plan, ArchiveRunPlan) else "copying"
-            case Stitch() | Verify():
-                self._phase = "verifying"
-            case Publish():
-                self._phase = "publishing"
-            case RecordRun():
-                self._phase = "recording"
             case Follow():
                 self._follow(copy.plan.origin)
-            case SealSource():
-                self._phase = "sealing the source"
+            case BeginCatchUp():
+                note.print(Words(f"{copy.plan.origin} {following.FAR_BEHIND}"))
             case Stop(why):
                 note.print(Words(f"{copy.plan.origin} is to end: {following.ending(why)}"))
                 self._phase = "ending"
-            case Halt() | Prove():
-                self._phase = "proving"
+            case _:
+                self._phase = _PHASES.get(type(step), self._phase)
 
     def _follow(self, origin: str) -> None:
         """Show that a source is followed; print it the first time, for terminals without a bar."""

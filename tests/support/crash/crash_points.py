@@ -271,4 +271,14 @@ POINTS = (
         Frames(CONDITIONAL_BLOCK_END, "target"),
         follows=True,
     ),
+    Point("CatchUp", "it is recorded that bytes are staged", _record(b"catch-up"), follows=True),
+    Point("CatchUp", "the first of these bytes are staged", APPEND, follows=True),
+    Point(
+        "CatchUp",
+        "the first segment of them is merged",
+        Frames(MERGE_SEGMENTS, "target"),
+        follows=True,
+        telling=("driver",),
+    ),
+    Point("CatchUp", "it is recorded that this is over", _record(b"caught-up"), follows=True),
 )

@@ -49,8 +49,8 @@ class FollowedSource:
         uri: the store's address for the copy.
         target: scope and name of the target.
         step: the step that it brings about. For Skip, it loses bytes before they are followed. For
-            Translate, a reader group reads it. For Halt, both of its segments are there to the end;
-            else they are merged.
+            Translate, a reader group reads it. For CatchUp, any number of bytes is staged. For
+            Halt, both of its segments are there to the end; else they are merged.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class FollowedSource:
         self._target = target
         self._loses = step == "Skip"
         self._merges = step != "Halt"
+        self._environment = {"SLUICE_FAR_BYTES": "1"} if step == "CatchUp" else {}
         self._group = group_of(target[1]) if step == "Translate" else None
         self._source = ("in", f"{target[1]}-source")
         self._before: dict[int, bytes] = {}
@@ -80,7 +81,7 @@ class FollowedSource:
             self._source,
             self._target,
             on_truncation="Record",
-            environment={},
+            environment=self._environment,
             ends=ends,
         )
 

@@ -163,6 +163,13 @@ NORMAL: Final = (
         "The driver has copied what was planned, and another attempt follows the source.",
         place=Place.HISTORY,
     ),
+    Reason(
+        "FarBehind",
+        COPIES,
+        "The target was far behind its source for a minute (`profiles.*.catchUpFrom`). A driver "
+        "stages, verifies and merges what is missing in place of the follower, which then goes on.",
+        place=Place.HISTORY,
+    ),
     Reason("Publishing", COPIES, "The target has all bytes. The driver cleans up."),
     Reason(
         "Scheduled",

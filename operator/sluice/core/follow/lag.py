@@ -169,6 +169,8 @@ class Followed(NamedTuple):
         claims: the consents that the journal has for the present wish: one if that is to seal the
             source; None if it was not looked at.
         streams: the streams of a scope; None for the copy of one stream.
+        catching: of what is staged since the target was far behind, the bytes that are there, and
+            all of them; None while nothing is.
         results: all streams of a scope, for people to look at; None before it is live.
     """
 
@@ -185,4 +187,5 @@ class Followed(NamedTuple):
     wish: Wish | None = None
     claims: tuple[Claim, ...] | None = None
     streams: FollowedStreams | None = None
+    catching: tuple[int, int] | None = None
     results: tuple[StreamResult, ...] | None = None

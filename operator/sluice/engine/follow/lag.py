@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from sluice.core.follow.catching_up import plan_of
 from sluice.core.follow.course import Later, course_of, reach_of
 from sluice.core.follow.lag import Followed, Samples
 from sluice.core.follow.position import position_of
@@ -119,7 +120,18 @@ class FollowWatch:
             stopped=trail.stopped,
             wish=trail.wish,
             claims=_claims(journal),
+            catching=self._catching(journal),
         )
+
+    def _catching(self, journal: Journal) -> tuple[int, int] | None:
+        """Return the staged bytes of the catch-up that goes on, and all of them."""
+        begun = journal.trail.catch_up
+        if begun is None or not journal.trail.catches_up:
+            return None
+        plan = plan_of(journal.plan, begun)
+        log = CopyJournal(self._target, plan.copy_id, plan.target, plan)
+        done, _ = staged_bytes(plan, log, self._target) or (0, False)
+        return done, plan.bytes
 
     def _proved(self, journal: Journal, index: int) -> Link:
         """Return up to where a segment was compared. Digests of planned bytes are linked once."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.recorded import Recorded
+from sluice.core.follow.catching_up import FAR
 from sluice.core.reconcile.copies.decide import questions
 from sluice.core.reconcile.copies.hooks.standing import under_way
 from sluice.core.reconcile.copies.object_names import plan_name, positions_name
@@ -163,6 +164,7 @@ class CopyObserver:
             target=target,
             job_seconds=None if profile is None else profile.ttl_seconds_after_finished,
             job_history=1 if profile is None else profile.history_limit,
+            far=FAR if profile is None else profile.catch_up_from,
             plan=plan,
             damaged=damaged,
             jobs=jobs,

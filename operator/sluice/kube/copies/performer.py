@@ -199,7 +199,7 @@ class Performer:
     def _request(
         self, situation: Situation, plan: Plan, attempt: int = 0, *, follower: bool = False
     ) -> JobRequest:
-        spec = situation.resource.spec
+        spec, follow = situation.resource.spec, getattr(situation.seen.status, "follow", None)
         return JobRequest(
             child=situation.child.at(situation.world.host),
             attempt=attempt,
@@ -208,6 +208,7 @@ class Performer:
             profile=self._settings.profiles[spec.runtime.profile],
             settings=self._settings,
             follower=follower,
+            behind=0 if follow is None else follow.lag_bytes,
         )
 
     async def _write_plan(self, situation: Situation, plan: Plan) -> None:

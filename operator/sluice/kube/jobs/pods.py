@@ -72,6 +72,7 @@ class JobRequest:
         profile: the runtime profile that the spec names.
         settings: the operator's settings.
         follower: whether its pod follows the source, in a process of its own and without Spark.
+        behind: the bytes that a live target is behind, which a driver is to stage; else 0.
     """
 
     child: Child
@@ -81,6 +82,7 @@ class JobRequest:
     profile: Profile
     settings: OperatorSettings
     follower: bool = False
+    behind: int = 0
 
     @property
     def size(self) -> PodSize:
@@ -100,7 +102,7 @@ def executors_for(request: JobRequest) -> int:
         return wanted
     if request.child.namespace not in request.settings.executor_namespaces:
         return 0
-    size = request.plan.bytes
+    size = max(request.plan.bytes, request.behind)
     suitable = 0 if size < NO_EXECUTORS_BELOW else -(-size // BYTES_PER_EXECUTOR)
     return min(suitable, request.profile.max_executors)
 
@@ -211,8 +213,11 @@ def _environment(request: JobRequest) -> list[Object]:
         "POD_NAMESPACE": "metadata.namespace",
         "POD_IP": "status.podIP",
     }
+    catches_up = request.plan.follows and not request.follower
+    far = [{"name": "SLUICE_FAR_BYTES", "value": str(request.profile.catch_up_from)}]
     return [
         *_names(request),
+        *(far if catches_up else []),
         {"name": "SLUICE_TERMINATION_LOG", "value": "/dev/termination-log"},
         *(
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.alias_generators import to_camel
 
 from sluice.api.fields.quantities import Bytes, MilliCpu
+from sluice.core.follow.catching_up import FAR
 from sluice.errors import InvalidSpec
 from sluice.kube.loop.served import Served
 
@@ -73,6 +74,8 @@ class Profile(Setting):
         ttl_seconds_after_finished: how long the Jobs of a copy stay once it has succeeded.
         failed_ttl_seconds_after_finished: how long a Job stays after any other end.
         history_limit: how many ended attempts keep their Jobs while a copy is not done.
+        catch_up_from: bytes that a target may be behind the source that it follows, for a minute,
+            before a driver stages and verifies them, in place of the follower.
     """
 
     image: str = ""
@@ -93,6 +96,7 @@ class Profile(Setting):
     ttl_seconds_after_finished: int = Field(default=600, ge=60)
     failed_ttl_seconds_after_finished: int = Field(default=86_400, ge=60)
     history_limit: int = Field(default=1, ge=1, le=10)
+    catch_up_from: Annotated[int, Bytes("1Mi", "100Ti")] = FAR
 
 
 NamePattern = Annotated[str, Field(pattern=r"^[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?$")]

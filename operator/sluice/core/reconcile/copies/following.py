@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 SMALL: Final = 64 << 20
 """Bytes of a plan up to which the follower copies them itself: no Job is started before it."""
 
+FAR_BEHIND: Final = "FarBehind"
+"""Why a follower was replaced by a driver that catches up."""
+
 COSTS: Final = 5.0
 """Times the seconds that a look at the stores took, until the next one. A scope may have thousands
 of streams, and its stores other work."""
@@ -47,7 +50,8 @@ def by_follower(copy: CopySeen, planned: Planned) -> bool:
     if not follows(copy):
         return False
     if isinstance(planned, Following):
-        return True
+        last = copy.status.history[-1] if copy.status.history else None
+        return last is None or (last.outcome, last.reason) != ("Replaced", FAR_BEHIND)
     return not copy.spec.runtime.executors and planned.plan.bytes <= SMALL
 
 
@@ -69,9 +73,10 @@ def running(world: World, status: CopyStatus, job: JobSeen) -> Decision | None:
     if not (follow.live or (job.follower and _has_begun(follow))):
         return None
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
-    if job.follower and job.outdated and not status.ends(follow):
-        # Its process is of another version or size. What it has followed stays.
-        status.end(job, outcome="Replaced", reason="SpecChanged")
+    outdated = job.follower and job.outdated and not status.ends(follow)
+    if outdated or status.falls_behind(follow, world, job):
+        # Its process is of another version or size, or too slow. What it has followed stays.
+        status.end(job, outcome="Replaced", reason="SpecChanged" if outdated else FAR_BEHIND)
         return Decision(
             status=status.followed(world, job), actions=(DeleteJob(job.name),), again=POLL_SECONDS
         )

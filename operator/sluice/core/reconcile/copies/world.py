@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sluice.core.follow.catching_up import FAR
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ class World:
         profile: why the runtime profile cannot be used; None if it can.
         plan: the plan ConfigMap; None if there is none, or it holds no plan.
         job_seconds: how long the Jobs of a copy stay once it has succeeded; None if unknown.
+        far: the bytes that the target of a followed source may be behind before they are staged.
         job_history: how many ended attempts keep their Jobs while the copy is not done.
         damaged: whether there is a plan ConfigMap that holds no plan.
         jobs: the attempts whose Jobs still exist, the latest last.
@@ -196,6 +198,7 @@ class World:
     target: StoreSeen | Trouble | None
     profile: Trouble | None = None
     job_seconds: int | None = None
+    far: int = FAR
     job_history: int = 1
     plan: PlanSeen | None = None
     damaged: bool = False

@@ -38,6 +38,9 @@ BUSY: Final = timedelta(seconds=60)
 QUIET: Final = timedelta(minutes=5)
 """Time after which one is written that says nothing new."""
 
+STANDS: Final = timedelta(seconds=60)
+"""How long a target is far behind until a driver catches up: a follower may be fast enough."""
+
 _STARTS: Final = "Its pod starts"
 
 MINUTE: Final = 60.0
@@ -77,6 +80,27 @@ class FollowingStatus(CopyStatus):
         """Tell whether the end is asked for, or recorded."""
         return self._wanted.cutover != "None" or follow.stopped is not None
 
+    def falls_behind(self, follow: Followed, world: World, job: JobSeen) -> bool:
+        """Tell whether a driver is to catch up in place of a follower that is too slow.
+
+        At a limited rate it would be no faster. After a failed driver, the follower has more time.
+        Of a scope, only the streams of the written plan are a driver's.
+        """
+        limited = self._wanted.limits.bytes_per_second is not None
+        if limited or not (job.follower and follow.live) or self.ends(follow):
+            return False
+        behind, seconds = follow.lag_bytes, follow.lag.seconds
+        if follow.streams is not None:
+            items = () if world.plan is None else world.plan.plan.items
+            planned = {item.name for item in items}
+            lags = (one for one in follow.streams.worst if one.stream in planned)
+            most = max(lags, key=lambda one: one.bytes, default=None)
+            behind, seconds = (0, 0.0) if most is None else (most.bytes, most.seconds)
+        failed = any(entry.outcome == "Failed" for entry in self._copy.status.history[-2:])
+        patience = LONG if failed else STANDS
+        stands = seconds >= STANDS.total_seconds() and self._now - job.started >= patience
+        return behind > world.far and stands
+
     def followed(self, world: World, job: JobSeen) -> CopyingStatus:
         """Report how far the source is followed, if that is worth a write.
 
@@ -101,6 +125,7 @@ class FollowingStatus(CopyStatus):
             and (old.status, old.reason) == (status, said.reason)
             and all(getattr(self._before, name) == part for name, part in parts.items())
             and (_STARTS in old.message) == (job.phase is JobPhase.PENDING)
+            and (job.follower or follow.catching is None)
             and not _worth(now, before, ends=self.ends(follow))
         )
         moved = before is not None and now.bytes > before.bytes
@@ -170,6 +195,9 @@ class FollowingStatus(CopyStatus):
         if self._wanted.cutover != "None":
             sealed = self.sealed if self._is_sealed(follow) else ""
             return "Unknown", Saying("Draining", f"{sealed}{told}")
+        if follow.catching is not None and not job.follower:
+            staged, total = map(text.size, follow.catching)
+            return "Unknown", Saying("CatchingUp", f"{staged} of {total} are staged. {told}")
         if follow.lag.seconds > objective:
             said = f"{told}{self._latest()} The objective is {objective} s."
             return "Unknown", Saying("Lagging", said)
