@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from sluice.api.status.common import ConditionType
+from sluice.core.follow.catching_up import FAR
 from sluice.core.follow.lag import Age, FollowedStreams, StreamLag
 from sluice.core.reconcile.copies.actions import (
     Abandon,
@@ -310,3 +311,21 @@ def test_looks_at_a_scope_come_every_ten_seconds_and_sooner_while_it_ends() -> N
     assert soon is not None
     assert soon < 2
     assert look(following(), 90, reading=measured(took=8.0)).again == 40
+
+
+# Catching up
+
+
+def test_a_planned_stream_that_stays_far_behind_gets_a_driver() -> None:
+    """One that joined later is only followed, since no plan of a driver has it."""
+    lag = {"lag_bytes": 2 * FAR, "lag": Age(90.0, certain=True)}
+    for name, replaced in (("a", True), ("joined", False)):
+        worst = (StreamLag(name, FAR + 1, 61.0),)
+        reading = measured(STREAMS._replace(worst=worst), **lag)
+        decision = look(following(), 120, reading=reading)
+        assert (DeleteJob(follower().name) in decision.actions) == replaced
+        history = of_scope(decision.status).history
+        assert [one.reason for one in history] == ["FarBehind"] * replaced
+    near = (StreamLag("a", FAR, 61.0), StreamLag("b", FAR + 1, 59.0))
+    decision = look(following(), 120, reading=measured(STREAMS._replace(worst=near), **lag))
+    assert DeleteJob(follower().name) not in decision.actions

@@ -89,17 +89,18 @@ class FollowingStatus(CopyStatus):
         limited = self._wanted.limits.bytes_per_second is not None
         if limited or not (job.follower and follow.live) or self.ends(follow):
             return False
-        behind, seconds = follow.lag_bytes, follow.lag.seconds
+        lags = [(follow.lag_bytes, follow.lag.seconds)]
         if follow.streams is not None:
             items = () if world.plan is None else world.plan.plan.items
             planned = {item.name for item in items}
-            lags = (one for one in follow.streams.worst if one.stream in planned)
-            most = max(lags, key=lambda one: one.bytes, default=None)
-            behind, seconds = (0, 0.0) if most is None else (most.bytes, most.seconds)
+            lags = [
+                (one.bytes, one.seconds) for one in follow.streams.worst if one.stream in planned
+            ]
         failed = any(entry.outcome == "Failed" for entry in self._copy.status.history[-2:])
         patience = LONG if failed else STANDS
-        stands = seconds >= STANDS.total_seconds() and self._now - job.started >= patience
-        return behind > world.far and stands
+        return self._now - job.started >= patience and any(
+            size > world.far and seconds >= STANDS.total_seconds() for size, seconds in lags
+        )
 
     def followed(self, world: World, job: JobSeen) -> CopyingStatus:
         """Report how far the source is followed, if that is worth a write.
