@@ -131,6 +131,32 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
     tenant.until_tidied("live")
 
 
+def test_a_driver_takes_the_place_of_a_follower_that_stays_far_behind(
+    desk: Desk, foreign: ForeignClient, scope: str, source: str, standalone: Standalone
+) -> None:
+    """It stages what is missing, and ends; then a follower goes on. The history has the reasons."""
+    tenant = desk.tenant
+    tenant.apply(tenant.copy_resource("late", source, f"{scope}/late", mode="Continuous"))
+
+    def reasons() -> list[str | None]:
+        return [one.get("reason") for one in tenant.status("late").get("history", ())]
+
+    with desk.driver() as first:
+        tenant.until_reason("late", "Following")
+        os.kill(first.process.pid, signal.SIGSTOP)
+        foreign.write(scope, "orders", events=60_000, keys=KEYS, first=EVENTS)
+        tenant.until("the follower is replaced", lambda: "FarBehind" in reasons())
+    with desk.driver() as second:
+        (container,) = jobs(tenant)[-1]["spec"]["template"]["spec"]["containers"]
+        assert "--until-live" in container["args"]
+        assert second.finish() == 0
+    with desk.driver():
+        until_followed(tenant, "late", length(standalone, source))
+        assert reasons()[:2] == ["FarBehind", "CameLive"]
+        assert tenant.status("late")["failures"] == 0
+    assert reports(standalone, source) == reports(standalone, f"{scope}/late")
+
+
 def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
     desk: Desk, foreign: ForeignClient, scope: str, source: str, standalone: Standalone
 ) -> None:

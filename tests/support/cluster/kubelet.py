@@ -27,7 +27,7 @@ Object = dict[str, Any]
 _FOLDERS = ("/etc/sluice", "/var/run/sluice")
 """The directories in which containers find mounted files."""
 
-PROFILES = {"default": {"nodeSelector": {"sluice.dev/taken-by": "nobody"}}}
+PROFILES = {"default": {"nodeSelector": {"sluice.dev/taken-by": "nobody"}, "catchUpFrom": "4Mi"}}
 """Profiles of an operator whose pods are run by this module."""
 
 

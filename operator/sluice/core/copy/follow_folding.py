@@ -90,7 +90,7 @@ class TrailFolding:
             caught_up=self._caught_up,
         )
 
-    def restore(self, body: Mapping[str, Any]) -> None:
+    def restore(self, plan: StreamPlan, body: Mapping[str, Any]) -> None:
         """Take over the trail that `trail_body` wrote. Raises ValueError, TypeError, KeyError."""
         self._grown = list(map(SegmentPlan.model_validate, body["grown"]))
         for place, start, end in body["lost"]:
@@ -101,8 +101,11 @@ class TrailFolding:
         self._left = body.get("left", False) is True
         self._changes = [_token(name) for name in body.get("changes", ())]
         self._scaled = _number(body.get("scaled", 0))
-        self._catch_up = None if "catch-up" not in body else _catch_up(body["catch-up"])
-        self._caught_up = _number(body.get("caught-up", 0))
+        if "catch-up" in body:
+            self._catch_up = self._checked(plan, _catch_up(body["catch-up"]))
+            self._caught_up = _number(body.get("caught-up", 0))
+            if not 0 <= self._caught_up - self._catch_up.number <= 1:
+                raise ValueError(f"{self._caught_up} catch-ups are over")
         match body["stopped"]:
             case None | str() as why:
                 self._stopped = why
@@ -146,7 +149,7 @@ class TrailFolding:
             ):
                 pass  # of a driver that has not seen the end
             case {"record": "catch-up"}:
-                self._begin(plan, _catch_up(record))
+                self._begin(self._checked(plan, _catch_up(record)))
             case {"record": "stop", "why": str(why)}:
                 if _number(record.get("sealings", 0)) == len(self._sealing):
                     self._stopped = why
@@ -164,12 +167,16 @@ class TrailFolding:
                 raise ValueError(f"{record['record']} is no whole record")
         return ()
 
-    def _begin(self, plan: StreamPlan, catch_up: CatchUp) -> None:
+    def _checked(self, plan: StreamPlan, catch_up: CatchUp) -> CatchUp:
+        """Return a catch-up, or raise ValueError if it is about other segments than the plan."""
         segments = (*plan.segments, *self._grown)
         for row, one in zip(catch_up.rows, catch_up.segments, strict=True):
             known = segments[self._place(row, plan)]
             if (one.id, one.created, one.keys) != (known.id, known.created, known.keys):
                 raise ValueError(f"segment {one.id} of a catch-up is not that of the plan")
+        return catch_up
+
+    def _begin(self, catch_up: CatchUp) -> None:
         before = -1 if self._catch_up is None else self._catch_up.number
         if catch_up.number == before + 1 == self._caught_up:
             self._catch_up = catch_up  # else another driver has begun one

@@ -276,7 +276,7 @@ class Folding:
         plan = StreamPlan.model_validate(record["plan"])
         if not plan.follow:
             raise ValueError("the copy does not follow its source, and has a checkpoint")
-        self._trail.restore(record["trail"])
+        self._trail.restore(plan, record["trail"])
         count = len(in_order([*plan.segments, *self._trail.trail.grown]))
         self._target = _ids(record["target"], count)
         self._events = {_number(place): _number(count) for place, count in record["events"]}

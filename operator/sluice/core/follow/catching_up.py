@@ -37,6 +37,10 @@ FAR: Final = 1 << 30
 """Bytes that a target may be behind before they are staged."""
 
 
+MOST: Final = 4 << 40
+"""Bytes that are staged at once, at most: the digests of more fill a journal."""
+
+
 class Staging(NamedTuple):
     """How a driver catches up.
 

@@ -104,7 +104,7 @@ def next_step(journal: Journal, seen: SeenStream) -> Step:
 def _begun(journal: Journal, seen: SeenStream) -> Step | None:
     """Return the next step of what was begun and is not over: the end, or else a catch-up."""
     if journal.trail.stopped is not None:
-        return _end(journal, seen.rows)
+        return _end(journal, seen.rows, apart=seen.apart)
     if not (seen.apart and journal.trail.catches_up) or is_sealing(journal, seen.key):
         return None
     # Losses come later: what is staged is not lost.
@@ -120,17 +120,19 @@ def _before_following(journal: Journal, seen: SeenStream, lag: int) -> Step | No
     wanted, there = seen.config, seen.configured
     if end is not None or is_sealing(journal, seen.key):
         return end
-    if _is_far(journal, seen, lag):
-        return catching_up.begin(seen.rows)
-    if wanted is None or there is None:
+    if wanted is not None and there is not None:
+        mirrored = marks.followed(wanted, journal.plan.copy_id, len(seen.rows))
+        if not marks.is_like(there, mirrored):
+            return Live(wanted)
+    if not _is_far(journal, seen, lag):
         return None
-    mirrored = marks.followed(wanted, journal.plan.copy_id, len(seen.rows))
-    return None if marks.is_like(there, mirrored) else Live(wanted)
+    # What is staged then goes on from what is compared, without the source.
+    return _unproved(journal, seen.rows) or catching_up.begin(seen.rows)
 
 
 def _is_far(journal: Journal, seen: SeenStream, lag: int) -> bool:
     """Tell whether what is missing is to be staged, and the copy does not end before."""
-    if seen.far is None or lag <= seen.far or journal.trail.catches_up:
+    if seen.far is None or not seen.far < lag <= catching_up.MOST or journal.trail.catches_up:
         return False
     left = room(journal, seen)
     return left is None or left >= lag
@@ -153,11 +155,13 @@ def is_ended(position: int, info: SegmentInfo) -> bool:
     return info.sealed and position == info.length
 
 
-def _end(journal: Journal, rows: Sequence[SeenRow]) -> Step:
+def _end(journal: Journal, rows: Sequence[SeenRow], *, apart: bool) -> Step:
     """Return the next step once the end is recorded."""
     running = [row for row in rows if not _position(row).halted]
     if running:
         return Halt(_positions(running))
+    if journal.trail.catches_up and apart:
+        return CatchUp()  # what it has compared need not be read again
     if any(row.foreign is None for row in rows):
         # They were appended to before they were halted: compare their lengths once more.
         raise StoreUnavailable(f"{journal.plan.target} was appended to during the look")

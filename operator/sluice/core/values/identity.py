@@ -48,6 +48,10 @@ attribute it keeps a staging segment, which lacks bytes that its source has lost
 """
 
 
+_INDEX_BITS = 20
+"""Bits of the index of a segment in a catch-up."""
+
+
 def copy_id(*, cluster: str, namespace: str, name: str, identity: Mapping[str, Any]) -> str:
     """Return the copy's id: 32 hexadecimal digits.
 
@@ -130,6 +134,24 @@ def catch_up_id(copy: str, number: int) -> str:
         number: how many catch-ups of the copy came before.
     """
     return _key(copy, "catch-up", number)
+
+
+def catch_up_attribute(copy: str) -> UUID:
+    """Return the attribute of a target segment for its place in the last catch-up, see below.
+
+    The value is that of `catch_up_place`. By it, what was staged is found without a journal.
+    """
+    return uuid5(UUID(copy), "catch-up")
+
+
+def catch_up_place(number: int, index: int) -> int:
+    """Return the place of a segment: the catch-up's number, and the segment's index in it."""
+    return number << _INDEX_BITS | index
+
+
+def catch_up_of(place: int) -> tuple[int, int]:
+    """Return number and index of a place."""
+    return place >> _INDEX_BITS, place & ((1 << _INDEX_BITS) - 1)
 
 
 def reading_key(copy: str, manifest: str) -> str:

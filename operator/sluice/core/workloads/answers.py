@@ -99,9 +99,11 @@ class Following(Planned):
     Attributes:
         stopped: why nothing more is followed; None while it goes on. What is left is to compare the
             rest, and to give the target its final configuration.
+        catches_up: whether bytes are staged, since the target was far behind.
     """
 
     stopped: str | None = None
+    catches_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

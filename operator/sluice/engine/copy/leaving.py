@@ -18,7 +18,7 @@ from sluice.core.values import identity
 from sluice.engine.copy import targets
 from sluice.engine.copy.abort import attempts_of, clear, clear_marked
 from sluice.engine.journal.copy_journal import CopyJournal
-from sluice.engine.staging.catch_ups import clear_catch_up
+from sluice.engine.staging.catch_ups import clear_catch_up, clear_noted
 from sluice.engine.staging.large_events import clear_events
 from sluice.errors import JournalDamaged, NoSuchSegment, SegmentSealed, StoreBusy
 from sluice.stores.writing import CompareAndSet
@@ -64,7 +64,8 @@ def leave(copy_id: str, target: StreamName, store: Store, *, ready: bool = False
         return False
     if journal is not None and not begun:
         copy_journal.write([leave_record()])
-        journal = copy_journal.load()
+        journal, stream = copy_journal.load(), store.describe(target)  # it may have been scaled
+        ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
     halted: dict[int, Position] = {}
     if stream is not None and ours:
         places = _places(copy_id, target, stream, journal, store)
@@ -72,6 +73,8 @@ def leave(copy_id: str, target: StreamName, store: Store, *, ready: bool = False
         clear_events(copy_id, target, _offsets(halted), store)
         if journal is not None:
             clear_catch_up(journal, store)
+        else:
+            clear_noted(copy_id, target, list(halted), store)
         for segment, at in halted.items():
             _clean(*places[segment], at, store)
         planned = None if journal is None else journal.plan.config

@@ -8,6 +8,7 @@ from sluice.core.copy.follow_progress import caught_up_record
 from sluice.core.copy.journal import target_record
 from sluice.core.copy.observed import Observed
 from sluice.core.copy.steps import Amend, CatchUpStep, EndCatchUp, Publish, Stage, Stitch
+from sluice.core.events.digest import chunk_of
 from sluice.core.follow import catching_up
 from sluice.core.follow.position import Position
 from sluice.core.follow.rows import proved, row_of
@@ -15,7 +16,7 @@ from sluice.core.values import identity
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.staging.catch_ups import clear_catch_up
 from sluice.engine.staging.observe import observe_staged, part_names, with_sources
-from sluice.errors import NoSuchSegment
+from sluice.errors import JournalDamaged, NoSuchSegment
 from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from sluice.core.copy.follow_progress import CatchUp
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.steps import Step
-    from sluice.core.events.chain import Link
     from sluice.engine.access.source_runs import Origin
     from sluice.engine.follow.proving import Prover
     from sluice.engine.journal.copy_journal import CopyJournal
@@ -63,11 +63,12 @@ class CatchUpWork(StreamCopyWork):
         self._targets = tuple(loaded.target[row] for row in catch_up.rows)
         self._prover = prover
 
-    def next(self, *, stages: bool) -> Step | None:
+    def next(self, *, stages: bool, room: int | None) -> Step | None:
         """Look at the stores, and decide the next step.
 
         Args:
             stages: whether this driver stages; else it only tidies up.
+            room: most bytes that may come before the copy ends. Then more are not staged.
 
         Returns:
             None if nothing is to be done for now: the source is to be followed.
@@ -78,8 +79,11 @@ class CatchUpWork(StreamCopyWork):
         # Positions are read first. A position that is still the old one was so before all that is
         # read after it; and bytes that this catch-up has merged have left their mark by then.
         moved = self._moved()
-        known = self.journal.load()
+        known = self._load()
+        left = (one.length for index, one in enumerate(self.plan.segments) if index not in moved)
+        stages = stages and (room is None or room >= sum(left))
         if stages and known is None and len(moved) < len(self._targets):
+            self._note()
             self.journal.begin(self.plan)
             known = self.journal.loaded
         if known is not None and known.target is None:
@@ -91,6 +95,30 @@ class CatchUpWork(StreamCopyWork):
         if stages:
             seen = with_sources(seen, self.plan, self.sources)
         return catching_up.next_step(self.plan, seen, moved, stages=stages and known is not None)
+
+    def _note(self) -> None:
+        """Write down at the target's segments which catch-up stages bytes for them.
+
+        So these are found, and deleted, also if the copy's journal is damaged or lost.
+        """
+        attribute = identity.catch_up_attribute(self._copy.copy_id)
+        goals = [self.target.segment_name(self.plan.target, one) for one in self._targets]
+        values = self.target.attributes([(goal, attribute) for goal in goals])
+        for index, (goal, value) in enumerate(zip(goals, values, strict=True)):
+            place = identity.catch_up_place(self.catch_up.number, index)
+            if value is None or value < place:
+                self.target.set_attribute(goal, CompareAndSet(attribute, value, place))
+
+    def _load(self) -> Journal | None:
+        """Return the catch-up's journal.
+
+        Raises:
+            JournalDamaged: it has other segments. Any client of the target's scope may write it.
+        """
+        known = self.journal.load()
+        if known is not None and known.plan.segments != self.plan.segments:
+            raise JournalDamaged(f"{self.journal.name} has the plan of another catch-up")
+        return known
 
     def _moved(self) -> set[int]:
         """Return the segments that have another position than that at which they begin."""
@@ -181,11 +209,14 @@ class CatchUpWork(StreamCopyWork):
         records = []
         for index in sorted(self._merged()):
             segment, row = self.plan.segments[index], row_of(journal, self.catch_up.rows[index])
-            border = catching_up.border(segment)
-            link: Link | None = self._prover.prove(journal, row, border)
+            before = proved(journal, row.index).offset
+            if before != segment.start:
+                continue  # another driver has compared more; or less, which is read back later
+            digests, border = known.known(index), catching_up.border(segment)
+            link = self._prover.extend(journal, row, border, digests.get(chunk_of(segment.start)))
             if border < segment.end and link is not None:
-                link = catching_up.extended(link, segment.end, known.known(index))
-            if link is not None and link.offset > proved(journal, row.index).offset:
+                link = catching_up.extended(link, segment.end, digests)
+            if link is not None and link.offset > before:
                 records.append(self._prover.record(row.index, link))
         if records:
             self._log.write(records)

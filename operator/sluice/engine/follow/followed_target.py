@@ -92,6 +92,7 @@ class FollowedTarget(NewTarget):
         standing: how far the stream was followed at the last look; None while it was not.
         room: most bytes that may follow before the copy ends, by the last look.
         is_live: whether all planned bytes were readable at the last look.
+        settled: whether no scale event of the source was still to be followed then.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class FollowedTarget(NewTarget):
         self._quiet = Quiet(clock)
         self._watch: Watch | None = None
         self.room: int | None = None
-        self._settled = False
+        self.settled = False
         self._longest = longest
         self._prover: Prover | None = None
         self._journal: Journal | None = None
@@ -182,7 +183,7 @@ class FollowedTarget(NewTarget):
 
     def _step(self, journal: Journal, state: SeenStream) -> Step:
         self.room = room(journal, state)
-        self._settled = state.settled
+        self.settled = state.settled
         step = following.next_step(journal, state)
         if isinstance(step, Follow):
             positions = {row.row.index: row.position.offset for row in state.rows if row.position}
@@ -276,7 +277,7 @@ class FollowedTarget(NewTarget):
             key=self._key,
             clock=self._clock,
             wall=self._wall,
-            settled=self._settled,
+            settled=self.settled,
             changed=lambda: is_changed(journal.current, self._config, self._source),
             far=self.far,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,6 +86,46 @@ class Prover:
             self._compare(journal, row, stretch, chain)
         if chain.link.offset < to:
             chain.leap(to)
+        return chain.link
+
+    def extend(self, journal: Journal, row: Row, to: int, digest: bytes | None) -> Link | None:
+        """Extend a chain by bytes of the target that were compared while they were staged.
+
+        The source is not read: it may have lost them since.
+
+        Args:
+            journal: the copy's journal. All before these bytes is compared.
+            row: the segment.
+            to: the source offset behind the last of these bytes.
+            digest: their SHA-256.
+
+        Returns:
+            None if the target has lost some, or their digest is not known, or this driver has
+            compared others since.
+
+        Raises:
+            DigestMismatch: the target has other bytes.
+        """
+        chain = self._chain(journal, row)
+        at = chain.link.offset
+        if at != proved(journal, row.index).offset or (digest is None and at < to):
+            return None
+        if at == to:
+            return chain.link
+        shift, data = row.shift(at), bytearray()
+        try:
+            name = target_name(journal.plan, row, self._target)
+            for block in self._target.read(name, at + shift, to + shift, flow=self._flow):
+                data += block.data
+        except (SegmentTruncated, NoSuchSegment):
+            return None
+        if hashlib.sha256(data).digest() != digest:
+            raise DigestMismatch(
+                f"segment {row.target} of {journal.plan.target} has other bytes than were staged "
+                f"between the source's offsets {at} and {to} of segment {row.segment.id}",
+                remedy="Delete this copy, and make another one; the target is not to be used.",
+            )
+        chain.feed(memoryview(data))
         return chain.link
 
     def compare(

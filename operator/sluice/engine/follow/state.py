@@ -35,7 +35,10 @@ def followed(request: CopyRequest, answer: Answer, target: Store) -> Answer:
     journal = CopyJournal(target, request.copy_id, request.target, request).load()
     if journal is None or not is_live(journal, target):
         return answer
-    return Following(plan=answer.plan, recorded=True, stopped=journal.trail.stopped)
+    trail = journal.trail
+    return Following(
+        plan=answer.plan, recorded=True, stopped=trail.stopped, catches_up=trail.catches_up
+    )
 
 
 def cut_of(request: CopyRequest, target: Store) -> Cut | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.copy.steps import BeginCatchUp, Done
+from sluice.core.copy.steps import BeginCatchUp, Done, Follow, Grow, Live, Prove, Skip
 from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.follow.work import FollowWork
 
@@ -26,7 +26,17 @@ class UntilNear(FollowWork):
     def look(self) -> Step:
         """Decide the next step."""
         step = super().look()
-        if not self._followed.is_live or self._part is not None or isinstance(step, BeginCatchUp):
+        if not self._followed.is_live or self._part is not None or self._goes_on(step):
             return step
         self.is_live = True
         return Done(UNVERIFIED)
+
+    def _goes_on(self, step: Step) -> bool:
+        """Tell whether a step may lead to more that is far.
+
+        What was before the source's last scale event is followed here, as far as it is near: what
+        comes behind that may be much.
+        """
+        if isinstance(step, Follow):
+            return self._followed.far is not None and not self._followed.settled
+        return isinstance(step, Live | BeginCatchUp | Skip | Prove | Grow)

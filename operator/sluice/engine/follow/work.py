@@ -82,9 +82,8 @@ class FollowWork(StreamCopyWork):
         step = super().look()
         if not isinstance(step, CatchUp):
             return step
-        part, room = self._begun_catch_up(), self._followed.room
-        fits = room is None or room >= part.plan.bytes
-        inner = part.next(stages=fits and self._followed.far is not None)
+        part, followed = self._begun_catch_up(), self._followed
+        inner = part.next(stages=followed.far is not None, room=followed.room)
         if inner is None:
             return self._followed.directly()
         self._part = part

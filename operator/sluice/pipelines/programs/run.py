@@ -151,7 +151,7 @@ def run_plan(
             places = [stores.place(one) for one in plan.sources]
             with ExitStack() as opened:
                 mover: Executor = executor
-                if _is_followed_here(plan, tasks):
+                if _is_followed_here(plan, tasks) and (tasks.here or not until_live):
                     here = ThreadExecutor(
                         [live(one) for one in places], target, slots=tasks.threads
                     )

@@ -16,6 +16,7 @@ from sluice.core.copy.steps import (
     BeginCatchUp,
     EndCatchUp,
     Follow,
+    Prove,
     Publish,
     SealSource,
     Stage,
@@ -28,6 +29,7 @@ from sluice.core.events import digest
 from sluice.core.events.chain import Chain, Link
 from sluice.core.events.digest import ChunkDigester
 from sluice.core.follow.catching_up import (
+    MOST,
     Staging,
     border,
     extended,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 FAR = 1000
 RANGES = ((0, 100, 2000), (1, 50, 60))
 CHUNK = 16
+COMPARED = tuple(follow_progress.proved_record(index, Link(start)) for index, start, _ in RANGES)
 
 
 def begun(*records: dict[str, object], plan: object = PLAN) -> Journal:
@@ -64,11 +67,22 @@ def behind(known: Journal, **seen: object) -> Step:
 
 def test_what_is_missing_is_staged_from_a_distance_on() -> None:
     """All of it, of each segment from its position. A driver that does not stage appends it."""
-    known = journal()
+    known = journal(*COMPARED)
     assert behind(known) == BeginCatchUp(RANGES)
     near = (row(known, 0, at=1010, length=2000), row(known, 1, at=50, length=60))
     assert decide(known, *near, far=FAR) == Follow(((0, 1010), (1, 50)))
     assert behind(known, far=None) == Follow(((0, 100), (1, 50)))
+    much = (row(known, 0, at=100, length=101 + MOST), row(known, 1, at=50))
+    assert decide(known, *much, far=FAR) == Follow(((0, 100), (1, 50)))
+
+
+def test_what_was_appended_is_compared_before() -> None:
+    """Later the source may have lost it."""
+    known = journal(*COMPARED)
+    rows = (row(known, 0, at=130, length=2000), row(known, 1, at=50))
+    assert decide(known, *rows, far=FAR) == Prove(((0, 130),))
+    known = journal(*COMPARED, follow_progress.proved_record(0, Link(130)))
+    assert decide(known, *rows, far=FAR) == BeginCatchUp(((0, 130, 2000),))
 
 
 def test_a_catch_up_that_is_begun_goes_on_before_losses_are_left_out() -> None:
@@ -199,6 +213,27 @@ def test_a_checkpoint_has_the_catch_up(over: object) -> None:
     again = fold([checkpoint_record(known, known.trail.proved)])
     assert again is not None
     assert (again.trail.catch_up, again.trail.caught_up) == (known.trail.catch_up, int(bool(over)))
+
+
+@pytest.mark.parametrize(
+    "trail",
+    [
+        {"caught-up": 2},
+        {"caught-up": -1},
+        {"catch-up": {"number": 0, "rows": [9], "segments": []}},
+        {"catch-up": {"number": 0, "rows": [1, 0]}},
+        {"catch-up": {"number": 7}},
+    ],
+)
+def test_a_damaged_checkpoint_is_named(trail: dict[str, Any]) -> None:
+    """Deleting the copy must not stumble over it."""
+    known = begun()
+    record = checkpoint_record(known, known.trail.proved)
+    own = record["trail"]["catch-up"]
+    trail = {key: own | one if isinstance(one, dict) else one for key, one in trail.items()}
+    record["trail"] |= trail
+    with pytest.raises(JournalDamaged):
+        fold([record])
 
 
 @pytest.mark.parametrize(

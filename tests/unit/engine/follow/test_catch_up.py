@@ -11,6 +11,7 @@ from sluice.core.events.chain import Chain, Link
 from sluice.core.follow.catching_up import Staging
 from sluice.core.follow.rows import proved
 from sluice.core.values import identity
+from sluice.core.values.model import KeyRange
 from sluice.core.values.wish import Wish
 from sluice.engine.copy.leaving import leave
 from sluice.engine.copy.planning import resolve
@@ -121,6 +122,50 @@ def test_what_was_staged_counts_as_compared() -> None:
         chain = Chain(Link(0))
         chain.feed(memoryview(data))
         assert proved(journal, index) == chain.link
+
+
+def test_bytes_that_the_source_loses_once_they_are_staged_are_not_lost() -> None:
+    """They are merged and count as compared, though the copy fails if bytes are lost."""
+    world = World()
+    put_behind(world)
+    all_of_it = world.bytes_of(SOURCE)
+    drive_until(world, Publish)
+    for one in world.streams[SOURCE].segments:
+        there = world.segments[segment_name(SOURCE, one.id)]
+        there.start = len(there.data)
+    assert until_near(world).error is None
+    assert world.bytes_of(TARGET) == all_of_it
+    journal = journal_of(world)
+    assert [proved(journal, index).offset for index in (0, 1)] == [len(one) for one in all_of_it]
+    report = run(world, nothing, rounds=40)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert world.bytes_of(TARGET) == all_of_it
+
+
+def test_bytes_of_earlier_segments_do_not_keep_a_driver_from_what_comes_behind_them() -> None:
+    """The source was scaled meanwhile: what is near is followed, and what is far is staged."""
+    world = World()
+    put_behind(world, more=False)
+    write(world, 0, [9], 8)
+    keys = [KeyRange(low=0.0, high=0.25), KeyRange(low=0.25, high=0.5)]
+    world.replace(SOURCE, {0}, keys)
+    last = world.streams[SOURCE].segments[0].id
+    write(world, last, MANY, 9)
+    assert until_near(world).error is None
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
+    assert journal_of(world).trail.caught_up == 1
+
+
+def test_a_copy_whose_journal_is_damaged_leaves_nothing_staged_when_it_is_ended() -> None:
+    """Notes at the target's segments tell what there is."""
+    world = World()
+    put_behind(world)
+    drive_until(world, Publish)
+    log = CopyJournal(ModelStore(world), COPY, TARGET)
+    log.load()
+    world.segments[log.name].data += b"\0" * 7 + b"\x09{damaged}"
+    assert leave(COPY, TARGET, ModelStore(world))
+    assert world.staging() == []
 
 
 def test_a_target_that_is_near_is_followed_only() -> None:

@@ -320,7 +320,7 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     waiting = stopped_by(copy, world, status, standing.BEFORE)
     if waiting is not None:
         return waiting
-    number = status.next_attempt()
+    number, history = status.next_attempt(), status.value.history
     status.planned(plan)
     least = number - world.job_history
     old = {job.name: job.attempt for job in world.jobs if job.attempt < least}
@@ -336,7 +336,7 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
             # In another namespace they follow the Job, which owns them.
             *((WriteControls(),) if world.host is None else ()),
             *(DeleteJob(name) for name in sorted(old, key=old.__getitem__)),
-            StartJob(number, plan.plan, follower=following.by_follower(copy, plan)),
+            StartJob(number, plan.plan, follower=following.by_follower(copy, plan, history)),
         ),
         again=POLL_SECONDS,
     )

@@ -27,6 +27,9 @@ from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.workloads.answers import Following
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.api.status.common import Attempt
     from sluice.core.follow.lag import Followed
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.seen import CopySeen
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 SMALL: Final = 64 << 20
 """Bytes of a plan up to which the follower copies them itself: no Job is started before it."""
 
+DRIVERS: Final = 3
+"""Drivers that may fail to catch up, one after the other, until a follower goes on."""
+
 FAR_BEHIND: Final = "FarBehind"
 """Why a follower was replaced by a driver that catches up."""
 
@@ -45,14 +51,35 @@ COSTS: Final = 5.0
 of streams, and its stores other work."""
 
 
-def by_follower(copy: CopySeen, planned: Planned) -> bool:
-    """Tell whether the next attempt is a follower's, and no driver's that ends once it is live."""
+def by_follower(copy: CopySeen, planned: Planned, history: Sequence[Attempt]) -> bool:
+    """Tell whether the next attempt is a follower's, and no driver's that ends once it is near.
+
+    Args:
+        copy: the copy.
+        planned: what the stores hold of it.
+        history: the attempts, the latest one last.
+    """
     if not follows(copy):
         return False
     if isinstance(planned, Following):
-        last = copy.status.history[-1] if copy.status.history else None
-        return last is None or (last.outcome, last.reason) != ("Replaced", FAR_BEHIND)
+        return not _catches_up(history, begun=planned.catches_up)
     return not copy.spec.runtime.executors and planned.plan.bytes <= SMALL
+
+
+def _catches_up(history: Sequence[Attempt], *, begun: bool) -> bool:
+    """Tell whether a driver is to catch up, or to go on with what another one has staged.
+
+    Args:
+        history: the attempts, the latest one last.
+        begun: whether a catch-up is begun and not over.
+    """
+    failures = 0
+    for attempt in reversed([one for one in history if one.outcome]):
+        if attempt.reason == FAR_BEHIND or attempt.outcome == "Succeeded":
+            begun = begun or attempt.reason == FAR_BEHIND
+            break
+        failures += attempt.outcome == "Failed"
+    return begun and failures < DRIVERS
 
 
 def came_live(world: World, job: JobSeen) -> bool:
@@ -72,6 +99,8 @@ def running(world: World, status: CopyStatus, job: JobSeen) -> Decision | None:
         return None
     if not (follow.live or (job.follower and _has_begun(follow))):
         return None
+    if not job.follower and job.phase is JobPhase.PENDING:
+        return None  # a driver that does not start is one that fails
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
     outdated = job.follower and job.outdated and not status.ends(follow)
     if outdated or status.falls_behind(follow, world, job):

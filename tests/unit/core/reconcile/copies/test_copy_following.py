@@ -8,8 +8,7 @@ import pytest
 
 from sluice.api.status.common import ConditionType
 from sluice.api.status.copy_status import StreamCopyStatus
-from sluice.core.follow.catching_up import FAR
-from sluice.core.follow.lag import Age, Followed
+from sluice.core.follow.lag import Age
 from sluice.core.reconcile.copies.actions import (
     Abandon,
     DeleteJob,
@@ -374,48 +373,3 @@ def test_what_is_measured_of_a_copy_at_rest_is_not_written() -> None:
     assert seen.done
     later_on = reconcile(seen, around(later(200), reading=measured(UP)))
     assert later_on.status == seen.status
-
-
-# Catching up
-
-
-FAR_AWAY = UP._replace(lag_bytes=FAR + 1, lag=Age(61.0, certain=True))
-
-
-def test_a_follower_that_stays_far_behind_is_replaced_by_a_driver_and_goes_on_after_it() -> None:
-    """The history says why; while the driver stages, the condition tells how far it is."""
-    seen = following()
-    decision = look(seen, 120, reading=measured(FAR_AWAY))
-    assert DeleteJob(follower().name) in decision.actions
-    seen = after(seen, decision)
-    (first,) = status(seen.status).history
-    assert (first.outcome, first.reason) == ("Replaced", "FarBehind")
-    assert begins_follower(reconcile(seen, world(now=later(125), answer=LIVE))) == [False]
-    seen = after(seen, reconcile(seen, world(now=later(125), answer=LIVE)))
-    driver = job(2, JobPhase.RUNNING)
-    catching = FAR_AWAY._replace(catching=(1 << 29, FAR))
-    decision = look(seen, 140, jobs=(driver,), reading=measured(catching))
-    assert reason(decision) == "CatchingUp"
-    assert message(decision).startswith("537 MB of 1.1 GB are staged. ")
-    seen = after(seen, decision)
-    done = replace(driver, phase=JobPhase.SUCCEEDED, ended=later(150))
-    decision = reconcile(seen, world(now=later(151), jobs=(done,), answer=LIVE))
-    assert begins_follower(decision) == [True]
-
-
-@pytest.mark.parametrize(
-    ("follow", "seconds", "changes"),
-    [
-        (FAR_AWAY._replace(lag_bytes=FAR), 120, {}),
-        (FAR_AWAY._replace(lag=Age(59.0, certain=True)), 120, {}),
-        (FAR_AWAY, 59, {}),
-        (FAR_AWAY._replace(stopped="Idle"), 120, {}),
-        (FAR_AWAY, 120, {"limits": {"bytesPerSecond": "1Mi"}}),
-        (FAR_AWAY, 120, {"cutover": "Drain"}),
-    ],
-    ids=["near", "not for long", "young", "ending", "limited", "cut over"],
-)
-def test_a_follower_stays(follow: Followed, seconds: float, changes: dict[str, object]) -> None:
-    """It may be fast enough, or no driver would be faster, or the end is near."""
-    decision = look(following(**changes), seconds, reading=measured(follow))
-    assert not any(isinstance(one, DeleteJob) for one in decision.actions)

@@ -316,16 +316,29 @@ def test_looks_at_a_scope_come_every_ten_seconds_and_sooner_while_it_ends() -> N
 # Catching up
 
 
-def test_a_planned_stream_that_stays_far_behind_gets_a_driver() -> None:
-    """One that joined later is only followed, since no plan of a driver has it."""
-    lag = {"lag_bytes": 2 * FAR, "lag": Age(90.0, certain=True)}
-    for name, replaced in (("a", True), ("joined", False)):
-        worst = (StreamLag(name, FAR + 1, 61.0),)
-        reading = measured(STREAMS._replace(worst=worst), **lag)
-        decision = look(following(), 120, reading=reading)
-        assert (DeleteJob(follower().name) in decision.actions) == replaced
-        history = of_scope(decision.status).history
-        assert [one.reason for one in history] == ["FarBehind"] * replaced
-    near = (StreamLag("a", FAR, 61.0), StreamLag("b", FAR + 1, 59.0))
-    decision = look(following(), 120, reading=measured(STREAMS._replace(worst=near), **lag))
-    assert DeleteJob(follower().name) not in decision.actions
+def test_a_scope_that_stays_far_behind_as_a_whole_gets_a_driver() -> None:
+    """Each of the streams that are behind most; meanwhile none is followed."""
+    whole = (
+        StreamLag("a", FAR + 1, 61.0),
+        StreamLag("b", FAR + 1, 90.0),
+        StreamLag("c", FAR + 1, 60.0),
+    )
+    assert is_replaced(*whole)
+    for other in (
+        StreamLag("c", FAR, 90.0),
+        StreamLag("c", FAR + 1, 59.0),
+        StreamLag("joined", FAR + 1, 90.0),
+    ):
+        assert not is_replaced(*whole[:2], other)
+    assert not is_replaced(*whole[:2])
+
+
+def is_replaced(*worst: StreamLag) -> bool:
+    """Tell whether the follower of a scope is replaced whose streams are so far behind."""
+    lag = {"lag_bytes": 9 * FAR, "lag": Age(90.0, certain=True)}
+    reading = measured(STREAMS._replace(worst=worst), **lag)
+    decision = look(following(), 120, reading=reading)
+    history = of_scope(decision.status).history
+    deleted = DeleteJob(follower().name) in decision.actions
+    assert [one.reason for one in history if one.outcome] == ["FarBehind"] * deleted
+    return deleted

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sluice.core.follow.catching_up import Staging
 from sluice.core.scope.scope import StreamState
 from sluice.core.values import identity
 from sluice.core.workloads.answers import Following, Planned, ScopePlanned
@@ -52,6 +53,7 @@ def first_leg(
     world: World,
     gate: Callable[[str], Fate] = lambda _: Fate.DONE,
     meanwhile: Callable[[], None] = lambda: None,
+    staging: Staging | None = None,
 ) -> ScopeReport:
     """Run the first leg as a driver does, for which the operator has planned before."""
     store = SharedStore(world, gate)
@@ -64,6 +66,7 @@ def first_leg(
         executor=InlineExecutor([store], store),
         limits=lambda: Limits(parallelism=2),
         patience=0.1,
+        staging=staging,
     ).run()
 
 
@@ -259,3 +262,15 @@ def test_streams_that_cannot_be_planned_are_named(world: World, name: str) -> No
         assert state_of(world).joined == 1
     finally:
         driver.kill()
+
+
+def test_streams_that_are_far_behind_are_staged_again(world: World) -> None:
+    """By a driver that is started later; streams that are near are left to the follower."""
+    first_leg(world)
+    write(world, MANY[1], [90] * 4)
+    write(world, MANY[2], [9])
+    behind = world.bytes_of(in_target(MANY[2]))
+    assert first_leg(world, staging=Staging(far=200)).is_over
+    assert world.bytes_of(in_target(MANY[1])) == world.bytes_of(in_source(MANY[1]))
+    assert world.bytes_of(in_target(MANY[2])) == behind
+    assert (state_of(world).live, state_of(world).results) == (True, {})

@@ -11,7 +11,7 @@ from sluice.api.status.common import ConditionType
 from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.api.status.follow_status import CutoverState, FollowStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
-from sluice.core.follow.lag import RESOLUTION
+from sluice.core.follow.lag import RESOLUTION, WORST
 from sluice.core.reconcile.copies.statuses import table
 from sluice.core.reconcile.copies.statuses.base import CopyStatus
 from sluice.core.reconcile.copies.world import JobPhase
@@ -83,22 +83,28 @@ class FollowingStatus(CopyStatus):
     def falls_behind(self, follow: Followed, world: World, job: JobSeen) -> bool:
         """Tell whether a driver is to catch up in place of a follower that is too slow.
 
-        At a limited rate it would be no faster. After a failed driver, the follower has more time.
-        Of a scope, only the streams of the written plan are a driver's.
+        At a limited rate it would be no faster. Soon after another driver, the follower has more
+        time. A scope counts if it is behind as a whole: meanwhile none of its streams is followed.
         """
-        limited = self._wanted.limits.bytes_per_second is not None
-        if limited or not (job.follower and follow.live) or self.ends(follow):
+        spec = self._wanted
+        if not (job.follower and follow.live) or self.ends(follow):
+            return False
+        end = None if spec.stop_when is None else spec.stop_when.bytes
+        if spec.limits.bytes_per_second is not None or (
+            end is not None and end < follow.position + follow.lag_bytes
+        ):
             return False
         lags = [(follow.lag_bytes, follow.lag.seconds)]
         if follow.streams is not None:
             items = () if world.plan is None else world.plan.plan.items
             planned = {item.name for item in items}
-            lags = [
-                (one.bytes, one.seconds) for one in follow.streams.worst if one.stream in planned
-            ]
-        failed = any(entry.outcome == "Failed" for entry in self._copy.status.history[-2:])
-        patience = LONG if failed else STANDS
-        return self._now - job.started >= patience and any(
+            worst = [one for one in follow.streams.worst if one.stream in planned]
+            lags = [(one.bytes, one.seconds) for one in worst]
+            lags += [(0, 0.0)] * (min(WORST, follow.streams.followed) - len(lags))
+        before = [one for one in self._copy.status.history[-2:] if one.outcome]
+        drove = any(one.outcome == "Failed" or one.reason == "CameLive" for one in before)
+        patience = LONG if drove else STANDS
+        return self._now - job.started >= patience and all(
             size > world.far and seconds >= STANDS.total_seconds() for size, seconds in lags
         )
 
