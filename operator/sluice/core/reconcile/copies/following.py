@@ -43,9 +43,6 @@ SMALL: Final = 64 << 20
 DRIVERS: Final = 3
 """Drivers that may fail to catch up, one after the other, until a follower goes on."""
 
-FAR_BEHIND: Final = "FarBehind"
-"""Why a follower was replaced by a driver that catches up."""
-
 COSTS: Final = 5.0
 """Times the seconds that a look at the stores took, until the next one. A scope may have thousands
 of streams, and its stores other work."""
@@ -75,8 +72,8 @@ def _catches_up(history: Sequence[Attempt], *, begun: bool) -> bool:
     """
     failures = 0
     for attempt in reversed([one for one in history if one.outcome]):
-        if attempt.reason == FAR_BEHIND or attempt.outcome == "Succeeded":
-            begun = begun or attempt.reason == FAR_BEHIND
+        if attempt.reason == "FarBehind" or attempt.outcome == "Succeeded":
+            begun = begun or attempt.reason == "FarBehind"
             break
         failures += attempt.outcome == "Failed"
     return begun and failures < DRIVERS
@@ -102,13 +99,13 @@ def running(world: World, status: CopyStatus, job: JobSeen) -> Decision | None:
     if not job.follower and job.phase is JobPhase.PENDING:
         return None  # a driver that does not start is one that fails
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
-    outdated = job.follower and job.outdated and not status.ends(follow)
-    if outdated or status.falls_behind(follow, world, job):
-        # Its process is of another version or size, or too slow. What it has followed stays.
-        status.end(job, outcome="Replaced", reason="SpecChanged" if outdated else FAR_BEHIND)
-        return Decision(
-            status=status.followed(world, job), actions=(DeleteJob(job.name),), again=POLL_SECONDS
-        )
+    if job.follower and job.outdated and not status.ends(follow):
+        # Its process is of another version or size. What it has followed stays.
+        status.end(job, outcome="Replaced", reason="SpecChanged")
+        return _replaced(world, status, job)
+    if status.falls_behind(follow, world, job):
+        status.end(job, outcome="Replaced", reason="FarBehind")
+        return _replaced(world, status, job)
     soon = status.ends(follow) or follow.lag.pending or world.now - job.started < status.YOUNG
     again = RESOLUTION - 0.5 if soon else SAMPLE_SECONDS
     said = status.followed(world, job)
@@ -120,6 +117,12 @@ def running(world: World, status: CopyStatus, job: JobSeen) -> Decision | None:
         actions=(*wishes, *controls, *told),
         again=max(again, COSTS * reading.took),
     )
+
+
+def _replaced(world: World, status: FollowingStatus, job: JobSeen) -> Decision:
+    """Delete the Job of a follower, so that another attempt begins."""
+    said = status.followed(world, job)
+    return Decision(status=said, actions=(DeleteJob(job.name),), again=POLL_SECONDS)
 
 
 def _has_begun(follow: Followed) -> bool:
