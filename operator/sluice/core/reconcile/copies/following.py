@@ -94,10 +94,9 @@ def running(world: World, status: CopyStatus, job: JobSeen) -> Decision | None:
     follow = None if reading is None else reading.progress.follow
     if reading is None or follow is None:
         return None
-    if not (follow.live or (job.follower and _has_begun(follow))):
+    starts = not job.follower and job.phase is JobPhase.PENDING  # if it never does, it has failed
+    if starts or not (follow.live or (job.follower and _has_begun(follow))):
         return None
-    if not job.follower and job.phase is JobPhase.PENDING:
-        return None  # a driver that does not start is one that fails
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
     if job.follower and job.outdated and not status.ends(follow):
         # Its process is of another version or size. What it has followed stays.
