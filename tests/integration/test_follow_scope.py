@@ -122,7 +122,8 @@ def test_a_scope_is_followed_and_cut_over_and_nothing_is_lost(
         foreign.start_writer(source, stream, rate=RATE, keys=KEYS, first=20) for stream in WRITTEN
     ]
     for number in range(3):
-        time.sleep(2)
+        had = length(target, WRITTEN[0])
+        until("events are followed", lambda: length(target, WRITTEN[0]) > had)  # noqa: B023 - at once
         followed.kill()
         foreign.write(source, STREAMS[10 + number], events=50, keys=KEYS, first=20)
         followed.start()
@@ -138,7 +139,8 @@ def test_a_scope_is_followed_and_cut_over_and_nothing_is_lost(
     before = length(source, gone)
     assert foreign.seal(source, gone)
     assert foreign.delete(source, gone)
-    time.sleep(2)
+    foreign.write(source, STREAMS[10], events=50, keys=KEYS, first=70)
+    arrived(STREAMS[10])
     assert length(target, gone) == before
     for stop in writers:
         stop()

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from sluice.core.values import identity
 from sluice.core.values.model import KeyRange
+from sluice.errors import AbortRefused, CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import events_of
 from support.model import EVENT_COUNT, ModelStore, World, segment_name
@@ -18,6 +19,24 @@ if TYPE_CHECKING:
     from sluice.core.values.model import Segment
 
 SIZES = st.lists(st.integers(8, 90), min_size=1, max_size=4)
+
+EXPECTED = (AbortRefused, CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable)
+"""Errors with which an actor may end."""
+
+LOST = ("SourceTruncated",)
+"""Reasons of a failure where the source has lost bytes."""
+
+DAMAGE = (
+    "DigestMismatch",
+    "EventsDamaged",
+    "IntegrityError",
+    "JournalDamaged",
+    "SourceReplaced",
+    "SourceNotFound",
+    "SourceUnsupported",
+    "TargetExists",
+)
+"""Reasons of a failure that no driver may find where nothing is damaged."""
 
 
 def events(data: bytes) -> list[bytes]:

@@ -331,7 +331,7 @@ class BeginCatchUp:
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """Stage, verify and merge what the recorded catch-up has. It has steps of its own."""
+    """Go on with the recorded catch-up. `core.follow.catching_up` decides which of its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,14 +389,5 @@ FollowStep = Live | Follow | BeginCatchUp | Skip | Grow | Prove | SealSource | S
 CatchUpStep = Stage | Amend | Stitch | Publish | EndCatchUp
 """The steps of a catch-up that move no bytes."""
 
-Step = (
-    CopyStep
-    | AppendStep
-    | ArchiveStep
-    | FollowStep
-    | CatchUp
-    | CatchUpStep
-    | Transfer
-    | Verify
-    | Done
-)
+_Bytes = Transfer | Verify | Done
+Step = CopyStep | AppendStep | ArchiveStep | FollowStep | CatchUp | CatchUpStep | _Bytes

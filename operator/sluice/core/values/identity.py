@@ -137,20 +137,23 @@ def catch_up_id(copy: str, number: int) -> str:
 
 
 def catch_up_attribute(copy: str) -> UUID:
-    """Return the attribute of a target segment for its place in the last catch-up, see below.
+    """Return the attribute of a target segment for its place in the last catch-up of the copy.
 
-    The value is that of `catch_up_place`. By it, what was staged is found without a journal.
+    Its value is that of `catch_up_place`. By it, staged bytes are found without a journal.
+
+    Args:
+        copy: the copy id.
     """
     return uuid5(UUID(copy), "catch-up")
 
 
 def catch_up_place(number: int, index: int) -> int:
-    """Return the place of a segment: the catch-up's number, and the segment's index in it."""
+    """Return a segment's place as one number: the catch-up's number, and the index in it."""
     return number << _INDEX_BITS | index
 
 
 def catch_up_of(place: int) -> tuple[int, int]:
-    """Return number and index of a place."""
+    """Return a catch-up's number, and the segment's index in it, from a place."""
     return place >> _INDEX_BITS, place & ((1 << _INDEX_BITS) - 1)
 
 

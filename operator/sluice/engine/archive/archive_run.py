@@ -80,6 +80,11 @@ class ArchiveCopy:
         self._head: Head | None = None
         self._added: int | None = None
 
+    @property
+    def moving(self) -> int:
+        """The bytes of the run."""
+        return self.plan.bytes
+
     def begin(self, *, permit: Callable[[], None] | None) -> ArchiveReport | None:
         """Start or resume the run: take the lease against sweeps, and note the plan.
 

@@ -89,6 +89,11 @@ class ArchiveMove:
         self._first: ArchiveReport | None = None
         self._last: ArchiveReport | None = None
 
+    @property
+    def moving(self) -> int:
+        """The bytes of the present run."""
+        return self._run.moving
+
     def begin(self, *, permit: Callable[[], None] | None) -> ArchiveReport | None:
         """Start or resume the move.
 

@@ -83,6 +83,11 @@ class StreamCopyWork:
         self._known: tuple[Step | None, Observed | None] = None, None
 
     @property
+    def moving(self) -> int:
+        """The bytes of the plan that is carried out now."""
+        return self.plan.bytes
+
+    @property
     def _ending(self) -> Ending:
         return self._existing if self.plan.append else self._new
 

@@ -116,8 +116,10 @@ class CatchUpWork(StreamCopyWork):
             JournalDamaged: it has other segments. Any client of the target's scope may write it.
         """
         known = self.journal.load()
-        if known is not None and known.plan.segments != self.plan.segments:
-            raise JournalDamaged(f"{self.journal.name} has the plan of another catch-up")
+        if known is not None and (
+            known.plan.segments != self.plan.segments or known.target not in {None, self._targets}
+        ):
+            raise JournalDamaged(f"{self.journal.name} is not the journal of this catch-up")
         return known
 
     def _moved(self) -> set[int]:

@@ -81,6 +81,11 @@ class Work(Protocol[P, R_co]):
     number: int
     sources: Sequence[Source]
 
+    @property
+    def moving(self) -> int:
+        """The bytes of the plan that is carried out now: of the work, or of a part of it."""
+        ...
+
     def begin(self, *, permit: Callable[[], None] | None) -> R_co | None:
         """Begin or resume the work, and make sure that its plan is the recorded one.
 

@@ -41,7 +41,7 @@ from sluice.core.reconcile.copies.actions import (
     WriteWish,
 )
 from sluice.core.reconcile.copies.object_names import job_name, plan_name
-from sluice.core.reconcile.copies.seen import running_job
+from sluice.core.reconcile.copies.seen import behind, running_job
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.workloads.request import retention_of
@@ -114,8 +114,7 @@ class Performer:
         Raises:
             SluiceError: it failed; parts of it may be done.
         """
-        namespace = situation.namespace
-        name, uid = situation.seen.name, situation.seen.uid
+        namespace, name, uid = situation.namespace, situation.seen.name, situation.seen.uid
         match action:
             case AddFinalizer():
                 await self._protect(situation)
@@ -199,7 +198,7 @@ class Performer:
     def _request(
         self, situation: Situation, plan: Plan, attempt: int = 0, *, follower: bool = False
     ) -> JobRequest:
-        spec, follow = situation.resource.spec, getattr(situation.seen.status, "follow", None)
+        spec = situation.resource.spec
         return JobRequest(
             child=situation.child.at(situation.world.host),
             attempt=attempt,
@@ -208,7 +207,7 @@ class Performer:
             profile=self._settings.profiles[spec.runtime.profile],
             settings=self._settings,
             follower=follower,
-            behind=0 if follow is None else follow.lag_bytes,
+            behind=behind(situation.seen),
         )
 
     async def _write_plan(self, situation: Situation, plan: Plan) -> None:

@@ -205,8 +205,8 @@ def _is_moved_here(work: Work[Any, Any], plan: Plan, tasks: Tasks) -> bool:
 
     A copy that follows its source has others later on than its plan: those of a catch-up.
     """
-    size = getattr(work, "moving", plan.bytes)
-    return tasks.here or _is_here(plan, size, tasks.settings, elsewhere=tasks.elsewhere)
+    here = _is_here(plan, work.moving, tasks.settings, elsewhere=tasks.elsewhere)
+    return tasks.here or here
 
 
 def _is_followed_here(plan: ScopeCopyPlan, tasks: Tasks) -> bool:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core.copy.steps import EndCatchUp, Publish, Transfer, Verify
+from sluice.core.copy.journal import target_record
+from sluice.core.copy.steps import BeginCatchUp, EndCatchUp, Publish, Transfer, Verify
 from sluice.core.events.chain import Chain, Link
-from sluice.core.follow.catching_up import Staging
+from sluice.core.follow.catching_up import Staging, plan_of
 from sluice.core.follow.rows import proved
 from sluice.core.values import identity
 from sluice.core.values.model import KeyRange
@@ -75,8 +76,8 @@ def until_near(world: World, request: Any = FOLLOW, limits: Limits | None = None
     return report
 
 
-def drive_until(world: World, last: type[Step]) -> None:
-    """Run a driver that dies before the first step of this kind."""
+def drive_until(world: World, last: type[Step], *, itself: bool = False) -> None:
+    """Run a driver that dies before the first step of this kind, or right after it."""
     store = ModelStore(world)
     plan = resolve(FOLLOW, [store], store).plan
     assert plan is not None
@@ -88,6 +89,8 @@ def drive_until(world: World, last: type[Step]) -> None:
             work.absorb(step, InlineExecutor([store], store).run(slices))
         else:
             work.perform(step)
+    if itself:
+        work.perform(step)
 
 
 def journal_of(world: World) -> Journal:
@@ -166,6 +169,24 @@ def test_a_copy_whose_journal_is_damaged_leaves_nothing_staged_when_it_is_ended(
     world.segments[log.name].data += b"\0" * 7 + b"\x09{damaged}"
     assert leave(COPY, TARGET, ModelStore(world))
     assert world.staging() == []
+
+
+def test_a_journal_that_another_client_wrote_for_a_catch_up_is_not_believed() -> None:
+    """Its segments have to be those of the catch-up, in source and target."""
+    world = World()
+    put_behind(world)
+    drive_until(world, BeginCatchUp, itself=True)
+    begun = journal_of(world).trail.catch_up
+    assert begun is not None
+    plan = plan_of(journal_of(world).plan, begun)
+    log = CopyJournal(ModelStore(world), plan.copy_id, TARGET, plan)
+    log.load()
+    log.begin(plan)
+    log.write([target_record((8, 9))])
+    report = until_near(world)
+    assert report.error is not None
+    assert report.error.reason == "JournalDamaged"
+    assert merged(world) == [None, None]
 
 
 def test_a_target_that_is_near_is_followed_only() -> None:

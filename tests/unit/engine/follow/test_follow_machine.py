@@ -34,9 +34,15 @@ from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.runner import Runner
-from sluice.errors import AbortRefused, CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable
 from support.engine.actors import Actor, Time
-from support.engine.followed_world import SIZES, FollowedWorld, events
+from support.engine.followed_world import (
+    DAMAGE,
+    EXPECTED,
+    LOST,
+    SIZES,
+    FollowedWorld,
+    events,
+)
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import CHUNK, REQUEST, put_scaled_source
 from support.model import EVENT_COUNT, Fate, ModelStore, segment_name
@@ -63,18 +69,6 @@ KINDS = (
     "attributes",
     "describe",
     "read",
-)
-EXPECTED = (AbortRefused, CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable)
-LOST = ("SourceTruncated",)
-DAMAGE = (
-    "DigestMismatch",
-    "EventsDamaged",
-    "IntegrityError",
-    "JournalDamaged",
-    "SourceReplaced",
-    "SourceNotFound",
-    "SourceUnsupported",
-    "TargetExists",
 )
 KEY = "key"
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

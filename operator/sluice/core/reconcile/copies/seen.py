@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.api.status.common import ConditionType
+from sluice.api.status.copy_status import StreamCopyStatus
+from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.trouble import Trouble
@@ -112,6 +114,13 @@ class CopySeen:
 def follows(copy: CopySeen) -> bool:
     """Tell whether a copy follows its source, or its streams."""
     return not isinstance(copy.spec, StreamArchiveSpec) and copy.spec.follows
+
+
+def behind(copy: CopySeen) -> int:
+    """Return the bytes that the target of a copy was behind its source, as the status has it."""
+    status = copy.status
+    follow = status.follow if isinstance(status, StreamCopyStatus | ScopeCopyStatus) else None
+    return 0 if follow is None else follow.lag_bytes
 
 
 def recorded(copy: CopySeen, job: JobSeen) -> bool:

@@ -11,11 +11,9 @@ import pytest
 from sluice.core.scope.scope import StreamState
 from sluice.core.values import identity
 from sluice.core.values.wish import Wish
-from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.scope.query import abandon_scope
-from sluice.errors import InvalidSpec, StoreUnavailable
+from sluice.errors import StoreUnavailable
 from support.engine.followed_scopes import FOLLOW, KEY, SHORT, Follower, arrived, write
-from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SCOPE_ID, SharedStore, states
 from support.engine.scope_requests import drop, in_source, in_target, log_of, put, put_others
 from support.model import Fate, World
@@ -385,22 +383,3 @@ def test_a_followed_scope_that_is_deleted_leaves_its_targets(
         assert world.bytes_of(in_target(name)) == world.bytes_of(in_source(name))
         assert world.streams[in_target(name)].config.tags == ("team=a",)
     assert world.staging() == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"on_exists": "Append"}, "spec.onExists"),
-        ({"move": True}, "spec.sourceOnComplete"),
-        ({"verify": False}, "spec.mode"),
-    ],
-)
-def test_a_request_to_follow_what_cannot_be_followed_is_refused(
-    world: World, changes: dict[str, object], field: str
-) -> None:
-    """The field is named, and nothing is made."""
-    site = (ADDRESS, SharedStore(world))
-    with pytest.raises(InvalidSpec) as caught:
-        resolve_scope(FOLLOW.model_copy(update=changes), source=site, target=site)
-    assert caught.value.field == field
-    assert not [name for name in world.streams if name.scope == "out"]
