@@ -144,8 +144,10 @@ def test_a_copy_runs_between_its_hooks(
     }
     assert len(desk.hook_jobs("quiet")) == 2
     assert status["attempts"] == 1
-    reasons = [reason for reason, _ in tenant.events("quiet")]
-    assert {"HookRunning", "HookSucceeded", "Copied"} <= set(reasons)
+    wanted = {"HookRunning", "HookSucceeded", "Copied"}
+    tenant.until(
+        "all events are there", lambda: wanted <= {reason for reason, _ in tenant.events("quiet")}
+    )
     tenant.until("the sink is told", lambda: told(sink, "quiet"))
     event = told(sink, "quiet")[-1]
     assert event["type"] == "dev.sluice.streamcopy.succeeded"
@@ -167,7 +169,8 @@ def test_a_hook_that_fails_is_named(
     (job,) = desk.hook_jobs("failing")
     assert job in said["message"]
     assert "sluice.dev/requestedAt" in said["message"]
-    assert ("HookFailed", said["message"]) in tenant.events("failing")
+    wanted = ("HookFailed", said["message"])
+    tenant.until("the event is there", lambda: wanted in tenant.events("failing"))
     tenant.until("the sink is told", lambda: told(sink, "failing"))
     event = told(sink, "failing")[-1]
     assert (event["type"], event["reason"]) == ("dev.sluice.streamcopy.failed", "HookFailed")

@@ -14,6 +14,7 @@ from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
 from sluice.api.kinds.ephemeralstream import Owner
+from sluice.errors import ApiUnavailable
 from sluice.kube.api.client import Api
 from sluice.kube.ephemeral.owner_watch import WatchTimeouts
 from sluice.kube.ephemeral.owners import LABEL, Owners
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.ephemeral.world import OwnerSeen
     from sluice.kube.api.kinds import Object
 
-SECONDS = 30.0
+SECONDS = 120.0
 POLL = 0.1
 WORK = Owner(apiVersion="apps/v1", kind="Deployment", name="work")
 
@@ -72,8 +73,12 @@ class Sight:
         async with asyncio.timeout(SECONDS):
             while True:
                 woken.clear()
-                if check(found := await self.look(owner)):
-                    return found
+                try:
+                    if check(found := await self.look(owner)):
+                        return found
+                except ApiUnavailable:  # the operator's queue looks again, too
+                    await asyncio.sleep(POLL)
+                    continue
                 await woken.wait()
 
     async def wait(self, check: Callable[[], Coroutine[Any, Any, object]]) -> None:

@@ -20,7 +20,7 @@ from sluice.core.values.model import StoreAddress, StreamName
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.stores.connect import connect
-from support.command.sluice_command import is_alive, workers_of
+from support.command.sluice_command import SECONDS, is_alive, workers_of
 from support.until import TIGHT, until
 from support.witness import foreign_witness as witness
 
@@ -82,7 +82,7 @@ class Driver:
     def run(self, *options: str) -> tuple[int, list[dict[str, Any]]]:
         """Run it to its end: its exit code and its log."""
         process = self.start(*options)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=SECONDS)
         return process.returncode, [json.loads(line) for line in err.splitlines()]
 
     @property
@@ -152,7 +152,7 @@ def test_sigterm_stops_a_driver_in_its_tracks(
     until_logged(process, '"Transfer"')
     workers = until("tasks are at work", lambda: workers_of(process.pid), poll=TIGHT)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=SECONDS)
     assert process.returncode == 143
     assert driver.message["reason"] == "Interrupted"
     until_ended(workers)
@@ -170,7 +170,7 @@ def test_sigterm_is_heard_at_any_rate(driver: Driver, rate: int) -> None:
     process = driver.start()
     until_logged(process, '"Transfer"')
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=SECONDS)
     assert process.returncode == 143
     assert driver.message["reason"] == "Interrupted"
 
@@ -184,7 +184,7 @@ def test_a_new_limit_holds_at_once(
     process = driver.start()
     until_logged(process, '"Transfer"')
     driver.limit(None)
-    process.communicate(timeout=60)
+    process.communicate(timeout=SECONDS)
     assert process.returncode == 0
     witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
 
@@ -216,6 +216,6 @@ def test_a_damaged_plan_is_exit_code_2(driver: Driver) -> None:
 def test_a_wrong_option_is_exit_code_2(driver: Driver, option: str) -> None:
     """The command line is checked before anything is done."""
     process = driver.start(option)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 2
     assert option.split("=", 1)[0].lstrip("-") in err

@@ -18,7 +18,7 @@ from support.command.spelling import parsed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SECONDS = 120.0
+SECONDS = 240.0
 
 MANIFEST = """\
 apiVersion: sluice.dev/v1alpha1

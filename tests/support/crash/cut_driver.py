@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from support.command.sluice_command import Copy
     from support.engine.append_points import Cut
 
-SECONDS = 120.0
+SECONDS = 240.0
 """Seconds after which a driver counts as hung."""
 
 PATIENCE = 60.0

@@ -66,17 +66,19 @@ def tell(peer: Peer, length: int = 8, *, start: int = 0, sealed: bool = False) -
     )
 
 
-def part(asked: m.ReadSegment, data: bytes, *, at_end: bool = False) -> m.SegmentRead:
+def part(
+    asked: m.ReadSegment, data: bytes, *, at_end: bool = False, behind: bool = False
+) -> m.SegmentRead:
     """Return the answer to a read."""
-    view = memoryview(data)
-    return m.SegmentRead(asked.segment, asked.offset, not at_end, at_end, view, asked.request)
+    view, at_tail = memoryview(data), not at_end and not behind
+    return m.SegmentRead(asked.segment, asked.offset, at_tail, at_end, view, asked.request)
 
 
-def give(peer: Peer, data: bytes, *, at: int, at_end: bool = False) -> None:
+def give(peer: Peer, data: bytes, *, at: int, at_end: bool = False, behind: bool = False) -> None:
     """Answer one read, which must be at this offset."""
     asked = peer.expect(m.ReadSegment)
     assert asked.offset == at
-    peer.say(part(asked, data, at_end=at_end))
+    peer.say(part(asked, data, at_end=at_end, behind=behind))
 
 
 def listen(peer: Peer) -> None:

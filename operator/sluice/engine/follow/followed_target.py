@@ -34,9 +34,10 @@ from sluice.engine.copy import targets
 from sluice.engine.copy.new_target import NewTarget
 from sluice.engine.follow import perform, wishes
 from sluice.engine.follow.changes import Changes
+from sluice.engine.follow.comparing import COMPARE_SECONDS
 from sluice.engine.follow.observe import is_changed, is_listed, look
 from sluice.engine.follow.proving import Prover
-from sluice.engine.follow.session import MOST, PROVE_SECONDS, Session
+from sluice.engine.follow.session import MOST, Session
 from sluice.engine.follow.watch import Quiet, Watch, wall_clock
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.throttle import RateLimiter
@@ -104,7 +105,7 @@ class FollowedTarget(NewTarget):
         key: str = "",
         clock: Clock = time,
         wall: Callable[[], datetime] = wall_clock,
-        every: float = PROVE_SECONDS,
+        every: float = COMPARE_SECONDS,
         long: int = perform.LONG,
         longest: int = LONGEST,
         wishing: Callable[[], Wish | None] = lambda: None,

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.follow.cutting import LONGEST, Piece
 from sluice.core.follow.following import foreign_writes
-from sluice.core.follow.rows import proved, row_of
+from sluice.core.follow.rows import row_of
 from sluice.core.values import identity
+from sluice.engine.follow.comparing import COMPARE_SECONDS, LATE_SECONDS, Comparing
 from sluice.engine.follow.large_event import staging
 from sluice.engine.follow.line import HELD, Line
 from sluice.engine.follow.observe import is_renewed, source_name, target_name
-from sluice.engine.follow.perform import LONG, shorten
+from sluice.engine.follow.perform import LONG
 from sluice.engine.tasks.work import LASTING_SECONDS
 from sluice.errors import EventsDamaged, InvalidEventNumber, ProtocolError
 from sluice.stores.reading import joined
@@ -44,6 +45,9 @@ IDLE_SECONDS: Final = 1.0
 TIGHT_SECONDS: Final = 0.002
 """Seconds to wait for bytes, while others wait for confirmations, which come elsewhere."""
 
+PACE_SECONDS: Final = 0.004
+"""Seconds from one round to the next, at least. What comes meanwhile is appended together."""
+
 BUSY_SECONDS: Final = 0.02
 """Seconds to wait for bytes, while blocks in flight are not confirmed."""
 
@@ -52,15 +56,6 @@ LISTED_SECONDS: Final = 0.2
 
 AGAIN_SECONDS: Final = 5.0
 """Seconds, at least, until a segment of the source is read again whose store did not answer."""
-
-LATE_SECONDS: Final = 2.0
-"""Seconds without a confirmation after which a segment is not read back for now."""
-
-PROVE_SECONDS: Final = 10.0
-"""Seconds after which appended bytes are read back and compared."""
-
-PROVE_BYTES: Final = 32 << 20
-"""Appended bytes after which they are compared at once: meanwhile nothing is appended."""
 
 OWED_SECONDS: Final = 60.0
 """Most seconds for which bytes are waited for that the source has."""
@@ -107,7 +102,7 @@ class Session:
         watch: Watch,
         listed: Callable[[], bool],
         clock: Clock,
-        every: float = PROVE_SECONDS,
+        every: float = COMPARE_SECONDS,
         long: int = LONG,
         longest: int = LONGEST,
         most: int = MOST,
@@ -117,9 +112,7 @@ class Session:
         self._most = most
         self._owes = owes
         self._leave = leave
-        self._long = long
         self._journal = journal
-        self._log = log
         self._source = source
         self._target = target
         self._prover = prover
@@ -130,7 +123,7 @@ class Session:
         self._watch = watch
         self._listed = listed
         self._clock = clock
-        self._every = every
+        self._comparing = Comparing(journal, log, prover, clock=clock, every=every, long=long)
         self._waits = step.waits
         plan = journal.current
         self._lines: dict[str, Line] = {}
@@ -142,7 +135,7 @@ class Session:
             )
             watch.positions[index] = position
         self._over = False
-        self._began = self._compared = self._looked = clock.monotonic()
+        self._began = self._looked = self._turned = clock.monotonic()
 
     @property
     def worked(self) -> bool:
@@ -174,7 +167,7 @@ class Session:
             for line in self._lines.values():
                 self._settle(line)
             if not self._watch.is_due():  # else what is to be decided may not have to wait for this
-                self._prove()
+                self._comparing.all(self._lines.values())
 
     def _is_over(self) -> bool:
         if self._over or self._watch.is_due() or self._window() != self._held:
@@ -184,7 +177,9 @@ class Session:
         return not (owes and not self._has_moved) and self._leave(age)
 
     def _round(self, tails: Tails) -> None:
-        began = self._clock.monotonic()
+        if (early := self._turned + PACE_SECONDS - self._clock.monotonic()) > 0:
+            self._clock.sleep(early)
+        began = self._turned = self._clock.monotonic()
         came = tails.take(self._wait())
         now = self._clock.monotonic()
         self._check_renewed(came)
@@ -206,10 +201,8 @@ class Session:
                 tails.watch(line.source, line.read)
             elif line.end is not None and not line.is_waiting:
                 self._end(line, line.end)
+        self._comparing.some(self._lines.values())
         now = self._clock.monotonic()
-        behind = sum(line.confirmed - line.compared for line in self._lines.values())
-        if now - self._compared >= self._every or behind >= PROVE_BYTES:
-            self._prove()
         if self._waits and (not came or now - self._looked >= LISTED_SECONDS):
             self._looked = now
             self._over = self._over or self._listed()
@@ -371,26 +364,3 @@ class Session:
             for one in self._lines.values():
                 self._settle(one)
             raise event.error
-
-    def _prove(self) -> None:
-        """Compare what is confirmed, and record it where a chunk is whole, or now and then."""
-        now = self._compared = self._clock.monotonic()
-        records = []
-        for line in self._lines.values():
-            link = self._prover.link(self._journal, line.row.index)
-            line.compared = line.confirmed
-            if line.sent > line.confirmed and now - line.since >= LATE_SECONDS:
-                continue  # it stands still, and a comparison would as well
-            if link.offset < line.confirmed:
-                to = line.compared = min(line.confirmed, link.offset + PROVE_BYTES)
-                link = self._prover.prove(self._journal, line.row, to)
-            known = proved(self._log.loaded or self._journal, line.row.index)
-            if link.offset <= known.offset:
-                continue  # else it is to be told also if nothing comes any more
-            late = self._prover.is_late(line.row.index, now, self._began)
-            if line.ended or late or link.chain != known.chain:
-                records.append(self._prover.record(line.row.index, link))
-                self._prover.recorded[line.row.index] = now
-        if records:
-            self._log.write(records)
-            shorten(self._log, self._long)

@@ -171,7 +171,7 @@ def test_a_source_that_is_sealed_inside_a_long_event_is_damaged() -> None:
 def test_what_is_compared_at_a_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long event is compared piece by piece while it is staged, and again in the target."""
     monkeypatch.setattr("sluice.engine.follow.large_event.COMPARE_BYTES", 64)
-    monkeypatch.setattr("sluice.engine.follow.session.PROVE_BYTES", 100)
+    monkeypatch.setattr("sluice.engine.follow.comparing.COMPARE_BYTES", 100)
     world = World()
     (first,) = put_source(world, [20])
     journal: Journal = killed(

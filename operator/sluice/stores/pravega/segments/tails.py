@@ -78,6 +78,7 @@ class SegmentTails:
         self._watches: dict[str, Watch] = {}
         self._queued: list[Watch] = []
         self._came: list[Arrived | Ended | Broken] = []
+        self._taken: list[Watch] = []
 
     def watch(self, name: str, offset: int) -> None:
         """Read a segment from `offset` on; see `Tails.watch`. The next `take` asks for it."""
@@ -104,6 +105,10 @@ class SegmentTails:
     def take(self, seconds: float) -> list[Arrived | Ended | Broken]:
         """Return all that came. Wait at most `seconds` if nothing is here; see `Tails.take`."""
         until = monotonic() + seconds
+        taken, self._taken = self._taken, []
+        for each in taken:
+            if self._watches.get(each.name) is each:
+                self._read(each)
         while True:
             self._settle()
             due = -inf if self._came else min(until, *map(self._due, self._links), inf)
@@ -114,7 +119,10 @@ class SegmentTails:
         came, self._came = self._came, []
         for event in came:
             if isinstance(event, Arrived) and (watch := self._watches.get(event.segment)):
-                self._read(watch)
+                if watch.portion.behind:
+                    self._read(watch)
+                else:  # what comes until the next call comes together then
+                    self._taken.append(watch)
         return came
 
     def close(self) -> None:

@@ -60,12 +60,13 @@ def test_blocks_come_in_order_and_then_the_end() -> None:
         assert tails._portions._free == MOST
 
 
-def test_a_segment_is_asked_for_more_once_its_block_was_taken() -> None:
-    """Not while it waits: what comes and nobody takes has a bound."""
+@pytest.mark.parametrize("behind", [True, False])
+def test_a_segment_is_asked_for_more_once_its_block_was_taken(*, behind: bool) -> None:
+    """At once if there is more, else by the next call. Not while it waits: there is a bound."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
-        give(peer, b"a", at=0)
+        give(peer, b"a", at=0, behind=behind)
         peer.say(m.KeepAlive())
         assert peer.expect(m.ReadSegment).offset == 1
         listen(peer)
@@ -78,28 +79,32 @@ def test_a_segment_is_asked_for_more_once_its_block_was_taken() -> None:
         (link,) = tails._links
         assert not link.waiting
         assert tails.take(0) == [Arrived(NAME, 0, b"a")]
+        assert len(link.waiting) == behind
+        assert tails.take(0) == []
         assert len(link.waiting) == 1
 
 
-def test_a_paused_segment_is_asked_for_no_more_until_it_is_resumed() -> None:
-    """One block may come still, since it is asked for already."""
+@pytest.mark.parametrize("behind", [True, False])
+def test_a_paused_segment_is_asked_for_no_more_until_it_is_resumed(*, behind: bool) -> None:
+    """One block may come still, if it is asked for already."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
         for at, data in enumerate([b"a", b"b", b"c"]):
-            give(peer, data, at=at)
+            give(peer, data, at=at, behind=behind)
         listen(peer)
 
     with ScriptedStore([serve]) as peer, following(peer.endpoint) as tails:
         tails.watch(NAME, 0)
         assert tails.take(5) == [Arrived(NAME, 0, b"a")]
         tails.pause(NAME)
-        assert tails.take(5) == [Arrived(NAME, 1, b"b")]
+        if behind:
+            assert tails.take(5) == [Arrived(NAME, 1, b"b")]
         (link,) = tails._links
-        assert not link.waiting
         assert tails.take(0.05) == []
+        assert not link.waiting
         tails.resume(NAME)
-        assert tails.take(5) == [Arrived(NAME, 2, b"c")]
+        assert all_of(tails, 2 - behind)[-1] == Arrived(NAME, 2, b"c")
 
 
 def test_a_segment_that_is_sealed_while_a_read_waits_ends() -> None:
