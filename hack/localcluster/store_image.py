@@ -47,6 +47,7 @@ def image_command(
     direct_memory: str = "256m",
     properties: dict[str, object] | None = None,
     arguments: tuple[str, ...] = (),
+    mended: bool = False,
 ) -> list[str]:
     """Return the command line of a JVM in the image; see `java_command`."""
     return java_command(
@@ -56,6 +57,7 @@ def image_command(
         direct_memory=direct_memory,
         properties=properties,
         arguments=arguments,
+        mended=mended,
         java="java",
         logback=_INSTALLED / "logback.xml",
     )

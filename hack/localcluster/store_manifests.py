@@ -116,6 +116,7 @@ def _container(image: str, heap: str, users: Sequence[User]) -> dict[str, Any]:
         heap=heap,
         direct_memory=DIRECT_MEMORY,
         properties=standalone_properties(_PLACE, users),
+        mended=True,
     )
     mounts: list[dict[str, Any]] = [
         {"name": "data", "mountPath": str(_DATA)},

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, Self, get_args
 
+from localstore.foreign_jvm import compiled_client
 from localstore.jars import classpath
 from localstore.java import java_command
 from localstore.ports import HOST
@@ -183,9 +184,10 @@ class Layout:
     def _segment_store(self, port: int, rest: int, published: int) -> list[str]:
         return java_command(
             main="io.pravega.segmentstore.server.host.ServiceStarter",
-            classpath=classpath(),
+            classpath=classpath(compiled_client()),
             heap="1g",
             direct_memory=DIRECT_MEMORY,
+            mended=True,
             properties={
                 "pravega.configurationFile": "/dev/null",
                 "pravegaservice.clusterName": _CLUSTER,

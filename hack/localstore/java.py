@@ -12,6 +12,9 @@ LOGBACK = Path(__file__).with_name("logback.xml")
 # Pravega accesses the JDK's private buffers and threads, which modules forbid by default.
 _OPENED = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
 
+# A main class of ours that starts Pravega's own one: see `hack/java/Mended.java`.
+_MENDED = "Mended"
+
 # In its first minutes, a store spends most of its CPU time on compiling.
 _BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -37,6 +40,7 @@ def java_command(
     java: str | None = None,
     logback: Path = LOGBACK,
     lasting: bool = False,
+    mended: bool = False,
 ) -> list[str]:
     """Return the command line of a JVM that runs Pravega's classes.
 
@@ -50,6 +54,8 @@ def java_command(
         java: the JVM's program; this machine's own if left out.
         logback: configuration file of the log.
         lasting: whether the JVM's speed matters more than a quick start.
+        mended: whether it has segment containers, which would take whole processors while idle. The
+            compiled client must be in the class path.
 
     Returns:
         The command.
@@ -67,6 +73,7 @@ def java_command(
         *(f"-D{name}={value}" for name, value in (properties or {}).items()),
         "-cp",
         classpath,
+        *((_MENDED,) if mended else ()),
         main,
         *arguments,
     ]

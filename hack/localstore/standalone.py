@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from localstore.accounts import User, accounts_file
+from localstore.foreign_jvm import compiled_client
 from localstore.jars import classpath
 from localstore.java import java_command
 from localstore.ports import HOST
@@ -107,11 +108,12 @@ class Standalone:
         storage.mkdir(parents=True)
         command = java_command(
             main=MAIN,
-            classpath=classpath(),
+            classpath=classpath(compiled_client()),
             heap=self._heap,
             direct_memory=LARGE_DIRECT_MEMORY if self._lasting else DIRECT_MEMORY,
             properties=self._properties(storage),
             lasting=self._lasting,
+            mended=True,
         )
         log = self.data / "server.log"
         log.unlink(missing_ok=True)
