@@ -2,8 +2,8 @@
 
 An independent witness: it imports nothing of Sluice and shares no code with it.
 
-    python segment_hash.py HOST:PORT SCOPE/STREAM 0 1 2 3 [--from N] [--to N] [--as N]
-    python segment_hash.py HOST:PORT --exists NAME...
+    python segment_hash.py HOST:PORT SCOPE/STREAM 0 1 2 3 [--from N] [--to N] [--as N] [--ca FILE]
+    python segment_hash.py HOST:PORT --exists NAME... [--ca FILE]
 
 A segment's id has its number in the low 32 bits and its epoch of creation above. The output is a
 line of JSON for each segment.
@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import socket
+import ssl
 import struct
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -40,11 +41,15 @@ class Connection:
         host: the segment store's address.
         port: the segment store's port.
         token: delegation token, if authentication is on.
+        ca: file with the certificates in PEM by which the server is trusted, if it speaks TLS.
     """
 
-    def __init__(self, host: str, port: int, token: str = "") -> None:
+    def __init__(self, host: str, port: int, token: str = "", *, ca: str | None = None) -> None:
         self._token = _string(token)
         self._socket = socket.create_connection((host, port), timeout=_SECONDS)
+        if ca is not None:
+            context = ssl.create_default_context(cafile=ca)
+            self._socket = context.wrap_socket(self._socket, server_hostname=host)
         kind, _ = self._exchange(_HELLO, struct.pack(">ii", 16, 5))
         if kind != _HELLO:
             raise WireError(f"no greeting but type {kind}")
@@ -199,9 +204,11 @@ def segment_name(scope: str, stream: str, segment_id: int) -> str:
     return f"{scope}/{stream}/{segment_id & 0xFFFF_FFFF}.#epoch.{segment_id >> 32}"
 
 
-def segment_exists(host: str, port: int, name: str, *, token: str = "") -> bool:
+def segment_exists(
+    host: str, port: int, name: str, *, token: str = "", ca: str | None = None
+) -> bool:
     """Tell whether a segment of this full name exists, also one of staging or a transaction."""
-    with Connection(host, port, token) as connection:
+    with Connection(host, port, token, ca=ca) as connection:
         return connection.info(name) is not None
 
 
@@ -216,6 +223,7 @@ def segment_report(
     end: int | None = None,
     origin: int | None = None,
     token: str = "",
+    ca: str | None = None,
 ) -> dict[str, Any]:
     """Read a segment, or a range of it, and describe the bytes.
 
@@ -230,6 +238,7 @@ def segment_report(
         origin: offset of the first byte in the source of a copy, for the source's chunks; `start`
             if left out.
         token: delegation token, if authentication is on.
+        ca: file with the certificates by which the server is trusted, if it speaks TLS.
 
     Returns:
         `name`, `id`, `sealed`, `segment_start`, `segment_end`; for the range: `start`, `end`,
@@ -238,7 +247,7 @@ def segment_report(
         missing segment only `name`, `id` and `exists` False.
     """
     name = segment_name(scope, stream, segment_id)
-    with Connection(host, port, token) as connection:
+    with Connection(host, port, token, ca=ca) as connection:
         info = connection.info(name)
         if info is None:
             return {"name": name, "id": segment_id, "exists": False}
@@ -281,12 +290,14 @@ def main() -> None:
     parser.add_argument("--from", dest="start", type=int, help="first offset")
     parser.add_argument("--to", dest="end", type=int, help="offset after the last byte")
     parser.add_argument("--as", dest="origin", type=int, help="the first one's offset in a source")
+    parser.add_argument("--ca", help="certificates to trust the server by, if it speaks TLS")
     parser.add_argument("--exists", nargs="+", metavar="NAME", help="full names to look for")
     options = parser.parse_args()
     host, _, port = options.server.rpartition(":")
     if options.exists:
         for name in options.exists:
-            print(json.dumps({"name": name, "exists": segment_exists(host, int(port), name)}))
+            exists = segment_exists(host, int(port), name, ca=options.ca)
+            print(json.dumps({"name": name, "exists": exists}))
         return
     if not options.stream or not options.segments:
         parser.error("give SCOPE/STREAM and segment ids, or --exists")
@@ -301,6 +312,7 @@ def main() -> None:
             start=options.start,
             end=options.end,
             origin=options.origin,
+            ca=options.ca,
         )
         print(json.dumps(report), flush=True)
 

@@ -27,6 +27,10 @@ final class Session implements AutoCloseable {
             String password = System.getenv("FOREIGN_PASSWORD");
             builder.credentials(new DefaultCredentials(password, user));
         }
+        String trust = System.getenv("FOREIGN_TRUST");
+        if (trust != null) {
+            builder.trustStore(trust);
+        }
         config = builder.build();
         streams = StreamManager.create(config);
         controller =

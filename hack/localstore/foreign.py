@@ -57,12 +57,13 @@ class ForeignClient(ForeignBytes, ForeignDelays, ForeignGroups, ForeignMany):
     deadline ends the JVM and with it the background writers. The next call starts another JVM.
 
     Args:
-        uri: the controller ("tcp://127.0.0.1:9090").
+        uri: the controller ("tcp://127.0.0.1:9090", or "tls://..." with TLS).
         user: the account to log in with.
         heap: maximum heap of the JVM.
         launch: function that returns how to start a JVM on another machine; it replaces all
             arguments that concern the JVM.
         lasting: whether the JVM's speed matters more than a quick start.
+        bundle: certificates in PEM by which it trusts the store; those of the JDK if left out.
     """
 
     def __init__(
@@ -73,9 +74,10 @@ class ForeignClient(ForeignBytes, ForeignDelays, ForeignGroups, ForeignMany):
         heap: str = "1g",
         launch: Callable[[], Launch] | None = None,
         lasting: bool = False,
+        bundle: Path | None = None,
     ) -> None:
         self.uri = uri
-        local = partial(local_launch, uri, user=user, heap=heap, lasting=lasting)
+        local = partial(local_launch, uri, user=user, heap=heap, lasting=lasting, bundle=bundle)
         self._jvm = ForeignJvm(launch or local)
 
     def __enter__(self) -> Self:

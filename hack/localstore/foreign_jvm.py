@@ -155,7 +155,14 @@ class ForeignJvm:
         child.wait()
 
 
-def local_launch(uri: str, *, user: User | None, heap: str, lasting: bool = False) -> Launch:
+def local_launch(
+    uri: str,
+    *,
+    user: User | None,
+    heap: str,
+    lasting: bool = False,
+    bundle: Path | None = None,
+) -> Launch:
     """Return how to start the client on this machine.
 
     Args:
@@ -163,10 +170,12 @@ def local_launch(uri: str, *, user: User | None, heap: str, lasting: bool = Fals
         user: the account to log in with.
         heap: maximum heap.
         lasting: whether the JVM's speed matters more than a quick start.
+        bundle: certificates in PEM by which it trusts the store; those of the JDK if left out.
     """
     command = client_command(uri, "serve", heap=heap, lasting=lasting)
     login = {"FOREIGN_USER": user.name, "FOREIGN_PASSWORD": user.password} if user else {}
-    return Launch(command, login)
+    trust = {"FOREIGN_TRUST": str(bundle)} if bundle else {}
+    return Launch(command, login | trust)
 
 
 def client_command(uri: str, *words: str, heap: str = "1g", lasting: bool = False) -> list[str]:

@@ -1,7 +1,10 @@
 """Probes of Pravega's servers, in the fewest bytes that prove that they serve."""
 
 import socket
+import ssl
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _SECONDS = 5.0
 
@@ -32,7 +35,19 @@ def is_listening(host: str, port: int) -> bool:
     return True
 
 
-def segment_store_serves(host: str, port: int, *others: tuple[str, int]) -> bool:
+@contextmanager
+def _connected(host: str, port: int, tls: ssl.SSLContext | None) -> Iterator[socket.socket]:
+    with socket.create_connection((host, port), timeout=_SECONDS) as plain:
+        if tls is None:
+            yield plain
+        else:
+            with tls.wrap_socket(plain, server_hostname=host) as secured:
+                yield secured
+
+
+def segment_store_serves(
+    host: str, port: int, *others: tuple[str, int], tls: ssl.SSLContext | None = None
+) -> bool:
     """Tell whether a segment store listens, and answers for all containers, beside others.
 
     The store opens its port before it has recovered its containers. The probe asks for missing
@@ -43,18 +58,19 @@ def segment_store_serves(host: str, port: int, *others: tuple[str, int]) -> bool
         host: the store's address.
         port: the store's port.
         others: the other segment stores. They need not run.
+        tls: how they are trusted; None if they speak no TLS.
     """
-    own = _answered(host, port)
+    own = _answered(host, port, tls)
     if own is None:
         return False
-    found = own.union(*(_answered(*other) or () for other in others))
+    found = own.union(*(_answered(*other, tls) or () for other in others))
     return len(found) == _NAMES_PER_PROBE
 
 
-def _answered(host: str, port: int) -> set[int] | None:
+def _answered(host: str, port: int, tls: ssl.SSLContext | None) -> set[int] | None:
     """Return the names for which a segment store answers; None if it does not listen."""
     try:
-        with socket.create_connection((host, port), timeout=_SECONDS) as connection:
+        with _connected(host, port, tls) as connection:
             connection.sendall(
                 _HELLO_FRAME + b"".join(_info_request(number) for number in range(_NAMES_PER_PROBE))
             )
@@ -67,7 +83,13 @@ def _answered(host: str, port: int) -> set[int] | None:
     return {number for kind, number in frames if kind != _WRONG_HOST}
 
 
-def controller_serves(host: str, port: int, authorization: str | None = None) -> bool:
+def controller_serves(
+    host: str,
+    port: int,
+    authorization: str | None = None,
+    *,
+    tls: ssl.SSLContext | None = None,
+) -> bool:
     """Tell whether a controller lists its scopes.
 
     The controller reads the list from the segment store, so both servers are connected then.
@@ -76,13 +98,14 @@ def controller_serves(host: str, port: int, authorization: str | None = None) ->
         host: the controller's address.
         port: the controller's gRPC port.
         authorization: the header's value, if authentication is on.
+        tls: how it is trusted, with the protocol h2; None if it speaks no TLS.
 
     Returns:
         Whether an answer came.
     """
     headers = {
         ":method": "POST",
-        ":scheme": "http",
+        ":scheme": "http" if tls is None else "https",
         ":path": _LIST_SCOPES,
         ":authority": f"{host}:{port}",
         "content-type": "application/grpc",
@@ -92,7 +115,7 @@ def controller_serves(host: str, port: int, authorization: str | None = None) ->
         headers["authorization"] = authorization
     empty_message = bytes(5)  # not compressed, length 0: the first page
     try:
-        with socket.create_connection((host, port), timeout=_SECONDS) as connection:
+        with _connected(host, port, tls) as connection:
             connection.sendall(
                 _HTTP2_PREFACE
                 + _http2_frame(_SETTINGS, 0, 0, b"")

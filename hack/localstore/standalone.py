@@ -2,11 +2,14 @@
 
 import base64
 import shutil
+import ssl
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from localstore.accounts import User, accounts_file
+from localstore.certificates import STORE_PASSWORD, Authority, keystores
 from localstore.foreign_jvm import compiled_client
 from localstore.jars import classpath
 from localstore.java import java_command
@@ -22,6 +25,7 @@ from localstore.standalone_config import (
     MAIN,
     PORTS,
     Place,
+    ServerTLS,
     standalone_properties,
 )
 from localstore.state import kept_ports, living_processes, save_processes
@@ -46,6 +50,7 @@ class Standalone:
         published_port: port at which clients find the segment store, if there is a proxy in front
             of it.
         lasting: whether the server's speed matters more than a quick start and little memory.
+        tls: whether it speaks TLS and nothing else, with certificates that it makes.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class Standalone:
         tethered: bool = True,
         published_port: int | None = None,
         lasting: bool = False,
+        tls: bool = False,
     ) -> None:
         self._published = published_port
         self._lasting = lasting
@@ -69,6 +75,7 @@ class Standalone:
             data = self._scratch.path
         self.data = data
         self._ports = kept_ports(data, PORTS)
+        self._tls = tls
         self.process = living_processes(data).get(_KEY)
 
     def __enter__(self) -> Self:
@@ -88,12 +95,20 @@ class Standalone:
     @property
     def controller_uri(self) -> str:
         """The controller's address in the form that Pravega's clients expect."""
-        return f"tcp://{HOST}:{self._ports['controller']}"
+        return f"{'tls' if self._tls else 'tcp'}://{HOST}:{self._ports['controller']}"
 
     @property
     def segment_store(self) -> tuple[str, int]:
         """The host and port of the segment store."""
         return HOST, self._ports["segmentstore"]
+
+    @property
+    def bundle(self) -> Path:
+        """The certificate of the server's authority, in PEM; it exists once a server was started.
+
+        Its private key lies beside it.
+        """
+        return self.data / "ca.crt"
 
     def start(self) -> None:
         """Start the server unless it runs, and wait until it serves.
@@ -136,16 +151,31 @@ class Standalone:
 
     def serves(self) -> bool:
         """Tell whether controller and segment store answer."""
-        authorization = self._authorization()
-        return controller_serves(*self.controller, authorization) and segment_store_serves(
-            *self.segment_store
+        authorization, tls = self._authorization(), self._trust()
+        return controller_serves(*self.controller, authorization, tls=tls) and segment_store_serves(
+            *self.segment_store, tls=tls
         )
+
+    def _trust(self) -> ssl.SSLContext | None:
+        if not self._tls:
+            return None
+        context = ssl.create_default_context(cafile=self.bundle)
+        context.set_alpn_protocols(["h2"])
+        return context
 
     def _authorization(self) -> str | None:
         if not self.users:
             return None
         pair = f"{self.users[0].name}:{self.users[0].password}"
         return f"Basic {base64.b64encode(pair.encode()).decode()}"
+
+    def _certified(self) -> ServerTLS:
+        authority = Authority(self.data)
+        certificate = authority.issue("server", HOST, "localhost")
+        keys, trusted = keystores(certificate, authority, self.data)
+        password = self.data / "keystore.password"
+        password.write_text(STORE_PASSWORD)
+        return ServerTLS(certificate, authority.bundle, keys, trusted, password)
 
     def _properties(self, storage: Path) -> dict[str, object]:
         place = Place(
@@ -158,6 +188,8 @@ class Standalone:
             accounts=self.data / "accounts",
         )
         place.empty.touch()
+        if self._tls:
+            place = replace(place, tls=self._certified())
         if self.users:
             place.accounts.write_text(accounts_file(self.users))
         cache = LARGE_CACHE_BYTES if self._lasting else CACHE_BYTES

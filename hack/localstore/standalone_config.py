@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localstore.accounts import User
+from localstore.certificates import Certificate
 
 MAIN = "io.pravega.local.LocalPravegaEmulator"
 
@@ -39,6 +40,26 @@ PORTS = ("controller", "segmentstore", "zookeeper", "controller_rest", "segments
 
 
 @dataclass(frozen=True)
+class ServerTLS:
+    """The certificates of a server, as files.
+
+    Attributes:
+        certificate: the server's certificate and key, which the segment store reads again when
+            they change. The server trusts its own certificate by them.
+        authority: the certificates that clients trust the server by.
+        keys: the same certificate and key in a Java keystore, for its REST server and ZooKeeper.
+        trusted: a Java keystore with the authority.
+        password: a file with the password of both keystores.
+    """
+
+    certificate: Certificate
+    authority: Path
+    keys: Path
+    trusted: Path
+    password: Path
+
+
+@dataclass(frozen=True)
 class Place:
     """The addresses and files of a server.
 
@@ -50,6 +71,7 @@ class Place:
         storage: directory of the storage.
         empty: an empty configuration file, because the server's default path does not exist.
         accounts: file with the users, if there are any.
+        tls: its certificates; None for a server that speaks no TLS.
     """
 
     ports: Mapping[str, int]
@@ -59,6 +81,7 @@ class Place:
     storage: Path
     empty: Path
     accounts: Path
+    tls: ServerTLS | None = None
 
 
 def standalone_properties(
@@ -102,5 +125,15 @@ def standalone_properties(
             "singlenode.security.auth.pwdAuthHandler.accountsDb.location": place.accounts,
             "singlenode.security.auth.credentials.username": users[0].name,
             "singlenode.security.auth.credentials.pwd": users[0].password,
+        }
+    if (tls := place.tls) is not None:
+        properties |= {
+            "singlenode.security.tls.enable": "true",
+            "singlenode.security.tls.certificate.location": tls.certificate.chain,
+            "singlenode.security.tls.privateKey.location": tls.certificate.key,
+            "singlenode.security.tls.keyStore.location": tls.keys,
+            "singlenode.security.tls.keyStore.pwd.location": tls.password,
+            "singlenode.security.tls.trustStore.location": tls.trusted,
+            "singlenode.segmentStore.tls.certificate.autoReload.enable": "true",
         }
     return properties

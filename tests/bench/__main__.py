@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
-from bench import crossing, far, scopes
+from bench import crossing, far, scopes, secured
 from bench.archive_phases import archive_phases
 from bench.cluster import applies, ephemerals, small_streams
 from bench.cluster.site import operator_site
@@ -80,7 +80,7 @@ def main() -> int:
         engine = [c.key for p in all_phases(spark, floor, 1) for c in p.comparisons]
         archives = [c.key for p in archive_phases(spark, 1) for c in p.comparisons]
         groups = {
-            "engine": [*engine, crossing.KEY, far.KEY],
+            "engine": [*engine, crossing.KEY, far.KEY, secured.KEY],
             "archives": archives,
             "scopes": scopes.KEYS,
             "follow": FOLLOW_KEYS,
@@ -106,6 +106,8 @@ def main() -> int:
     _measure(report, only, "threads and a cold Spark", Lab, [((crossing.KEY,), crossings)])
     copies = partial(far.measure_far, runs=options.pairs, scale=scale)
     _measure(report, only, "a store 40 ms away", far.far_store, [((far.KEY,), copies)])
+    copies = partial(secured.measure_tls, runs=options.pairs, scale=scale)
+    _measure(report, only, "with TLS and without", secured.both_stores, [((secured.KEY,), copies)])
     _measure(report, only, "whole scopes by the command", scopes.local_store, SCOPES)
     _measure(report, only, "streams that are followed", scopes.local_store, FOLLOW)
     _measure(report, only, "the operator in a cluster", operator_site, OPERATOR)

@@ -132,7 +132,7 @@ def writable(name: StreamName, *, field: str) -> StreamName:
 
 
 def store_of(text: str | None, resources: Resources | None) -> StoreAddress:
-    """Return the address of a live store: `tcp://HOST:PORT`, or the name of a StreamStore.
+    """Return the address of a live store: `tcp://HOST:PORT`, `tls://...`, or a StreamStore's name.
 
     Args:
         text: the store; None for the only StreamStore of the file.
@@ -141,7 +141,10 @@ def store_of(text: str | None, resources: Resources | None) -> StoreAddress:
     Raises:
         InvalidSpec: no store is named, there is no such StreamStore, or it holds archives.
     """
-    remedy = "Give --store tcp://HOST:PORT, or a file with its StreamStore: -f FILE --store NAME."
+    remedy = (
+        "Give --store tcp://HOST:PORT, or tls://HOST:PORT, or a file with its StreamStore: "
+        "-f FILE --store NAME."
+    )
     if text is not None and "://" in text:
         address = StoreAddress(uri=text)
     elif resources is None:

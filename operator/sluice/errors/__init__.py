@@ -44,6 +44,7 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── StoreBusy                 the store asks to come again later            (retryable)
     │   ├── StoreNotReady             the StreamStore is not ready                  (retryable)
     │   ├── AuthenticationFailed      the store does not know the user
+    │   │   └── CertificateRejected       the store's certificate does not verify
     │   ├── PermissionDenied          the store knows the user and refuses
     │   ├── TokenExpired              a delegation token has to be renewed          (retryable)
     │   ├── StoreRejected             a status that the caller did not expect
@@ -87,6 +88,7 @@ from sluice.errors.backend import (
     ArchiveMoved,
     AuthenticationFailed,
     BackendError,
+    CertificateRejected,
     ConditionFailed,
     InvalidEventNumber,
     NoSuchSegment,
@@ -212,6 +214,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "StoreBusy",
     "StoreNotReady",
     "AuthenticationFailed",
+    "CertificateRejected",
     "PermissionDenied",
     "TokenExpired",
     "StoreRejected",

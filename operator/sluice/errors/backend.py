@@ -49,6 +49,14 @@ class AuthenticationFailed(BackendError):
     )
 
 
+class CertificateRejected(AuthenticationFailed):
+    """The store's certificate does not verify, so it may be another server."""
+
+    default_remedy = (
+        "Name the certificate of the store's authority in the StreamStore's tls.caBundleRef."
+    )
+
+
 class PermissionDenied(BackendError):
     """The store knows the user and refuses the operation."""
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 from sluice.errors import AuthenticationFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+_GRACE: Final = 60.0
+"""Seconds that a kubelet may take to change the files of a pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,33 @@ class Credentials:
             return Credentials.read(*self.source)
         except AuthenticationFailed:
             return self
+
+
+class Grace:
+    """For how long a refusal may pass of what a store, or its certificate, was accepted by before.
+
+    A changed Secret or ConfigMap reaches the files of a pod late, so a refusal stands only if
+    nothing has changed for a while.
+
+    Args:
+        clock: monotonic time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._accepted = False
+        self._refused: float | None = None
+
+    def accepted(self) -> None:
+        """Note that all is well."""
+        self._accepted, self._refused = True, None
+
+    def may_pass(self) -> bool:
+        """Note a refusal. Tell whether it may pass by itself."""
+        now = self._clock()
+        if self._refused is None:
+            self._refused = now
+        return self._accepted and now - self._refused < _GRACE
 
 
 def read_file(secret: str, key: str, folder: Path | None, *, keys: Sequence[str]) -> str:

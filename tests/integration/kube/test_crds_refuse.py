@@ -22,8 +22,9 @@ DRIVER_REMEDY = "write 512Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)
 EXECUTOR_REMEDY = "write 768Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
 LIMIT_REMEDY = "cpuLimit goes with cpu, and is at least as much: give both"
 PORT_REMEDY = "the address ends in a port from 1 to 65535"
-ADDRESS_REMEDY = "the address of a controller is tcp://host:port, with its port and nothing else"
-TLS_REMEDY = "Sluice speaks no TLS with Pravega: give an address without TLS"
+ADDRESS_REMEDY = "the address of a controller is tcp://host:port, or with TLS tls://host:port"
+TLS_REMEDY = "tls needs an address with TLS: write controllerURI as tls://host:port, or remove tls"
+NAME_REMEDY = "the name of a server is that in its certificate, without scheme, port and *"
 CUT_REMEDY = "streamCut goes with at: StreamCut, which needs it"
 OFFSETS_REMEDY = "offsets go with at: Offsets, which needs them"
 UNKNOWN = "unknown field"
@@ -131,7 +132,15 @@ STORES: list[Row] = [
     ("spec", REMOVED, "Required value"),
     ("spec.pravega.controllerURI", REMOVED, "Required value"),
     ("spec.pravega.controllerURI", "127.0.0.1:9090", ADDRESS_REMEDY),
-    ("spec.pravega.controllerURI", "tls://host:9090", TLS_REMEDY),
+    ("spec.pravega.controllerURI", "ssl://host:9090", ADDRESS_REMEDY),
+    ("spec.pravega.controllerURI", "tls://host", ADDRESS_REMEDY),
+    ("spec.pravega.tls", {}, TLS_REMEDY),
+    ("spec.pravega.tls", {"serverName": "host"}, TLS_REMEDY),
+    ("spec.pravega.tls.serverName", "host:9090", NAME_REMEDY),
+    ("spec.pravega.tls.serverName", "*.example.com", NAME_REMEDY),
+    ("spec.pravega.tls.serverName", "a" * 254, "Too long"),
+    ("spec.pravega.tls.caBundleRef.name", "Trust", "should match"),
+    ("spec.pravega.tls.caBundleRef.kind", "File", "Unsupported value"),
     ("spec.pravega.controllerURI", "tcp://user:pass@host:9090", ADDRESS_REMEDY),
     ("spec.pravega.controllerURI", "tcp://host", ADDRESS_REMEDY),
     ("spec.pravega.controllerURI", "tcp://host:0", PORT_REMEDY),
@@ -146,17 +155,24 @@ STORES: list[Row] = [
 LATER_STORES: list[Row] = [
     ("spec.access.groups", ["team"], UNKNOWN),
     ("spec.kafka", {}, UNKNOWN),
-    ("spec.pravega.tls", {"serverName": "a"}, UNKNOWN),
+    ("spec.pravega.tls.insecure", True, UNKNOWN),
     ("spec.pravega.auth.basic.password", "1234", UNKNOWN),
     ("spec.pravega.auth.basic.secretRef.namespace", "other", UNKNOWN),
 ]
 
 LOGIN = changed(STORE, "spec.pravega.auth", {"basic": {"secretRef": {"name": "login"}}})
+SECURED = changed(
+    changed(STORE, "spec.pravega.controllerURI", "tls://host:9090"),
+    "spec.pravega.tls",
+    {"caBundleRef": {"name": "trust"}, "serverName": "pravega.example.com"},
+)
 
 
-def spoiled(path: str, value: object, *, login: bool) -> dict[str, Any]:
+def spoiled(path: str, value: object) -> dict[str, Any]:
     """A store with one wrong field."""
-    return changed(LOGIN if login else STORE, path, value)
+    if "tls." in path:
+        return changed(SECURED, path, value)
+    return changed(LOGIN if "auth." in path else STORE, path, value)
 
 
 @pytest.mark.parametrize(("path", "value", "said"), [*COPIES, *LATER], ids=label)
@@ -174,13 +190,19 @@ def test_a_wrong_copy_is_refused(applier: Applier, path: str, value: object, sai
 @pytest.mark.parametrize(("path", "value", "said"), [*STORES, *LATER_STORES], ids=label)
 def test_a_wrong_store_is_refused(applier: Applier, path: str, value: object, said: str) -> None:
     """As for a copy, for each field of a store."""
-    wrong = spoiled(path, value, login="auth." in path)
+    wrong = spoiled(path, value)
     refusal = applier.refusal_of_new(wrong)
     assert path in refusal
     assert said in refusal
     with pytest.raises(InvalidSpec) as caught:
         load(text(wrong, COPY))
     assert path in str(caught.value)
+
+
+def test_a_store_with_tls_is_accepted(applier: Applier) -> None:
+    """With all its fields, or none."""
+    assert not applier.refusal_of_new(SECURED)
+    assert not applier.refusal_of_new(changed(SECURED, "spec.pravega.tls", {}))
 
 
 @pytest.mark.parametrize(("like", "path", "values", "said"), wrong_archives.WRONG, ids=label)

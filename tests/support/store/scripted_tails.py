@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sluice.stores.pravega.names import Endpoint
     from sluice.stores.pravega.segments.tail_links import Link
     from sluice.stores.pravega.segments.tails import SegmentTails
+    from sluice.stores.trust import Trust
     from support.store.segment_store import Peer
 
 NAME, OTHER = (f"scope/stream/{number}.#epoch.0" for number in range(2))
@@ -32,10 +33,15 @@ LOGIN = Credentials("user", "password")
 
 @contextmanager
 def following(
-    endpoint: Endpoint, timeouts: StoreTimeouts = PATIENT, *, login: Credentials | None = None
+    endpoint: Endpoint,
+    timeouts: StoreTimeouts = PATIENT,
+    *,
+    login: Credentials | None = None,
+    trust: Trust | None = None,
 ) -> Iterator[SegmentTails]:
-    """Follow segments that all live on one server, without a controller."""
-    store = PravegaStore("tcp://127.0.0.1:1", credentials=login, timeouts=timeouts)
+    """Follow segments that all live on one server, without a controller; over TLS with `trust`."""
+    uri = f"{'tls' if trust else 'tcp'}://127.0.0.1:1"
+    store = PravegaStore(uri, credentials=login, timeouts=timeouts, trust=trust)
 
     def owners(names: Iterable[str]) -> list[Endpoint]:
         return [endpoint for _ in names]

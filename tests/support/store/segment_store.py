@@ -1,6 +1,7 @@
 """A small segment store that gives exactly the answers of a test."""
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterable
@@ -59,10 +60,18 @@ Script = Callable[[Peer], None]
 class ScriptedStore:
     """A store that listens, greets (unless told not to), plays a script a connection, and hangs up.
 
+    With `tls` it begins each connection with TLS. A client that ends this beginning gets no script.
     If a script fails, the test fails at the end of the `with` statement.
     """
 
-    def __init__(self, scripts: Iterable[Script], *, greets: bool = True) -> None:
+    def __init__(
+        self,
+        scripts: Iterable[Script],
+        *,
+        greets: bool = True,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._tls = tls
         self._scripts = list(scripts)
         self._greets = greets
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -93,11 +102,22 @@ class ScriptedStore:
         if error is None and self._errors:
             raise self._errors[0]
 
+    def _accepted(self) -> socket.socket:
+        """Return the next connection, which has begun."""
+        while True:
+            sock, _ = self._listener.accept()
+            if self._tls is None:
+                return sock
+            sock.settimeout(_PATIENCE)
+            try:
+                return self._tls.wrap_socket(sock, server_side=True)
+            except (ssl.SSLError, ConnectionError):
+                sock.close()
+
     def _serve(self) -> None:
         try:
             for script in self._scripts:
-                sock, _ = self._listener.accept()
-                with sock:
+                with self._accepted() as sock:
                     peer = Peer(sock)
                     if self._greets:
                         peer.shake_hands()

@@ -118,7 +118,10 @@ def test_a_wrong_field_of_a_copy_is_named(path: str, value: object) -> None:
         ("spec.kafka", {}),
         ("spec.pravega.controllerURI", REMOVED),
         ("spec.pravega.controllerURI", "127.0.0.1:9090"),
-        ("spec.pravega.controllerURI", "tls://host:9090"),
+        ("spec.pravega.controllerURI", "ssl://host:9090"),
+        ("spec.pravega.controllerURI", "tls://host"),
+        ("spec.pravega.tls", {}),
+        ("spec.pravega.tls", {"serverName": "host"}),
         ("spec.pravega.controllerURI", "tcp://host"),
         ("spec.pravega.controllerURI", "tcp://host:port"),
         ("spec.pravega.controllerURI", "tcp://host:0"),
@@ -144,7 +147,7 @@ def test_a_wrong_field_of_a_store_is_named(path: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("tls://host:9090", "Sluice speaks no TLS with Pravega"),
+        ("ssl://host:9090", "or with TLS tls://host:port"),
         ("tcp://host", "the address of a controller is tcp://host:port"),
         ("host:9090", "the address of a controller is tcp://host:port"),
         ("tcp://user:pass@host:9090", "with its port and nothing else"),
@@ -158,6 +161,40 @@ def test_a_wrong_address_is_refused_with_a_sentence(address: str, said: str) -> 
         load(text(changed(STORE, "spec.pravega.controllerURI", address), COPY))
     assert said in caught.value.message
     assert "pattern" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("serverName", "host:9090", "without scheme, port and *"),
+        ("serverName", "*.example.com", "without scheme, port and *"),
+        ("serverName", "https://host", "without scheme, port and *"),
+        ("serverName", "", "at least 1"),
+        ("caBundleRef", {"name": "Trust"}, "should match"),
+        ("caBundleRef", {"kind": "File", "name": "trust"}, "ConfigMap"),
+        ("caBundleRef", {"key": "ca.crt"}, "required"),
+        ("insecure", True, "there is no such field"),
+    ],
+    ids=label,
+)
+def test_a_wrong_field_of_tls_is_named(path: str, value: object, said: str) -> None:
+    """Each with what is wrong."""
+    good = changed(STORE, "spec.pravega.controllerURI", "tls://host:9090")
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(changed(good, f"spec.pravega.tls.{path}", value), COPY))
+    assert f"spec.pravega.tls.{path}" in str(caught.value)
+    assert said in caught.value.message
+
+
+def test_an_address_with_tls_needs_nothing_else_and_one_without_forbids_it() -> None:
+    """The system's authorities may have signed the servers' certificates."""
+    good = changed(STORE, "spec.pravega.controllerURI", "tls://host:9090")
+    load(text(good, COPY))
+    load(text(changed(good, "spec.pravega.tls", {}), COPY))
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(changed(STORE, "spec.pravega.tls", {"serverName": "host"}), COPY))
+    assert caught.value.field == "spec.pravega.tls"
+    assert "write controllerURI as tls://host:port, or remove tls" in caught.value.message
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:

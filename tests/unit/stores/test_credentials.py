@@ -6,7 +6,7 @@ from sluice.config import Settings
 from sluice.core.values.model import StoreAddress
 from sluice.errors import AuthenticationFailed, InvalidSpec
 from sluice.stores.connect import connect
-from sluice.stores.credentials import Credentials
+from sluice.stores.credentials import Credentials, Grace
 
 
 def test_credentials_never_show() -> None:
@@ -63,3 +63,24 @@ def test_a_changed_secret_is_read_again(tmp_path: Path) -> None:
     (folder / "password").unlink()
     assert found.again() == found
     assert Credentials("a", "b").again() == Credentials("a", "b")
+
+
+def test_a_refusal_stands_at_once_where_nothing_was_accepted() -> None:
+    """A wrong password is told at once."""
+    grace = Grace(lambda: 0.0)
+    assert not grace.may_pass()
+
+
+def test_a_refusal_after_a_success_stands_once_nothing_changed_for_a_minute() -> None:
+    """It begins anew with each success."""
+    now = [0.0]
+    grace = Grace(lambda: now[0])
+    grace.accepted()
+    now[0] = 500.0
+    assert grace.may_pass()
+    now[0] = 559.0
+    assert grace.may_pass()
+    now[0] = 560.0
+    assert not grace.may_pass()
+    grace.accepted()
+    assert grace.may_pass()

@@ -25,6 +25,7 @@ from sluice.stores.allowance import Allowance
 from sluice.stores.deadline import within
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.proto import controller_pb2 as pb
+from sluice.stores.pravega.sockets.wires import PlainWire
 from sluice.stores.pravega.wire.connection import Connection
 from sluice.stores.pravega.wire.messages import KeepAlive
 from sluice.stores.pravega.wire.wire import encode
@@ -87,7 +88,7 @@ def pair() -> Iterator[tuple[Connection, socket.socket]]:
     """Gives a connection and the bare socket at its other end."""
     ours, theirs = socket.socketpair()
     with theirs:
-        connection = Connection(ours, Endpoint("store.example", 1))
+        connection = Connection(PlainWire(ours), Endpoint("store.example", 1))
         yield connection, theirs
         connection.close()
 

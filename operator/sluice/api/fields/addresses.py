@@ -12,14 +12,18 @@ from sluice.api.fields.rules import Rule, rules
 _MOST_PORT: Final = 65535
 _HOST: Final = r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)"
 
-_TLS: Final = "^(tls|ssl)://"
-_NO_TLS: Final = "Sluice speaks no TLS with Pravega: give an address without TLS, tcp://host:9090"
-_CONTROLLER: Final = f"^tcp://{_HOST}:[0-9]{{1,5}}$"
+_CONTROLLER: Final = f"^(tcp|tls)://{_HOST}:[0-9]{{1,5}}$"
 _NO_CONTROLLER: Final = (
-    "the address of a controller is tcp://host:port, with its port and nothing else: "
-    "tcp://host:9090"
+    "the address of a controller is tcp://host:port, or with TLS tls://host:port, with its port "
+    "and nothing else: tcp://host:9090"
 )
 _NO_PORT: Final = f"the address ends in a port from 1 to {_MOST_PORT}: tcp://host:9090"
+
+_SERVER: Final = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
+_NO_SERVER: Final = (
+    "the name of a server is that in its certificate, without scheme, port and *: "
+    "pravega.example.com"
+)
 
 _ENDPOINT: Final = f"^https?://{_HOST}(:[0-9]{{1,5}})?/?$"
 _NO_ENDPOINT: Final = (
@@ -30,13 +34,18 @@ _NO_ENDPOINT: Final = (
 
 def _controller(uri: str) -> str:
     """Return the address of a controller. ValueError if it is none."""
-    if re.match(_TLS, uri):
-        raise ValueError(_NO_TLS)
     if not re.fullmatch(_CONTROLLER, uri):
         raise ValueError(_NO_CONTROLLER)
     if not 1 <= int(uri.rpartition(":")[2]) <= _MOST_PORT:
         raise ValueError(_NO_PORT)
     return uri
+
+
+def _server(name: str) -> str:
+    """Return the name of a server. ValueError if it is none."""
+    if not re.fullmatch(_SERVER, name):
+        raise ValueError(_NO_SERVER)
+    return name
 
 
 def _endpoint(url: str) -> str:
@@ -54,11 +63,7 @@ ControllerURI = Annotated[
     Field(
         max_length=300,
         json_schema_extra=rules(
-            Rule(f"!self.matches(r'{_TLS}')", _NO_TLS),
-            Rule(
-                f"self.matches(r'{_CONTROLLER}') || self.matches(r'{_TLS}')",
-                _NO_CONTROLLER,
-            ),
+            Rule(f"self.matches(r'{_CONTROLLER}')", _NO_CONTROLLER),
             Rule(
                 f"!self.matches(r'{_CONTROLLER}') || ({_PORT} >= 1 && {_PORT} <= {_MOST_PORT})",
                 _NO_PORT,
@@ -68,6 +73,17 @@ ControllerURI = Annotated[
     AfterValidator(_controller),
 ]
 """The address of a Pravega controller."""
+
+ServerName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=253,
+        json_schema_extra=rules(Rule(f"self.matches(r'{_SERVER}')", _NO_SERVER)),
+    ),
+    AfterValidator(_server),
+]
+"""The name of a server in its certificate."""
 
 Endpoint = Annotated[
     str,

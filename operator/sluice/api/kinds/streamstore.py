@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from sluice.api.fields.addresses import ControllerURI, Endpoint
+from sluice.api.fields.addresses import ControllerURI, Endpoint, ServerName
 from sluice.api.fields.backends import BACKENDS, Backend, BackendName, Holds, named
 from sluice.api.fields.common import ApiModel, Folder, ObjectName, Resource, SecretRef
 from sluice.api.fields.rules import Rule, exactly_one, one_of, rules
 
 _SELECTOR = "namespaces: Selector and selector go together: give both or none"
+_TLS = "tls://"
+_NO_TLS = "tls needs an address with TLS: write controllerURI as tls://host:port, or remove tls"
 _NO_SCOPES = "archives are in no scope: remove scopes, or give a store of live streams"
 _LIVE = " || ".join(f"has(self.{name})" for name in named(Holds.LIVE))
 
@@ -30,18 +32,6 @@ class Auth(ApiModel):
     basic: BasicAuth = Field(description="Log in by user name and password.")
 
 
-class PravegaSpec(ApiModel):
-    """A Pravega cluster."""
-
-    controller_uri: ControllerURI = Field(
-        alias="controllerURI", description="The controller's gRPC address, tcp://host:port."
-    )
-    auth: Auth | None = Field(
-        default=None,
-        description="How Sluice logs in. Leave it out if the store needs no login.",
-    )
-
-
 class CABundle(ApiModel):
     """A reference to a key of a ConfigMap or a Secret in the same namespace."""
 
@@ -54,6 +44,65 @@ class CABundle(ApiModel):
     key: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] = Field(
         default="ca.crt", description="The key in the object. Its value is certificates in PEM."
     )
+
+
+class TLSSpec(ApiModel):
+    """How Sluice knows the servers of a Pravega cluster that speaks TLS."""
+
+    ca_bundle_ref: CABundle | None = Field(
+        default=None,
+        description="CA certificates to trust the controller and the segment stores by, and no "
+        "others; those of the system when left out.",
+    )
+    server_name: ServerName | None = Field(
+        default=None,
+        description="The name that the certificates of all these servers have; that of each "
+        "server's own host when left out.",
+    )
+    client_certificate_secret_ref: SecretRef | None = Field(
+        default=None,
+        description="A Secret with the keys `tls.crt` and `tls.key`, for proxies and meshes in "
+        "front of Pravega that ask for a client certificate. Pravega itself asks for none.",
+    )
+
+
+class PravegaSpec(ApiModel):
+    """A Pravega cluster."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                f"!has(self.tls) || self.controllerURI.startsWith('{_TLS}')",
+                _NO_TLS,
+                path=".tls",
+                reason="FieldValueForbidden",
+            )
+        )
+    )
+
+    controller_uri: ControllerURI = Field(
+        alias="controllerURI",
+        description="The controller's gRPC address: tcp://host:port, or tls://host:port if "
+        "controller and segment stores speak TLS.",
+    )
+    tls: TLSSpec | None = Field(
+        default=None,
+        description="With tls://, how Sluice knows the servers. Leave it out if the system's CAs "
+        "signed their certificates, for the hosts of their addresses.",
+    )
+    auth: Auth | None = Field(
+        default=None,
+        description="How Sluice logs in. Leave it out if the store needs no login.",
+    )
+
+    @field_validator("tls")
+    @classmethod
+    def _tls_goes_with_its_address(
+        cls, tls: TLSSpec | None, info: ValidationInfo
+    ) -> TLSSpec | None:
+        if tls is not None and not info.data.get("controller_uri", _TLS).startswith(_TLS):
+            raise ValueError(_NO_TLS)
+        return tls
 
 
 class S3Spec(ApiModel):

@@ -25,8 +25,8 @@ STORE = click.option(
     "-s",
     envvar="SLUICE_STORE",
     metavar="STORE",
-    help="The store: tcp://HOST:PORT of a Pravega controller, or the name of a StreamStore in "
-    "--filename.  [env: SLUICE_STORE]",
+    help="The store: tcp://HOST:PORT or tls://HOST:PORT of a Pravega controller, or the name "
+    "of a StreamStore in --filename.  [env: SLUICE_STORE]",
 )
 STORES_FILE = click.option(
     "-f",

@@ -97,6 +97,7 @@ _SAID_BY_STORES: Final = frozenset(
         "StoreTimeout",
         "StoreBusy",
         "AuthenticationFailed",
+        "CertificateRejected",
         "PermissionDenied",
         "StoreRejected",
         "ProtocolError",

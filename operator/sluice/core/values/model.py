@@ -18,6 +18,8 @@ from sluice.api.fields.common import ObjectName
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_SERVER: Final = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
+
 _BUNDLE: Final = r"^_?[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[-._a-zA-Z0-9]+$"
 """`NAME/KEY` of a Secret, or `_NAME/KEY` of a ConfigMap. Strict, as tenants may write it."""
 
@@ -208,16 +210,20 @@ class StoreAddress(Frozen):
 
     Attributes:
         backend: the kind of store.
-        uri: its entry point: `tcp://host:port`, `s3://bucket/prefix`, or `volume://CLAIM/path`, a
-            directory below the folder of volumes (see `sluice.config`). On the command line also
-            `file:///path`, a directory of this machine.
+        uri: its entry point: `tcp://host:port`, with TLS `tls://host:port`, `s3://bucket/prefix`,
+            or `volume://CLAIM/path`, a directory below the folder of volumes (see `sluice.config`).
+            On the command line also `file:///path`, a directory of this machine.
         secret: the name of the Secret with `username` and `password`, for S3 `accessKeyId` and
             `secretAccessKey`. Each process reads it from the credentials folder (see
             `sluice.config`), so no task or plan carries it.
         endpoint: the URL of an S3 service that is not Amazon's.
         region: the bucket's region.
         ca: a file in the credentials folder, as `NAME/KEY`, with certificates in PEM. An S3 service
-            is trusted by these, besides the system's.
+            is trusted by these, besides the system's; a Pravega cluster by these alone.
+        server_name: the name that the certificates of a Pravega cluster's servers have to have;
+            that of each server's host when left out.
+        client_certificate: the name of the Secret with `tls.crt` and `tls.key`, to show to proxies
+            in front of a Pravega cluster that ask for a certificate.
         archive: the run that is read.
     """
 
@@ -229,6 +235,10 @@ class StoreAddress(Frozen):
     ca: Annotated[str, Field(max_length=512, pattern=_BUNDLE)] | None = Field(
         default=None, exclude_if=is_none
     )
+    server_name: Annotated[str, Field(max_length=253, pattern=_SERVER)] | None = Field(
+        default=None, exclude_if=is_none
+    )
+    client_certificate: ObjectName | None = Field(default=None, exclude_if=is_none)
     archive: ArchivedRun | None = Field(default=None, exclude_if=is_none)
 
     @property

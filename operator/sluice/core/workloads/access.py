@@ -130,6 +130,7 @@ def mounted(address: StoreAddress) -> list[str]:
     objects = (
         ("Secret", address.secret),
         ("bundle of certificates", address.ca),
+        ("client certificate", address.client_certificate),
         ("claim", address.claim),
     )
     return [what for what, name in objects if name is not None]

@@ -317,7 +317,16 @@ def store_address(store: StreamStore) -> StoreAddress:
     spec = store.spec
     match spec.backend:
         case PravegaSpec() as pravega:
-            return StoreAddress(backend="pravega", uri=pravega.controller_uri, secret=spec.secret)
+            tls = pravega.tls
+            shown = tls.client_certificate_secret_ref if tls else None
+            return StoreAddress(
+                backend="pravega",
+                uri=pravega.controller_uri,
+                secret=spec.secret,
+                ca=ca_file(tls.ca_bundle_ref) if tls and tls.ca_bundle_ref else None,
+                server_name=tls.server_name if tls else None,
+                client_certificate=shown.name if shown else None,
+            )
         case S3Spec() as s3:
             return StoreAddress(
                 backend="s3",

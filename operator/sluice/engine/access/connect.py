@@ -12,7 +12,7 @@ from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.documents import MOST_BYTES
 from sluice.errors import InvalidSpec
 from sluice.stores.connect import connect
-from sluice.stores.credentials import read_file
+from sluice.stores.trust import read_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,8 +93,7 @@ def _bucket(
     if keys is None and address.secret:
         keys = S3Keys.read(address.secret, folder)
     if ca is None and address.ca:
-        name, _, key = address.ca.partition("/")
-        ca = read_file(name, key, folder, keys=(key,))
+        ca = read_bundle(address.ca, folder)
     prefix = unquote(place.path).strip("/")
 
     def opened(path: str) -> Objects:

@@ -13,18 +13,22 @@ from sluice.core.workloads.answers import UNVERIFIED
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import StreamReport
-from sluice.errors import AuthenticationFailed, StoreRejected, TargetLost
+from sluice.errors import AuthenticationFailed, CertificateRejected, StoreRejected, TargetLost
 
 if TYPE_CHECKING:
     from sluice.core.scope.scope import Counts
     from sluice.core.workloads.answers import ScopeEnded
 
 _NO_RESULTS: Final = frozenset(
-    {AuthenticationFailed.__name__, StoreRejected.__name__, TargetLost.__name__}
+    {
+        error.__name__
+        for error in (AuthenticationFailed, CertificateRejected, StoreRejected, TargetLost)
+    }
 )
 """Failures that are not retried at once and still are no result, which would be final.
 
-A store that refuses Sluice's credentials, or has lost its data, would fail every stream. A store
+A store that refuses Sluice's credentials, whose certificate does not verify, or that has lost its
+data, would fail every stream. A store
 with an unknown answer, as gRPC's UNKNOWN, may be in trouble itself. Another attempt may meet none
 of this."""
 

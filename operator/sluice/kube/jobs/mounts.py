@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.workloads.request import CONFIG_MAPS
+from sluice.stores.trust import CLIENT_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,6 +70,8 @@ def _files(addresses: Iterable[StoreAddress]) -> dict[str, list[str]]:
     for address in addresses:
         if address.secret is not None:
             found[address.secret] |= dict.fromkeys(address.kind.keys or ())
+        if address.client_certificate is not None:
+            found[address.client_certificate] |= dict.fromkeys(CLIENT_KEYS)
         if address.ca is not None:
             folder, _, key = address.ca.rpartition("/")
             found[folder] |= {key: None}

@@ -21,6 +21,7 @@ from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
 from sluice.kube.api.kinds import CLAIM
 from sluice.kube.stores.keys import Keys, read_keys
 from sluice.stores.connect import connect
+from sluice.stores.trust import Trust
 
 if TYPE_CHECKING:
     from sluice.config import Settings
@@ -152,7 +153,13 @@ class Connections:
 
     def _connect(self, address: StoreAddress, keys: Keys) -> Place:
         if address.kind.holds is Holds.LIVE:
-            return connect(address, self._settings, credentials=keys.credentials, told=self._told)
+            return connect(
+                address,
+                self._settings,
+                credentials=keys.credentials,
+                trust=Trust(ca=keys.ca, server_name=address.server_name, client=keys.client),
+                told=self._told,
+            )
         if address.kind.mounted:
             return ArchiveRoot(address.uri, unseen)
         if keys.s3 is None and not self._ambient:

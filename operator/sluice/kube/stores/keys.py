@@ -13,13 +13,16 @@ from sluice.core.workloads.request import CONFIG_MAPS
 from sluice.errors import SecretNotFound
 from sluice.kube.api.kinds import CONFIG_MAP, SECRET
 from sluice.stores.credentials import Credentials
+from sluice.stores.trust import CLIENT_KEYS, ClientCertificate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.core.values.model import StoreAddress
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
 
-_CA_FIELD: Final = "spec.s3.caBundleRef"
+_CLIENT_FIELD: Final = "spec.pravega.tls.clientCertificateSecretRef.name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +31,13 @@ class Keys:
 
     Attributes:
         login: user and password, or the two parts of a key; None if the address names no Secret.
-        ca: certificates in PEM by which the store is trusted, besides the system's.
+        ca: certificates in PEM by which the store is trusted.
+        client: the certificate that Sluice shows; None if the address names none.
     """
 
     login: tuple[str, str] | None = field(default=None, repr=False)
     ca: str | None = field(default=None, repr=False)
+    client: ClientCertificate | None = field(default=None, repr=False)
 
     @property
     def credentials(self) -> Credentials | None:
@@ -47,7 +52,7 @@ class Keys:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the keys, to notice changes without keeping the keys."""
-        parts = [*(self.login or ()), self.ca or ""]
+        parts = [*(self.login or ()), self.ca or "", *(self.client or ())]
         text = "".join(f"{len(part)}:{part}" for part in parts)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -64,13 +69,17 @@ async def read_keys(api: Api, namespace: str, address: StoreAddress) -> Keys:
         SecretNotFound: one of the objects does not exist, or lacks a key.
         ApiUnavailable: one of them could not be read.
     """
-    login = ca = None
+    login = ca = client = None
     if address.secret is not None:
         body = await api.get(SECRET, namespace, address.secret)
         login = login_of(address, body)
     if address.ca is not None:
-        ca = await _bundle(api, namespace, address.ca)
-    return Keys(login=login, ca=ca)
+        ca = await _bundle(api, namespace, address, address.ca)
+    if address.client_certificate is not None:
+        body = await api.get(SECRET, namespace, address.client_certificate)
+        values = _values(body, address.client_certificate, CLIENT_KEYS, where=_CLIENT_FIELD)
+        client = ClientCertificate(*values)
+    return Keys(login=login, ca=ca, client=client)
 
 
 def login_of(address: StoreAddress, body: Object | None) -> tuple[str, str]:
@@ -79,7 +88,15 @@ def login_of(address: StoreAddress, body: Object | None) -> tuple[str, str]:
     Raises:
         SecretNotFound: the Secret does not exist (`body` is None), or lacks a key.
     """
-    name, where, keys = address.secret, address.kind.secret_field, address.kind.keys or ()
+    keys, where = address.kind.keys or (), address.kind.secret_field
+    first, second = _values(body, address.secret, keys, where=where)
+    return first, second
+
+
+def _values(
+    body: Object | None, name: str | None, keys: Sequence[str], *, where: str | None
+) -> list[str]:
+    """Return the values of a Secret under some keys. SecretNotFound if it lacks one."""
     remedy = f"Create the Secret with the keys {' and '.join(keys)}."
     if body is None:
         raise SecretNotFound(f"there is no Secret {name!r}", field=where, remedy=remedy)
@@ -89,10 +106,10 @@ def login_of(address: StoreAddress, body: Object | None) -> tuple[str, str]:
             raise SecretNotFound(
                 f"the Secret {name!r} has no key {key!r}", field=where, remedy=remedy
             )
-    return values[0], values[1]
+    return values
 
 
-async def _bundle(api: Api, namespace: str, file: str) -> str:
+async def _bundle(api: Api, namespace: str, address: StoreAddress, file: str) -> str:
     """Read a bundle of certificates. `file` is its name in the folder of credentials."""
     folder, _, key = file.rpartition("/")
     name = folder.removeprefix(CONFIG_MAPS)
@@ -106,7 +123,7 @@ async def _bundle(api: Api, namespace: str, file: str) -> str:
     if not found:
         raise SecretNotFound(
             f"there is no {kind.name} {name!r} with the key {key!r}",
-            field=_CA_FIELD,
+            field=address.kind.ca_field,
             remedy="Create it, with certificates in PEM under that key.",
         )
     return str(found)

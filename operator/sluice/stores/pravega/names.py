@@ -39,7 +39,9 @@ _NAME: Final = re.compile(
     r"(?:#transaction\.[0-9a-f]{32})?"
 )
 _KEY: Final = re.compile(r"[0-9a-f]{32}")
-_URI: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(?P<port>\d{1,5})/?")
+_URI: Final = re.compile(
+    r"(?:tcp|tls)://(?P<host>\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(?P<port>\d{1,5})/?"
+)
 _HIGH: Final = 32
 _LOW: Final = (1 << _HIGH) - 1
 _PORTS: Final = range(1, 1 << 16)
@@ -64,7 +66,7 @@ class Endpoint(NamedTuple):
 
     @classmethod
     def parse(cls, uri: str) -> Endpoint:
-        """Read `tcp://host:port`.
+        """Read `tcp://host:port` or `tls://host:port`.
 
         Raises:
             InvalidSpec: the text has another form.
@@ -74,10 +76,15 @@ class Endpoint(NamedTuple):
             raise InvalidSpec(
                 f"{uri!r} is not the address of a Pravega controller",
                 field="uri",
-                remedy="Write it as tcp://host:port, with the controller's port. Sluice speaks no "
-                "TLS with Pravega.",
+                remedy="Write it as tcp://host:port, or with TLS as tls://host:port, with the "
+                "controller's port.",
             )
         return cls(match["host"].strip("[]"), int(match["port"]))
+
+
+def has_tls(uri: str) -> bool:
+    """Tell whether an address asks for TLS, to the controller and to the segment stores."""
+    return uri.startswith("tls://")
 
 
 class SegmentOwner(NamedTuple):

@@ -24,8 +24,10 @@ from sluice.stores.pravega.controller.directory import Directory
 from sluice.stores.pravega.groups import cuts, group_state, groups
 from sluice.stores.pravega.segments.segments import PravegaSegments
 from sluice.stores.pravega.segments.transport import Transport
+from sluice.stores.pravega.sockets.tls import TLS
 from sluice.stores.pravega.wire.pool import ConnectionPool
 from sluice.stores.reading import joined
+from sluice.stores.trust import Trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -58,14 +60,15 @@ class PravegaStore(PravegaSegments):
     """`sluice.stores.base.Store` for Pravega; safe to use from several threads.
 
     Args:
-        uri: the controller, `tcp://host:port`.
+        uri: the controller, `tcp://host:port`; with `tls://` all servers are spoken to by TLS.
         credentials: user and password; None for a cluster without authentication.
         timeouts: deadlines of every call.
+        trust: by which certificates the servers are trusted; None for the system's.
         told: callback `(method, seconds)`, called on the gRPC thread after each call to the
             controller.
 
     Raises:
-        InvalidSpec: the URI is not of that form.
+        InvalidSpec: the URI is not of that form, or there are no certificates.
     """
 
     def __init__(
@@ -74,14 +77,17 @@ class PravegaStore(PravegaSegments):
         *,
         credentials: Credentials | None,
         timeouts: StoreTimeouts,
+        trust: Trust | None = None,
         told: Told | None = None,
     ) -> None:
         self._uri = uri
         self._timeouts = timeouts
-        self._pool = ConnectionPool(timeouts.connect)
-        self._setups = ConnectionPool(timeouts.connect, most_requests=_MOST_SETUPS)
+        endpoint = names.Endpoint.parse(uri)
+        tls = TLS(trust or Trust()) if names.has_tls(uri) else None
+        self._pool = ConnectionPool(timeouts.connect, tls=tls)
+        self._setups = ConnectionPool(timeouts.connect, tls=tls, most_requests=_MOST_SETUPS)
         self._directory = Directory(
-            names.Endpoint.parse(uri), credentials=credentials, timeouts=timeouts, told=told
+            endpoint, credentials=credentials, timeouts=timeouts, tls=tls, told=told
         )
         super().__init__(
             Transport(self._directory, self._pool, timeouts),

@@ -187,6 +187,9 @@ def test_a_store_of_another_namespace_that_is_not_there_is_one_that_does_not_adm
             StoreAddress(backend="s3", uri="s3://b", secret="k", ca="_c/ca"),  # noqa: S106 - a name
             "its Secret and its bundle of certificates$",
         ),
+        (StoreAddress(uri="tls://h:1", ca="_c/ca"), "its bundle of certificates$"),
+        (StoreAddress(uri="tls://h:1", client_certificate="c"), "its client certificate$"),
+        (StoreAddress(uri="tls://h:1"), None),
         (StoreAddress(backend="volume", uri="volume://claim/a"), "its claim$"),
     ],
 )

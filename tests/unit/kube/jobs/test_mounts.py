@@ -59,6 +59,21 @@ def test_certificates_lie_where_the_address_says() -> None:
     )
 
 
+def test_the_certificates_of_a_live_store_are_mounted_beside_its_login() -> None:
+    """As those of a bucket."""
+    found = mounted(LIVE.model_copy(update={"ca": "_trust/ca.crt"}), target=BUCKET)
+    assert found[f"{CREDENTIALS_DIR}/_trust"] == {
+        "configMap": {"name": "trust", "items": items("ca.crt")}
+    }
+    assert f"{CREDENTIALS_DIR}/login" in found
+
+
+def test_a_clients_certificate_is_mounted_with_its_key() -> None:
+    """As Kubernetes names them in a Secret of type kubernetes.io/tls."""
+    (secret,) = mounted(target=StoreAddress(uri="tls://here:1", client_certificate="mesh")).values()
+    assert secret["secret"]["items"] == items("tls.crt", "tls.key")  # type: ignore[index]
+
+
 def test_one_secret_of_two_stores_is_mounted_once() -> None:
     """With the keys of both."""
     both = BUCKET.model_copy(update={"secret": "login"})

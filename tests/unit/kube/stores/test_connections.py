@@ -17,6 +17,7 @@ from sluice.kube.stores.connections import Connections
 from sluice.kube.stores.dependents import StorePlace, users
 from sluice.kube.stores.keys import Keys, login_of, read_keys
 from sluice.kube.stores.storekeeper import _secret
+from sluice.stores.trust import ClientCertificate
 from support.cases.resources import ARCHIVE, COPY, STORE, changed
 from support.kube.api_server import ApiServer
 
@@ -80,6 +81,7 @@ def test_a_fingerprint_tells_keys_apart() -> None:
         Keys(login=("ab", "c")),
         Keys(login=("a", "bd")),
         Keys(login=("a", "bc"), ca="pem"),
+        Keys(login=("a", "bc"), client=ClientCertificate("pem", "key")),
         Keys(),
     ]
     prints = [one.fingerprint for one in keys]
@@ -105,6 +107,19 @@ def test_certificates_are_read_where_the_store_names_them() -> None:
     assert asyncio.run(read(BUCKET)) == Keys(login=("a", "b"), ca="pem")
     of_secret = BUCKET.model_copy(update={"ca": "trust/ca.crt"})
     assert asyncio.run(read(of_secret)).ca == "secret pem"
+    live = StoreAddress(uri="tls://here:1", ca="_trust/ca.crt")
+    assert asyncio.run(read(live)) == Keys(ca="pem")
+    with pytest.raises(SecretNotFound) as caught:
+        asyncio.run(read(live.model_copy(update={"ca": "_none/ca.crt"})))
+    assert caught.value.field == "spec.pravega.tls.caBundleRef"
+    shown = StoreAddress(uri="tls://here:1", client_certificate="mesh")
+    server.put(SECRET, {"metadata": {"name": "mesh"}, **secret(**{"tls.crt": b"pem"})})
+    with pytest.raises(SecretNotFound, match=r"no key 'tls\.key'") as caught:
+        asyncio.run(read(shown))
+    assert caught.value.field == "spec.pravega.tls.clientCertificateSecretRef.name"
+    both = secret(**{"tls.crt": b"pem", "tls.key": b"key"})
+    server.put(SECRET, {"metadata": {"name": "mesh"}, **both})
+    assert asyncio.run(read(shown)) == Keys(client=ClientCertificate("pem", "key"))
 
 
 def copy(name: str, *finalizers: str, target: str = "local") -> dict[str, Any]:

@@ -59,6 +59,7 @@ def test_attribute_ids_are_those_of_the_store() -> None:
     ("uri", "endpoint", "shown"),
     [
         ("tcp://store:9090", Endpoint("store", 9090), "store:9090"),
+        ("tls://store:9090", Endpoint("store", 9090), "store:9090"),
         ("tcp://127.0.0.1:1/", Endpoint("127.0.0.1", 1), "127.0.0.1:1"),
         ("tcp://[::1]:9090", Endpoint("::1", 9090), "[::1]:9090"),
     ],
@@ -70,7 +71,16 @@ def test_an_address_is_read_and_shown(uri: str, endpoint: Endpoint, shown: str) 
 
 
 @pytest.mark.parametrize(
-    "uri", ["", "store:9090", "tls://store:9090", "tcp://store", "tcp://s:0", "tcp://s:65536"]
+    "uri",
+    [
+        "",
+        "store:9090",
+        "ssl://store:9090",
+        "tls://store",
+        "tcp://store",
+        "tcp://s:0",
+        "tcp://s:65536",
+    ],
 )
 def test_an_address_of_another_form_is_refused_with_a_remedy(uri: str) -> None:
     """The error names the field and says how to write an address."""

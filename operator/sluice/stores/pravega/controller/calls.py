@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
-from google.protobuf.message_factory import GetMessageClass
 
 from sluice.core.values.model import KeyRange, Segment
 from sluice.errors import (
@@ -29,7 +28,9 @@ from sluice.errors import (
     StreamNotFound,
 )
 from sluice.stores import allowance
-from sluice.stores.pravega.bounds import MOST_MESSAGE, MOST_SEGMENTS
+from sluice.stores.credentials import Grace
+from sluice.stores.pravega.bounds import MOST_SEGMENTS
+from sluice.stores.pravega.controller.channel import Channel
 from sluice.stores.pravega.proto import controller_pb2 as pb
 
 if TYPE_CHECKING:
@@ -39,19 +40,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.names import Endpoint
-
-_OPTIONS: Final = (
-    # The segment stores are reached directly, so the controller is too, whatever the environment.
-    ("grpc.enable_http_proxy", 0),
-    # A controller that comes back is found within seconds and not within two minutes.
-    ("grpc.max_reconnect_backoff_ms", 2000),
-    # A connection whose host is gone without a word is broken by the kernel after the second of
-    # these: gRPC hands it on to it only together with the first. That is longer than any call may
-    # take, so no ping is sent: a controller ends connections with more of them.
-    ("grpc.keepalive_time_ms", 310_000),
-    ("grpc.keepalive_timeout_ms", 8_000),
-    ("grpc.max_receive_message_length", MOST_MESSAGE),
-)
+    from sluice.stores.pravega.sockets.tls import TLS
 
 _WEIGHT: Final = 8
 """Bytes of memory for each of a message, at most: a segment has 30 there, and 240 here."""
@@ -85,6 +74,7 @@ class Calls:
         endpoint: where the controller listens.
         credentials: sent with each call, when there are any.
         timeout: seconds that one call may take.
+        tls: the TLS to the controller; None for none.
         told: of each call.
     """
 
@@ -94,15 +84,16 @@ class Calls:
         *,
         credentials: Credentials | None,
         timeout: float,
+        tls: TLS | None = None,
         told: Told | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._timeout = timeout
         self._credentials = credentials
         self._metadata = _basic(credentials) if credentials else ()
-        self._channel = grpc.aio.insecure_channel(str(endpoint), options=_OPTIONS)
-        self._methods = _methods(self._channel)
+        self._channel = Channel(endpoint, timeout=timeout, tls=tls)
         self._told = told
+        self._grace = Grace()
         self._begun: set[asyncio.Task[Any]] = set()
 
     async def close(self) -> None:
@@ -124,9 +115,9 @@ class Calls:
             The reply, a message.
 
         Raises:
-            BackendError: as `_FAILURES` has it for the status.
+            BackendError: as `_FAILURES` has it for the status; or why TLS failed.
         """
-        method = self._methods[name]
+        method = self._channel.method(name)
         begun = time.monotonic()
         try:
             used = self._metadata
@@ -137,27 +128,38 @@ class Calls:
                     raise
                 reply = await method(request, timeout=self._timeout, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
-            code = error.code()
-            if missing is not None and code is grpc.StatusCode.NOT_FOUND:
+            if missing is not None and error.code() is grpc.StatusCode.NOT_FOUND:
                 raise missing from None
-            failure = _FAILURES.get(code, StoreRejected)
-            if _TOO_LONG in (error.details() or ""):
-                failure = ProtocolError
-            if code is grpc.StatusCode.INTERNAL:
-                said = error.details() or ""
-                passing = StoreUnavailable if said == _FAILED else StoreRejected
-                failure = StoreBusy if _BEING_MADE in said else passing
-            raise failure(
-                f"cannot {doing}: the controller at {self._endpoint} said {code.name}"
-                f" ({error.details() or 'without a reason'})"
-            ) from None
+            raise await self._failure(error, doing) from None
         finally:
             if self._told is not None:
                 self._told(name, time.monotonic() - begun)
+        self._channel.answered()
+        self._grace.accepted()
         weight = _WEIGHT * reply.ByteSize()
         if not allowance.take(weight, wait=False):
             await asyncio.to_thread(allowance.take, weight)  # others use this loop
         return reply
+
+    async def _failure(self, error: grpc.aio.AioRpcError, doing: str) -> BackendError:
+        """Return what a failed call means."""
+        code, details = error.code(), error.details() or ""
+        if code is grpc.StatusCode.UNAVAILABLE:
+            finding = await self._channel.finding()
+            if finding is not None:
+                return finding
+        failure = _FAILURES.get(code, StoreRejected)
+        if failure is AuthenticationFailed and self._may_be_changing():
+            failure = StoreUnavailable
+        if _TOO_LONG in details:
+            failure = ProtocolError
+        if code is grpc.StatusCode.INTERNAL:
+            passing = StoreUnavailable if details == _FAILED else StoreRejected
+            failure = StoreBusy if _BEING_MADE in details else passing
+        return failure(
+            f"cannot {doing}: the controller at {self._endpoint} said {code.name}"
+            f" ({details or 'without a reason'})"
+        )
 
     def begin(self, name: str, request: Any, doing: str) -> asyncio.Task[Any]:
         """Begin a call whose answer the caller may leave alone; see `call`."""
@@ -171,25 +173,17 @@ class Calls:
         if not task.cancelled():
             task.exception()  # an error that is never asked for would be logged
 
+    def _may_be_changing(self) -> bool:
+        """Whether the password was accepted before, and its file may hold another one soon."""
+        credentials = self._credentials
+        return credentials is not None and credentials.source is not None and self._grace.may_pass()
+
     def _others(self, used: tuple[tuple[str, str], ...]) -> bool:
         """Whether there are other credentials by now: a password may be changed while we run."""
         if self._metadata == used and self._credentials is not None:
             self._credentials = self._credentials.again()
             self._metadata = _basic(self._credentials)
         return self._metadata != used
-
-
-def _methods(channel: grpc.aio.Channel) -> dict[str, Any]:
-    """Return the callable for each method of the service, as the descriptor has them."""
-    service = pb.DESCRIPTOR.services_by_name["ControllerService"]
-    return {
-        method.name: channel.unary_unary(
-            f"/{service.full_name}/{method.name}",
-            request_serializer=GetMessageClass(method.input_type).SerializeToString,
-            response_deserializer=GetMessageClass(method.output_type).FromString,
-        )
-        for method in service.methods
-    }
 
 
 def _basic(credentials: Credentials) -> tuple[tuple[str, str], ...]:

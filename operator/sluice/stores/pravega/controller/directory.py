@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller.controller import ControllerClient
     from sluice.stores.pravega.names import Endpoint, SegmentOwner, TokenAccess
+    from sluice.stores.pravega.sockets.tls import TLS
 
 _T = TypeVar("_T")
 
@@ -74,6 +75,7 @@ class Directory:
         endpoint: the address at which the controller listens.
         credentials: user and password; None for a store without authentication.
         timeouts: `call` bounds each call.
+        tls: the TLS to the controller; None for none.
         told: callback `(method, seconds)`, called on the gRPC thread after each call.
 
     Attributes:
@@ -87,12 +89,14 @@ class Directory:
         *,
         credentials: Credentials | None,
         timeouts: StoreTimeouts,
+        tls: TLS | None = None,
         told: Told | None = None,
     ) -> None:
         self.authenticates = credentials is not None
         self._endpoint = endpoint
         self._credentials = credentials
         self._timeouts = timeouts
+        self._tls = tls
         self._told = told
         self.circuit = Circuit(timeouts.rest, patience=timeouts.connect / 2)
         self._begin()
@@ -219,6 +223,7 @@ class Directory:
                 self._endpoint,
                 credentials=self._credentials,
                 timeout=self._timeouts.call,
+                tls=self._tls,
                 told=self._told,
             )
 

@@ -21,7 +21,6 @@ from sluice.errors import (
     TokenExpired,
     WrongHost,
 )
-from sluice.stores.pravega.wire.connection import Connection
 from sluice.stores.pravega.wire.refusals import Refusal, closes, error_of
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from sluice.config import StoreTimeouts
     from sluice.stores.pravega.controller.directory import Directory
     from sluice.stores.pravega.names import Endpoint, TokenAccess
+    from sluice.stores.pravega.wire.connection import Connection
     from sluice.stores.pravega.wire.pool import ConnectionPool
     from sluice.stores.pravega.wire.wire import Message
 
@@ -146,7 +146,7 @@ class Transport:
     def dial(self, owner: Endpoint) -> Connection:
         """Open a new connection to a segment store. The caller closes it."""
         with self._directory.circuit.asked():
-            return Connection.open(owner, self.timeouts.connect)
+            return self._pool.open(owner)
 
     def recover(
         self, segment: str, access: TokenAccess, error: BackendError, *, first: bool

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import select
-import socket
-import struct
 from collections import deque
 from dataclasses import replace
 from time import monotonic
@@ -13,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.errors import ProtocolError, StoreTimeout, StoreUnavailable
 from sluice.stores import deadline as deadlines
+from sluice.stores.pravega.sockets.tls import ADDRESS, WITH_TLS, said, unwelcome
+from sluice.stores.pravega.sockets.wires import connect, drop, is_gone, speaks_tls
 from sluice.stores.pravega.wire.messages import Hello, SegmentRead
 from sluice.stores.pravega.wire.refusals import decode
 from sluice.stores.pravega.wire.wire import (
@@ -25,7 +25,10 @@ from sluice.stores.pravega.wire.wire import (
 )
 
 if TYPE_CHECKING:
+    from sluice.errors import BackendError
     from sluice.stores.pravega.names import Endpoint
+    from sluice.stores.pravega.sockets.tls import TLS
+    from sluice.stores.pravega.sockets.wires import Wire
 
 _MOST_EARLY: Final = 1 << 16
 """Messages that are received and kept during a send; mostly acknowledgements of blocks."""
@@ -34,30 +37,25 @@ _MOST_UNREAD: Final = 64 << 20
 """Bytes of segments' data in these messages."""
 
 
-_SILENCE: Final = 8.0
-"""Seconds without an acknowledgement of the peer's kernel after which the peer counts as gone."""
-
-_PROBES: Final = 4
-"""Keep-alive probes to an idle peer in this time."""
-
 _LOOK: Final = 0.5
 """Seconds between two checks whether the peer is there, during a wait."""
 
-_TCP_INFO: Final = struct.Struct("8B13I")
-_RETRANSMITS, _UNANSWERED, _LAST_ACK = 2, 3, 20
-"""Fields of `tcp_info`: retransmissions of data and probes that are unanswered so far, and the
-milliseconds since the peer's kernel last acknowledged anything."""
+_GLANCE: Final = 1.0
+"""Seconds in which a server that hung up has to show that it speaks TLS."""
+
+_ALERT: Final = b"\x15\x03"
+"""The beginning of an alert of TLS, by which a server refuses bytes that are none."""
 
 
 class Connection:
     """A connection for one caller at a time. It blocks, up to the timeout of each call.
 
-    The socket itself never blocks. Each wait ends at a monotonic deadline, so a peer that sends a
+    The wire itself never blocks. Each wait ends at a monotonic deadline, so a peer that sends a
     byte now and then cannot hold a caller for longer. Buffer sizes are left to the kernel, which
     tunes them to the path; setting them would turn that off.
 
     Args:
-        sock: a connected socket, which the connection owns from now on.
+        wire: a connected socket, which the connection owns from now on.
         peer: the server's address, for error messages.
 
     Attributes:
@@ -66,14 +64,14 @@ class Connection:
         heard: the monotonic time in seconds at which the peer's last whole message came.
     """
 
-    def __init__(self, sock: socket.socket, peer: Endpoint) -> None:
-        sock.settimeout(0)
+    def __init__(self, wire: Wire, peer: Endpoint) -> None:
         self.peer = peer
         self.closed = False
         self.version = 0
-        self._socket = sock
+        self._wire = wire
+        self._send, self._receive_into = wire.send, wire.receive_into
         self._poll = select.poll()
-        self._poll.register(sock)
+        self._poll.register(wire.raw)
         self._decoder = FrameDecoder()
         self._early: deque[Message] = deque()
         self._unread = 0
@@ -81,33 +79,43 @@ class Connection:
         self.heard = monotonic()
 
     @classmethod
-    def open(cls, peer: Endpoint, timeout: float) -> Connection:
-        """Connect and shake hands within `timeout` seconds.
+    def open(cls, peer: Endpoint, timeout: float, tls: TLS | None = None) -> Connection:
+        """Connect and shake hands within `timeout` seconds; with TLS if it is given.
 
         Raises:
             StoreUnavailable: no server listens there, or it hung up.
             StoreTimeout: it took too long.
+            CertificateRejected: its certificate does not verify.
             ProtocolError: the peer is no segment store, or speaks no version that Sluice speaks.
         """
         timeout = deadlines.left(timeout)
         deadline = monotonic() + timeout
+        wire = connect(peer, timeout, tls)
         try:
-            sock = socket.create_connection(peer, timeout)
-        except TimeoutError:
-            raise StoreTimeout(f"no connection to {peer} within {timeout:.3g} s") from None
-        except OSError as error:
-            raise StoreUnavailable(f"no connection to {peer}: {error.strerror or error}") from None
-        except UnicodeError:  # the host comes from the controller, and may be any text
-            raise ProtocolError(f"{peer.host!r} is no name of a host") from None
-        try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _probe(sock)
-            connection = cls(sock, peer)
-            connection._shake_hands(deadline - monotonic())
+            connection = cls(wire, peer)
+            try:
+                connection._shake_hands(deadline - monotonic())
+            except (StoreUnavailable, ProtocolError) as error:
+                if tls is None and connection._is_refused_for_tls(error):
+                    raise ProtocolError(
+                        f"{peer} speaks TLS, and its address asks for none",
+                        field=ADDRESS,
+                        remedy=WITH_TLS,
+                    ) from None
+                raise
         except BaseException:
-            sock.close()
+            wire.close()
             raise
         return connection
+
+    def _is_refused_for_tls(self, error: BackendError) -> bool:
+        """Tell whether the greeting failed since the server expects TLS.
+
+        Some servers then say so with an alert of TLS, and others, such as Pravega, only hang up.
+        """
+        if isinstance(error, ProtocolError):
+            return self._decoder.header.startswith(_ALERT)
+        return not isinstance(error, StoreTimeout) and speaks_tls(self.peer, _GLANCE)
 
     def _shake_hands(self, timeout: float) -> None:
         self.send(Hello(), timeout)
@@ -141,16 +149,13 @@ class Connection:
         pieces = [memoryview(piece) for piece in encode(message)]
         while pieces:
             try:
-                sent = self._socket.sendmsg(pieces)
+                sent = self._send(pieces)
             except BlockingIOError:
                 self._wait_to_send(deadline, timeout)
                 continue
             except OSError as error:
                 raise self._broken(error) from None
-            while pieces and sent >= len(pieces[0]):
-                sent -= len(pieces.pop(0))
-            if sent:
-                pieces[0] = pieces[0][sent:]
+            drop(pieces, sent)
 
     def receive(self, timeout: float) -> Message:
         """Return the next message. The data of a SegmentRead are valid until the next call.
@@ -168,7 +173,7 @@ class Connection:
             try:
                 message = self._take_in()
             except BlockingIOError:
-                self._wait(select.POLLIN, deadline, timeout)
+                self._wait(self._wire.to_receive, deadline, timeout)
                 continue
             if message is not None:
                 return message
@@ -193,21 +198,16 @@ class Connection:
 
     @property
     def has_early(self) -> bool:
-        """Whether messages came during a send. A selector does not see these."""
-        return bool(self._early)
+        """Whether messages or bytes are here that a selector does not see."""
+        return bool(self._early) or self._wire.has_pending
 
     def fileno(self) -> int:
         """Return the socket's descriptor, for a selector."""
-        return self._socket.fileno()
+        return self._wire.raw.fileno()
 
     def is_alive(self) -> bool:
         """Tell whether an idle connection is still open, as far as this side knows."""
-        try:
-            return self._socket.recv(1, socket.MSG_PEEK) != b""
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+        return self._wire.is_open()
 
     def relax(self) -> None:
         """Free a large receive buffer. Call it once no received data is used any more."""
@@ -216,7 +216,7 @@ class Connection:
     def close(self) -> None:
         """Hang up. Closing twice is fine."""
         self.closed = True
-        self._socket.close()
+        self._wire.close()
 
     def _next_early(self) -> Message:
         """Take the first message that was received during a send."""
@@ -232,7 +232,7 @@ class Connection:
             BlockingIOError: no bytes are here.
         """
         try:
-            received = self._socket.recv_into(self._decoder.room)
+            received = self._receive_into(self._decoder.room)
         except BlockingIOError:
             raise
         except OSError as error:
@@ -249,9 +249,14 @@ class Connection:
             raise ProtocolError(f"{self.peer}: {error.message}", remedy=error.remedy) from None
 
     def _wait_to_send(self, deadline: float, timeout: float) -> None:
-        if not self._wait(select.POLLIN | select.POLLOUT, deadline, timeout) & select.POLLIN:
+        if not self._wire.has_pending:
+            ready = self._wait(self._wire.to_send, deadline, timeout)
+            if not ready & select.POLLIN:
+                return
+        try:
+            message = self._take_in()
+        except BlockingIOError:  # what came was a part of a record, or is for TLS itself
             return
-        message = self._take_in()
         if isinstance(message, SegmentRead):
             message = replace(message, data=memoryview(bytes(message.data)))
             self._unread += len(message.data)
@@ -268,43 +273,17 @@ class Connection:
             StoreTimeout: the deadline is over.
         """
         while (remaining := deadline - monotonic()) > 0:
-            self._poll.modify(self._socket, events)
+            self._poll.modify(self._wire.raw, events)
             for _, ready in self._poll.poll(math.ceil(min(remaining, _LOOK) * 1000)):
                 return ready
-            if _is_gone(self._socket):
+            if is_gone(self._wire.raw):
                 raise StoreUnavailable(f"{self.peer} is gone without a word")
         raise self._too_late(timeout)
 
-    def _broken(self, error: OSError) -> StoreUnavailable:
-        return StoreUnavailable(f"the connection to {self.peer} broke: {error.strerror or error}")
+    def _broken(self, error: OSError) -> BackendError:
+        if (unwanted := unwelcome(error, self.peer)) is not None:
+            return unwanted
+        return StoreUnavailable(f"the connection to {self.peer} broke: {said(error)}")
 
     def _too_late(self, timeout: float) -> StoreTimeout:
         return StoreTimeout(f"{self.peer} took longer than {timeout:.3g} s")
-
-
-def _probe(sock: socket.socket) -> None:
-    """Have the kernel break an idle connection if the peer is gone.
-
-    A connection that is kept for the next request may be long dead.
-    """
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    every = max(1, int(_SILENCE / _PROBES))
-    for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
-        sock.setsockopt(socket.IPPROTO_TCP, option, every)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES - 1)
-
-
-def _is_gone(sock: socket.socket) -> bool:
-    """Tell whether data or probes were unacknowledged for so long that the peer must be gone.
-
-    The kernel's own limit (TCP_USER_TIMEOUT) is of no use here: it also breaks connections to peers
-    that are alive and slow to read.
-    """
-    try:
-        info = _TCP_INFO.unpack(
-            sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-        )
-    except OSError:  # not a TCP socket, or broken by now, which the next call notices
-        return False
-    unanswered = max(info[_RETRANSMITS], info[_UNANSWERED])
-    return bool(unanswered > 1 and info[_LAST_ACK] >= _SILENCE * 1000)

@@ -8,12 +8,14 @@ from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from sluice.errors import CertificateRejected
 from sluice.stores.pravega.wire.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sluice.stores.pravega.names import Endpoint
+    from sluice.stores.pravega.sockets.tls import TLS
 
 _IDLE = 8
 """Idle connections kept for each server, at most."""
@@ -26,11 +28,15 @@ class ConnectionPool:
 
     Args:
         timeout: seconds to connect and shake hands.
+        tls: the TLS of all connections; None for none.
         most_requests: a connection that sent more requests is not lent again; None for no bound.
     """
 
-    def __init__(self, timeout: float, *, most_requests: int | None = None) -> None:
+    def __init__(
+        self, timeout: float, *, tls: TLS | None = None, most_requests: int | None = None
+    ) -> None:
         self._timeout = timeout
+        self._tls = tls
         self._most_requests = most_requests
         self._begin()
 
@@ -54,6 +60,26 @@ class ConnectionPool:
             raise
         self._put_back(connection)
 
+    def open(self, peer: Endpoint) -> Connection:
+        """Open a connection that is not kept. The caller closes it.
+
+        Raises:
+            BackendError: as `Connection.open`. Certificates that do not verify are read again
+                first, and the server is tried again if they have changed.
+        """
+        if self._tls is None:
+            return Connection.open(peer, self._timeout)
+        while True:
+            used = self._tls.version
+            try:
+                connection = Connection.open(peer, self._timeout, self._tls)
+            except CertificateRejected as error:
+                if not self._tls.renew(used):
+                    raise self._tls.judged(error) from None
+            else:
+                self._tls.accepted()
+                return connection
+
     def close(self) -> None:
         """Close the idle connections. Connections that are lent out stay open."""
         with self._lock:
@@ -73,7 +99,7 @@ class ConnectionPool:
             with self._lock:
                 kept = self._idle[peer].pop() if self._idle[peer] else None
             if kept is None:
-                return Connection.open(peer, self._timeout)
+                return self.open(peer)
             if kept.is_alive():
                 return kept
             kept.close()

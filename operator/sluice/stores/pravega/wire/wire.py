@@ -234,6 +234,11 @@ class FrameDecoder:
             return self._header[self._filled :]
         return self._payload[self._filled : self._length]
 
+    @property
+    def header(self) -> bytes:
+        """The bytes of the last header, as far as they came."""
+        return bytes(self._header)
+
     def advance(self, received: int) -> Frame | None:
         """Note so many bytes that were put into `room`. Return a frame if they complete one.
 

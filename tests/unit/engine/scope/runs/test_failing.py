@@ -2,7 +2,13 @@ import pytest
 
 from sluice.core.scope.scope import StreamState
 from sluice.engine.tasks.limits import Limits
-from sluice.errors import AuthenticationFailed, JournalDamaged, SluiceError, StoreRejected
+from sluice.errors import (
+    AuthenticationFailed,
+    CertificateRejected,
+    JournalDamaged,
+    SluiceError,
+    StoreRejected,
+)
 from support.engine.scope_drivers import (
     MANY,
     InWork,
@@ -109,7 +115,7 @@ def test_a_stream_that_may_pass_is_left_to_the_next_driver(
     assert again.counts.copied == 5
 
 
-@pytest.mark.parametrize("error", [StoreRejected, AuthenticationFailed])
+@pytest.mark.parametrize("error", [StoreRejected, AuthenticationFailed, CertificateRejected])
 def test_what_nobody_knows_the_meaning_of_is_no_result(
     world: World, store: SharedStore, error: type[SluiceError]
 ) -> None:

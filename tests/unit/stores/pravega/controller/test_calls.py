@@ -16,7 +16,7 @@ import pytest
 
 from sluice.config import StoreTimeouts
 from sluice.errors import StoreTimeout, StoreUnavailable
-from sluice.stores.pravega.controller import calls
+from sluice.stores.pravega.controller import channel
 from sluice.stores.pravega.controller.directory import Directory
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.proto import controller_pb2 as pb
@@ -60,8 +60,8 @@ def test_a_channel_whose_host_is_gone_is_replaced_before_the_deadline(
     The library tells a call that its connection broke before it has let go of that itself, so one
     that is made at once may get it again, and fails at once.
     """
-    options = dict(calls._OPTIONS) | {"grpc.keepalive_timeout_ms": 1000}
-    monkeypatch.setattr(calls, "_OPTIONS", tuple(options.items()))
+    options = dict(channel._OPTIONS) | {"grpc.keepalive_timeout_ms": 1000}
+    monkeypatch.setattr(channel, "_OPTIONS", tuple(options.items()))
     server = grpc.server(futures.ThreadPoolExecutor(2))
     answer = grpc.unary_unary_rpc_method_handler(
         _answer, pb.ScopeInfo.FromString, pb.ExistsResponse.SerializeToString

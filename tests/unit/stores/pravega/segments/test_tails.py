@@ -28,6 +28,7 @@ from support.store.scripted_tails import (
     following,
     give,
     listen,
+    part,
     tell,
 )
 from support.store.segment_store import Peer, ScriptedStore
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.stores.pravega.wire.wire import Message
+    from support.store.tls_names import TLSNames
 
 
 def test_blocks_come_in_order_and_then_the_end() -> None:
@@ -244,3 +246,41 @@ def test_mistakes_of_the_caller_are_errors() -> None:
             tails.watch(OTHER, -1)
         tails.close()
         tails.close()
+
+
+def test_answers_that_share_a_record_of_tls_all_come(
+    tls_names: TLSNames, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first one the socket is silent, and the others wait in the library."""
+    monkeypatch.setattr(tails_module, "_TURN", 1)
+    segments = [f"scope/stream/{number}.#epoch.0" for number in range(20)]
+
+    def serve(peer: Peer) -> None:
+        asked = {each.segment: each for each in (peer.expect(m.GetSegmentInfo) for _ in segments)}
+        states = [
+            m.StreamSegmentInfo(
+                each.request,
+                name,
+                exists=True,
+                sealed=False,
+                deleted=False,
+                modified=0,
+                length=1,
+                start=0,
+            )
+            for name, each in asked.items()
+        ]
+        peer.say(*states)
+        reads = [peer.expect(m.ReadSegment) for _ in segments]
+        peer.say(*(part(read, b"a") for read in reads))
+        listen(peer)
+
+    server = tls_names.server("127.0.0.1")
+    with (
+        ScriptedStore([serve], tls=server) as peer,
+        following(peer.endpoint, trust=tls_names.trust) as tails,
+    ):
+        for name in segments:
+            tails.watch(name, 0)
+        came = all_of(tails, len(segments))
+    assert sorted(map(str, came)) == sorted(str(Arrived(name, 0, b"a")) for name in segments)

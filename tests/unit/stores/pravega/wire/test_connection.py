@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sluice.errors import ProtocolError, StoreTimeout, StoreUnavailable
 from sluice.stores.pravega.names import Endpoint
+from sluice.stores.pravega.sockets.wires import PlainWire, TLSWire, Wire
 from sluice.stores.pravega.wire.connection import Connection
 from sluice.stores.pravega.wire.messages import (
     AppendBlockEnd,
@@ -23,17 +24,23 @@ from sluice.stores.pravega.wire.messages import (
 )
 from sluice.stores.pravega.wire.wire import VERSION, Message, encode
 from support.store.segment_store import Peer, ScriptedStore
+from support.store.tls_names import TLSNames
 
 PEER = Endpoint("store.example", 12345)
 
 
-@pytest.fixture
-def pair() -> Iterator[tuple[Connection, socket.socket]]:
-    """Gives a connection and the bare socket at its other end."""
+@pytest.fixture(params=["plain", "tls"])
+def pair(
+    request: pytest.FixtureRequest, tls_names: TLSNames
+) -> Iterator[tuple[Connection, socket.socket]]:
+    """Gives a connection, plain or with TLS, and the socket at its other end."""
     ours, theirs = socket.socketpair()
     theirs.settimeout(10)
+    wire: Wire = PlainWire(ours) if request.param == "plain" else tls_names.wire(ours, PEER.host)
+    if isinstance(wire, TLSWire):
+        theirs = tls_names.agree(wire, theirs, PEER.host)
     with theirs:
-        connection = Connection(ours, PEER)
+        connection = Connection(wire, PEER)
         yield connection, theirs
         connection.close()
 
@@ -237,7 +244,7 @@ def test_hostile_bytes_end_in_typed_errors(data: bytes, chance: random.Random) -
         kind = chance.choice([-127, 2, 7, 8, 10, 12, 21, 53, 60, 100])
         data = struct.pack(">ii", kind, chance.choice([0, len(data), 1 << 23])) + data
     ours, theirs = socket.socketpair()
-    connection = Connection(ours, PEER)
+    connection = Connection(PlainWire(ours), PEER)
     with theirs:
         theirs.sendall(data)
 

@@ -12,13 +12,17 @@ import pytest
 
 from sluice.errors import StoreTimeout, StoreUnavailable
 from sluice.stores.pravega.names import Endpoint
-from sluice.stores.pravega.wire import connection as connection_module
+from sluice.stores.pravega.sockets import wires
+from sluice.stores.pravega.sockets.tls import TLS
 from sluice.stores.pravega.wire.messages import Hello, KeepAlive, SegmentRead
 from sluice.stores.pravega.wire.pool import ConnectionPool
 from sluice.stores.pravega.wire.wire import encode
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator
+
+    from support.store.tls_names import TLSNames
 
 _ATTACH_FILTER: Final = 26
 """SO_ATTACH_FILTER: a program of the kernel that says which packets a socket gets."""
@@ -32,9 +36,14 @@ _DROP_ALL: Final = struct.pack("HBBI", 0x06, 0, 0, 0)
 
 
 class Vanishing:
-    """A store that greets, and can stop to answer for good, as a host that lost its power."""
+    """A store that greets, and can stop to answer for good, as a host that lost its power.
 
-    def __init__(self) -> None:
+    Args:
+        tls: its certificates; None for a store without TLS.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        self._tls = tls
         self._server = socket.create_server(("127.0.0.1", 0))
         self.endpoint = Endpoint("127.0.0.1", self._server.getsockname()[1])
         self._peers: list[socket.socket] = []
@@ -46,6 +55,8 @@ class Vanishing:
                 peer, _ = self._server.accept()
             except OSError:
                 return
+            if self._tls is not None:
+                peer = self._tls.wrap_socket(peer, server_side=True)
             self._peers.append(peer)
             peer.sendall(b"".join(encode(Hello())))
 
@@ -66,19 +77,22 @@ class Vanishing:
             peer.close()
 
 
-@pytest.fixture
-def store() -> Iterator[Vanishing]:
-    """Gives such a store."""
-    made = Vanishing()
+@pytest.fixture(params=["plain", "tls"])
+def store(request: pytest.FixtureRequest, tls_names: TLSNames) -> Iterator[Vanishing]:
+    """Gives such a store, with TLS and without."""
+    made = Vanishing(tls_names.server("127.0.0.1") if request.param == "tls" else None)
     yield made
     made.close()
 
 
 @pytest.fixture
-def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ConnectionPool]:
-    """Gives a pool that takes a peer for gone after a second."""
-    monkeypatch.setattr(connection_module, "_SILENCE", 1.0)
-    made = ConnectionPool(timeout=5)
+def pool(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tls_names: TLSNames
+) -> Iterator[ConnectionPool]:
+    """Gives a pool that takes a peer for gone after a second; with TLS for a store with TLS."""
+    monkeypatch.setattr(wires, "_SILENCE", 1.0)
+    secured = request.node.callspec.params["store"] == "tls"
+    made = ConnectionPool(timeout=5, tls=TLS(tls_names.trust) if secured else None)
     yield made
     made.close()
 

@@ -1,0 +1,1 @@
+"""Sockets to the servers of a store, plain or with TLS."""

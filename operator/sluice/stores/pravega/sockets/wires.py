@@ -1,0 +1,395 @@
+"""Connected sockets, plain or with TLS, which do not block.
+
+Both kinds raise BlockingIOError where they would block. `to_receive` and `to_send` then are the
+events of `poll` to wait for.
+"""
+
+from __future__ import annotations
+
+import math
+import select
+import socket
+import ssl
+import struct
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sluice.errors import ProtocolError, StoreTimeout, StoreUnavailable
+from sluice.stores.pravega.sockets.tls import ADDRESS, NO_TLS, unwelcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sluice.stores.pravega.names import Endpoint
+    from sluice.stores.pravega.sockets.tls import TLS
+
+_SILENCE: Final = 8.0
+"""Seconds without an acknowledgement of the peer's kernel after which the peer counts as gone."""
+
+_PROBES: Final = 4
+"""Keep-alive probes to an idle peer in this time."""
+
+_TCP_INFO: Final = struct.Struct("8B13I")
+_RETRANSMITS, _UNANSWERED, _LAST_ACK = 2, 3, 20
+"""Fields of `tcp_info`: retransmissions of data and probes that are unanswered so far, and the
+milliseconds since the peer's kernel last acknowledged anything."""
+
+_RECORD: Final = 1 << 14
+"""Bytes in a record of TLS, at most."""
+
+_MOMENT: Final = 0.5
+"""Seconds in which a server refuses a client's certificate after the handshake."""
+
+_ROOM: Final = 16 * _RECORD
+"""Bytes that are received, or encrypted, at a time."""
+
+
+_threads: Final = threading.local()
+
+
+class Wire(Protocol):
+    """A connected socket that does not block.
+
+    Attributes:
+        to_receive: the events to wait for after `receive_into` would have blocked.
+        to_send: the events to wait for after `send` would have blocked.
+        send: send the beginning of some pieces. Return how many bytes were taken. After
+            BlockingIOError, call it again with the same pieces.
+        receive_into: receive into a buffer. Return the number of bytes, 0 at the end.
+    """
+
+    to_receive: int
+    to_send: int
+    send: Callable[[Sequence[memoryview]], int]
+    receive_into: Callable[[memoryview], int]
+
+    @property
+    def raw(self) -> socket.socket:
+        """The socket beneath."""
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether bytes were received that `poll` and selectors do not see."""
+
+    def is_open(self) -> bool:
+        """Tell whether the peer has not hung up, as far as this side knows."""
+
+    def close(self) -> None:
+        """Hang up. Closing twice is fine."""
+
+
+class PlainWire:
+    """`Wire` of a socket without TLS, which adds nothing to its calls."""
+
+    to_receive = select.POLLIN
+    to_send = select.POLLIN | select.POLLOUT
+    has_pending = False
+
+    def __init__(self, raw: socket.socket) -> None:
+        raw.settimeout(0)
+        self.raw = raw
+        self.send: Callable[[Sequence[memoryview]], int] = raw.sendmsg
+        self.receive_into: Callable[[memoryview], int] = raw.recv_into
+        self.close = raw.close
+
+    def is_open(self) -> bool:
+        """Tell whether the peer has not hung up; see `Wire`."""
+        try:
+            return self.raw.recv(1, socket.MSG_PEEK) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+
+class TLSWire:
+    """`Wire` with TLS. The handshake has to be over before anything is sent.
+
+    The library works in memory: so many records are received and sent by one call of the kernel,
+    where its own socket takes two for each record of 16 KiB.
+
+    Args:
+        raw: a connected socket, which the wire owns from now on.
+        context: whom to trust.
+        name: the name that the peer's certificate has to have.
+
+    Raises:
+        ValueError: that can be no name in a certificate.
+    """
+
+    to_send = select.POLLIN | select.POLLOUT
+
+    def __init__(self, raw: socket.socket, context: ssl.SSLContext, name: str) -> None:
+        raw.settimeout(0)
+        self.raw = raw
+        self.to_receive = select.POLLIN
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        self._starved = True
+        self._ahead = b""
+        self._unsent = memoryview(b"")
+        self._owed = 0
+        self.send: Callable[[Sequence[memoryview]], int] = self._send
+        self.receive_into: Callable[[memoryview], int] = self._receive_into
+        self.close = raw.close  # without a word: frames tell where the data end
+
+    @property
+    def version(self) -> str | None:
+        """The version of TLS that both ends agreed on."""
+        return self._tls.version()
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether bytes of records wait here; see `Wire`. A part of a record does not count."""
+        whole = self._tls.pending() or (self._incoming.pending and not self._starved)
+        return bool(self._ahead or whole)
+
+    def shake_hands(self) -> None:
+        """Go on with the handshake. BlockingIOError if it waits for `to_receive`, or OSError."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._hand_over()
+                self._take_in()
+            else:
+                self._hand_over()
+                return
+
+    def is_open(self) -> bool:
+        """Tell whether the peer has not hung up; see `Wire`.
+
+        What an idle peer sends is mostly for TLS itself, such as tickets, so it has to be read.
+        """
+        if self.has_pending:
+            return True
+        room = memoryview(bytearray(_RECORD))
+        try:
+            received = self._receive_into(room)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._ahead = bytes(room[:received])
+        return received > 0
+
+    def _send(self, pieces: Sequence[memoryview]) -> int:
+        """Encrypt the beginning of some pieces, and send it. They count once all of it is sent."""
+        if not self._owed:
+            self._owed = self._tls.write(_beginning(pieces))
+        self._hand_over()
+        owed, self._owed = self._owed, 0
+        return owed
+
+    def _receive_into(self, room: memoryview) -> int:
+        """Receive all that is here, since a record may be much shorter than the room."""
+        if self._ahead:
+            size = min(len(room), len(self._ahead))
+            room[:size], self._ahead = self._ahead[:size], self._ahead[size:]
+            return size
+        received = 0
+        try:
+            while received < len(room):
+                size = self._decrypt(room[received:])
+                if not size:
+                    break
+                received += size
+        except OSError:  # what came before it counts first; it will be met again
+            if not received:
+                raise
+        return received
+
+    def _decrypt(self, room: memoryview) -> int:
+        """Return the number of bytes that were put into the room; 0 at the end."""
+        while True:
+            try:
+                # With a buffer it returns a number, which its types do not say.
+                return self._tls.read(len(room), room)  # type: ignore[return-value]
+            except ssl.SSLWantReadError:
+                self._starved = True
+                self._hand_over(waits=False)
+                self._take_in()
+            except ssl.SSLEOFError:
+                self._starved = True
+                return 0
+
+    def _take_in(self) -> None:
+        """Receive encrypted bytes. BlockingIOError if none are here."""
+        self.to_receive = select.POLLIN
+        room = _room()
+        received = self.raw.recv_into(room)
+        if received:
+            self._incoming.write(room[:received])
+        else:
+            self._incoming.write_eof()
+        self._starved = False
+
+    def _hand_over(self, *, waits: bool = True) -> None:
+        """Send encrypted bytes, with what the library itself has to say.
+
+        Args:
+            waits: whether to raise BlockingIOError if not all is sent.
+        """
+        if self._outgoing.pending:
+            self._unsent = memoryview(bytes(self._unsent) + self._outgoing.read())
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self.raw.send(self._unsent) :]
+        except BlockingIOError:
+            if waits:
+                self.to_receive = select.POLLOUT  # for a handshake, which waits for that alone
+                raise
+
+
+def _room() -> memoryview:
+    """Return this thread's buffer for encrypted bytes: thousands of idle wires need none."""
+    try:
+        room: memoryview = _threads.room
+    except AttributeError:
+        room = _threads.room = memoryview(bytearray(_ROOM))
+    return room
+
+
+def drop(pieces: list[memoryview], size: int) -> None:
+    """Take so many bytes from the beginning of some pieces."""
+    while pieces and size >= len(pieces[0]):
+        size -= len(pieces.pop(0))
+    if size:
+        pieces[0] = pieces[0][size:]
+
+
+def _beginning(pieces: Sequence[memoryview]) -> memoryview | bytes:
+    """Return the bytes to encrypt next: a short piece, such as a header, with the next ones."""
+    if len(pieces) == 1 or len(pieces[0]) >= _RECORD:
+        return pieces[0][:_ROOM]
+    joined, room = [], _RECORD
+    for piece in pieces:
+        joined.append(piece[:room])
+        room -= len(joined[-1])
+        if not room:
+            break
+    return b"".join(joined)
+
+
+def connect(peer: Endpoint, timeout: float, tls: TLS | None) -> Wire:
+    """Connect to a server, with TLS if `tls` is given, within `timeout` seconds.
+
+    Raises:
+        StoreUnavailable: no server listens there, or it hung up.
+        StoreTimeout: it took too long.
+        CertificateRejected: its certificate does not verify.
+        ProtocolError: it speaks no TLS, or its host is no name.
+    """
+    deadline = monotonic() + timeout
+    try:
+        raw = socket.create_connection(peer, timeout)
+    except TimeoutError:
+        raise StoreTimeout(f"no connection to {peer} within {timeout:.3g} s") from None
+    except OSError as error:
+        raise StoreUnavailable(f"no connection to {peer}: {error.strerror or error}") from None
+    except UnicodeError:  # the host comes from the controller, and may be any text
+        raise ProtocolError(f"{peer.host!r} is no name of a host") from None
+    try:
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _probe(raw)
+        if tls is None:
+            return PlainWire(raw)
+        wire = TLSWire(raw, tls.context, tls.server_name or peer.host)
+    except ValueError:  # the library's, for what can be no name in a certificate
+        raw.close()
+        raise ProtocolError(f"{peer.host!r} is no name of a host") from None
+    except BaseException:
+        raw.close()
+        raise
+    try:
+        _shake_hands(wire, peer, deadline, timeout)
+    except OSError as error:
+        wire.close()
+        raise tls.explained(error, peer) from None
+    except BaseException:
+        wire.close()
+        raise
+    return wire
+
+
+def refused_later(wire: Wire, peer: Endpoint) -> None:
+    """Wait a moment for a server's refusal of the client's certificate, or for any other word.
+
+    Raises:
+        CertificateRejected: it came.
+    """
+    poll = select.poll()
+    poll.register(wire.raw, select.POLLIN)
+    until, room = monotonic() + _MOMENT, memoryview(bytearray(1))
+    while (left := until - monotonic()) > 0 and poll.poll(math.ceil(left * 1000)):
+        try:
+            wire.receive_into(room)
+        except BlockingIOError:
+            continue
+        except OSError as error:
+            if (unwanted := unwelcome(error, peer)) is not None:
+                raise unwanted from None
+        return
+
+
+def speaks_tls(peer: Endpoint, timeout: float) -> bool:
+    """Tell whether a server begins with TLS within `timeout` seconds, whoever it is."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # nothing is said to it, and nothing believed
+    try:
+        with (
+            socket.create_connection(peer, timeout) as raw,
+            context.wrap_socket(raw, do_handshake_on_connect=False) as wrapped,
+        ):
+            wrapped.do_handshake()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _shake_hands(wire: TLSWire, peer: Endpoint, deadline: float, timeout: float) -> None:
+    poll = select.poll()
+    while True:
+        try:
+            wire.shake_hands()
+        except BlockingIOError:
+            poll.register(wire.raw, wire.to_receive)
+            left = deadline - monotonic()
+            if left <= 0 or not poll.poll(math.ceil(left * 1000)):
+                raise StoreTimeout(
+                    f"{peer} did not begin with TLS within {timeout:.3g} s",
+                    field=ADDRESS,
+                    remedy=NO_TLS,
+                ) from None
+        else:
+            return
+
+
+def _probe(sock: socket.socket) -> None:
+    """Have the kernel break an idle connection if the peer is gone.
+
+    A connection that is kept for the next request may be long dead.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    every = max(1, int(_SILENCE / _PROBES))
+    for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
+        sock.setsockopt(socket.IPPROTO_TCP, option, every)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES - 1)
+
+
+def is_gone(sock: socket.socket) -> bool:
+    """Tell whether data or probes were unacknowledged for so long that the peer must be gone.
+
+    The kernel's own limit (TCP_USER_TIMEOUT) is of no use here: it also breaks connections to peers
+    that are alive and slow to read.
+    """
+    try:
+        info = _TCP_INFO.unpack(
+            sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        )
+    except OSError:  # not a TCP socket, or broken by now, which the next call notices
+        return False
+    unanswered = max(info[_RETRANSMITS], info[_UNANSWERED])
+    return bool(unanswered > 1 and info[_LAST_ACK] >= _SILENCE * 1000)

@@ -1,0 +1,11 @@
+"""Certificates for tests with TLS."""
+
+import pytest
+
+from support.store.tls_names import TLSNames
+
+
+@pytest.fixture(scope="session")
+def tls_names(tmp_path_factory: pytest.TempPathFactory) -> TLSNames:
+    """Return an authority, and servers' certificates by it."""
+    return TLSNames(tmp_path_factory.mktemp("certificates"))

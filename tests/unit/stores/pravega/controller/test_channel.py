@@ -1,0 +1,215 @@
+"""A controller that speaks TLS, or does not, and what is said where that is not expected."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from concurrent import futures
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+
+from sluice.config import StoreTimeouts
+from sluice.errors import (
+    AuthenticationFailed,
+    BackendError,
+    CertificateRejected,
+    ProtocolError,
+    StoreUnavailable,
+)
+from sluice.stores.credentials import Credentials
+from sluice.stores.pravega.controller import channel as channel_module
+from sluice.stores.pravega.proto import controller_pb2 as pb
+from sluice.stores.pravega.store import PravegaStore
+from sluice.stores.trust import ClientCertificate, Trust
+from support.store.tls_front import TLSFront
+from support.store.tls_names import accept, server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from localstore.certificates import Certificate
+    from support.store.tls_names import TLSNames
+
+HOST = "127.0.0.1"
+ADDRESS = "spec.pravega.controllerURI"
+SERVICE = pb.DESCRIPTOR.services_by_name["ControllerService"].full_name
+
+
+@contextmanager
+def controller(
+    certificate: Certificate | None, *, port: int = 0, passwords: Sequence[str] = ()
+) -> Iterator[int]:
+    """Run a controller that knows every scope. Yield its port. It may ask for a password."""
+
+    def answer(_: pb.ScopeInfo, context: grpc.ServicerContext) -> pb.ExistsResponse:
+        pairs = (base64.b64encode(f"user:{each}".encode()).decode() for each in passwords)
+        given = dict(context.invocation_metadata()).get("authorization")
+        if passwords and given not in {f"Basic {pair}" for pair in pairs}:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "no")
+        return pb.ExistsResponse(exists=True)
+
+    made = grpc.server(futures.ThreadPoolExecutor(2), options=[("grpc.so_reuseport", 0)])
+    handler = grpc.unary_unary_rpc_method_handler(
+        answer, pb.ScopeInfo.FromString, pb.ExistsResponse.SerializeToString
+    )
+    made.add_registered_method_handlers(SERVICE, {"checkScopeExists": handler})
+    address = f"{HOST}:{port}"
+    if certificate is None:
+        port = made.add_insecure_port(address)
+    else:
+        pair = (certificate.key.read_bytes(), certificate.chain.read_bytes())
+        port = made.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+    made.start()
+    try:
+        yield port
+    finally:
+        made.stop(None).wait()
+
+
+@contextmanager
+def client(
+    port: int, trust: Trust | None, *, login: Credentials | None = None
+) -> Iterator[PravegaStore]:
+    """Yield a store whose controller listens there; by TLS with `trust`."""
+    uri = f"{'tls' if trust else 'tcp'}://{HOST}:{port}"
+    timeouts = StoreTimeouts(connect=5, call=10, stall=5)
+    store = PravegaStore(uri, credentials=login, timeouts=timeouts, trust=trust)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def refused(store: PravegaStore) -> BackendError:
+    """Return the error of a call."""
+    with pytest.raises(BackendError) as caught:
+        store.scope_exists("any")
+    return caught.value
+
+
+def failure(store: PravegaStore) -> BackendError | None:
+    """Return the error of a call; None if it was answered."""
+    try:
+        store.scope_exists("any")
+    except BackendError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(("host", "name"), [(HOST, None), ("store.example", "store.example")])
+def test_a_controller_is_known_by_its_certificate(
+    tls_names: TLSNames, host: str, name: str | None
+) -> None:
+    """For its address, or for the name that the store says."""
+    trust = Trust(ca=tls_names.bundle, server_name=name)
+    with controller(tls_names.certificate(host)) as port, client(port, trust) as store:
+        assert store.scope_exists("any")
+
+
+def test_a_controller_of_another_authority_or_name_is_refused(tls_names: TLSNames) -> None:
+    """With the field to change, again and again."""
+    stranger = tls_names.other().issue("controller", HOST)
+    with controller(stranger) as port, client(port, tls_names.trust) as store:
+        for error in (refused(store), refused(store)):
+            assert isinstance(error, CertificateRejected)
+            assert error.field == "spec.pravega.tls.caBundleRef"
+            assert f"{HOST}:{port}" in error.message
+    other = tls_names.certificate("store.example")
+    with controller(other) as port, client(port, tls_names.trust) as store:
+        error = refused(store)
+        assert isinstance(error, CertificateRejected)
+        assert error.field == "spec.pravega.tls.serverName"
+
+
+def test_a_controller_without_tls_is_told_from_one_that_is_away(tls_names: TLSNames) -> None:
+    """The first needs another address. The second is tried again."""
+    with controller(None) as port, client(port, tls_names.trust) as store:
+        error = refused(store)
+        assert isinstance(error, ProtocolError)
+        assert error.field == ADDRESS
+        assert "tcp://host:port" in error.remedy
+    with client(port, tls_names.trust) as store:
+        error = refused(store)
+        assert type(error) is StoreUnavailable
+        assert error.field is None
+
+
+def test_a_controller_with_tls_is_told_where_the_address_asks_for_none(
+    tls_names: TLSNames,
+) -> None:
+    """And where it has answered before, it is only away."""
+    with controller(tls_names.certificate(HOST)) as port, client(port, None) as store:
+        error = refused(store)
+        assert isinstance(error, ProtocolError)
+        assert error.field == ADDRESS
+        assert "tls://host:port" in error.remedy
+    with controller(None) as port, client(port, None) as store:
+        assert store.scope_exists("any")
+
+
+def test_a_controller_whose_certificates_are_changed_is_found_again(
+    tls_names: TLSNames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call that finds out may be made again, and is then made with the new certificates."""
+    monkeypatch.setattr(channel_module, "_EVERY", 0.0)
+    rotated = tls_names.other("rotated")
+    file = tmp_path / "_bundle" / "ca.crt"
+    file.parent.mkdir()
+    file.write_text(tls_names.bundle)
+    trust = Trust.read("_bundle/ca.crt", tmp_path)
+    with controller(tls_names.certificate(HOST)) as port, client(port, trust) as store:
+        assert store.scope_exists("any")
+    with client(port, trust) as store:
+        with controller(tls_names.certificate(HOST), port=port):
+            assert store.scope_exists("any")
+        with controller(rotated.issue("controller", HOST), port=port):
+            errors = [refused(store)]
+            assert isinstance(errors[0], CertificateRejected | StoreUnavailable)
+            file.write_text(rotated.bundle.read_text())
+            monkeypatch.setattr("sluice.stores.pravega.sockets.tls._EVERY", 0.0)
+            while (error := failure(store)) is not None:
+                errors.append(error)
+            assert type(errors[-1]) is StoreUnavailable
+            assert "the certificates to trust have changed" in errors[-1].message
+
+
+def test_a_password_that_was_accepted_before_is_waited_for(tmp_path: Path) -> None:
+    """The store refuses it from one moment on, and its file has the new one later."""
+    valid = ["old"]
+    for key, text in (("username", "user"), ("password", "old")):
+        (tmp_path / "login").mkdir(exist_ok=True)
+        (tmp_path / "login" / key).write_text(text)
+    login = Credentials.read("login", tmp_path)
+    with controller(None, passwords=valid) as port, client(port, None, login=login) as store:
+        assert store.scope_exists("any")
+        valid[:] = ["new"]
+        assert type(refused(store)) is StoreUnavailable
+        (tmp_path / "login" / "password").write_text("new")
+        assert store.scope_exists("any")
+    wrong = Credentials.read("login", tmp_path)
+    with controller(None, passwords=["other"]) as port, client(port, None, login=wrong) as store:
+        assert type(refused(store)) is AuthenticationFailed
+
+
+def test_a_controller_behind_a_proxy_gets_the_clients_certificate(tls_names: TLSNames) -> None:
+    """And the field is named where it misses one."""
+    made = tls_names.authority.issue("caller")
+    client_certificate = ClientCertificate(made.chain.read_text(), made.key.read_text())
+    trust = Trust(ca=tls_names.bundle, client=client_certificate)
+    asking = tls_names.server(HOST)
+    asking.verify_mode = ssl.CERT_REQUIRED
+    asking.load_verify_locations(tls_names.authority.bundle)
+    asking.set_alpn_protocols(["h2"])
+    with controller(None) as port, TLSFront(asking) as proxy:
+        proxy.backend = (HOST, port)
+        with client(proxy.port, trust) as store:
+            assert store.scope_exists("any")
+    refusing = server(lambda peer: accept(asking, peer))
+    with refusing as endpoint, client(endpoint.port, tls_names.trust) as store:
+        error = refused(store)
+    assert isinstance(error, CertificateRejected)
+    assert error.field == "spec.pravega.tls.clientCertificateSecretRef"
