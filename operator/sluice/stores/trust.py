@@ -6,13 +6,10 @@ import re
 import ssl
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sluice.errors import AuthenticationFailed, InvalidSpec
 from sluice.stores.credentials import read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CLIENT_KEYS: Final = ("tls.crt", "tls.key")
 """The keys of a Secret of type kubernetes.io/tls."""
@@ -112,13 +109,11 @@ def read_bundle(file: str, folder: Path | None) -> str:
 
 
 def certificates(text: str) -> str:
-    """Return the certificates in a text, in PEM, without all that is between them; maybe none."""
-    return "\n".join([*_CERTIFICATE.findall(text), ""])
+    """Return the certificates in a text, each once, in PEM, without all that is between them."""
+    return "\n".join([*dict.fromkeys(_CERTIFICATE.findall(text)), ""])
 
 
-def system_roots(
-    paths: Callable[[], ssl.DefaultVerifyPaths] = ssl.get_default_verify_paths,
-) -> str:
+def system_roots() -> str:
     """Return the certificates in PEM that this system trusts.
 
     The environment's SSL_CERT_FILE or SSL_CERT_DIR has precedence, as OpenSSL has it.
@@ -126,9 +121,9 @@ def system_roots(
     Raises:
         InvalidSpec: the system has none.
     """
-    place = paths()
+    place = ssl.get_default_verify_paths()
     files = [Path(place.cafile)] if place.cafile else []
-    if not files and place.capath:
+    if not files and place.capath:  # as on Debian, with links to each certificate
         files = sorted(path for path in Path(place.capath).iterdir() if path.is_file())
     found = certificates("\n".join(path.read_text("utf-8", "replace") for path in files))
     if not found.strip():

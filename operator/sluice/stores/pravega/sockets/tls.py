@@ -136,7 +136,7 @@ class TLS:
         if self._made.trust.source is None or not self._grace.may_pass():
             return error
         return StoreUnavailable(
-            f"{error.message}, as it was before", field=error.field, remedy=error.remedy
+            f"{error.message}, and before it was accepted", field=error.field, remedy=error.remedy
         )
 
     def explained(self, error: OSError, peer: Endpoint) -> BackendError:

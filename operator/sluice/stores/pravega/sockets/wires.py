@@ -44,7 +44,6 @@ _MOMENT: Final = 0.5
 _ROOM: Final = 16 * _RECORD
 """Bytes that are received, or encrypted, at a time."""
 
-
 _threads: Final = threading.local()
 
 
@@ -54,15 +53,19 @@ class Wire(Protocol):
     Attributes:
         to_receive: the events to wait for after `receive_into` would have blocked.
         to_send: the events to wait for after `send` would have blocked.
-        send: send the beginning of some pieces. Return how many bytes were taken. After
-            BlockingIOError, call it again with the same pieces.
-        receive_into: receive into a buffer. Return the number of bytes, 0 at the end.
     """
 
     to_receive: int
     to_send: int
-    send: Callable[[Sequence[memoryview]], int]
-    receive_into: Callable[[memoryview], int]
+
+    def send(self, pieces: Sequence[memoryview], /) -> int:
+        """Send the beginning of some pieces. Return how many bytes were taken.
+
+        After BlockingIOError, call it again with the same pieces.
+        """
+
+    def receive_into(self, room: memoryview, /) -> int:
+        """Receive into a buffer. Return the number of bytes, 0 at the end."""
 
     @property
     def raw(self) -> socket.socket:
@@ -130,9 +133,6 @@ class TLSWire:
         self._ahead = b""
         self._unsent = memoryview(b"")
         self._owed = 0
-        self.send: Callable[[Sequence[memoryview]], int] = self._send
-        self.receive_into: Callable[[memoryview], int] = self._receive_into
-        self.close = raw.close  # without a word: frames tell where the data end
 
     @property
     def version(self) -> str | None:
@@ -166,7 +166,7 @@ class TLSWire:
             return True
         room = memoryview(bytearray(_RECORD))
         try:
-            received = self._receive_into(room)
+            received = self.receive_into(room)
         except BlockingIOError:
             return True
         except OSError:
@@ -174,7 +174,11 @@ class TLSWire:
         self._ahead = bytes(room[:received])
         return received > 0
 
-    def _send(self, pieces: Sequence[memoryview]) -> int:
+    def close(self) -> None:
+        """Hang up, without a word: frames tell where the data end."""
+        self.raw.close()
+
+    def send(self, pieces: Sequence[memoryview], /) -> int:
         """Encrypt the beginning of some pieces, and send it. They count once all of it is sent."""
         if not self._owed:
             self._owed = self._tls.write(_beginning(pieces))
@@ -182,7 +186,7 @@ class TLSWire:
         owed, self._owed = self._owed, 0
         return owed
 
-    def _receive_into(self, room: memoryview) -> int:
+    def receive_into(self, room: memoryview, /) -> int:
         """Receive all that is here, since a record may be much shorter than the room."""
         if self._ahead:
             size = min(len(room), len(self._ahead))

@@ -1,0 +1,65 @@
+"""The certificates that a system trusts, and those that are mounted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstore.certificates import Authority
+from sluice.errors import AuthenticationFailed, InvalidSpec
+from sluice.stores.trust import Trust, certificates, system_roots
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOWHERE = "/nowhere"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Gives a folder with two authorities, and links and other files beside them, as Debian has."""
+    made = tmp_path / "certs"
+    made.mkdir()
+    for name in ("a", "b"):
+        bundle = Authority(tmp_path, name).bundle
+        (made / f"{name}.pem").write_text(bundle.read_text())
+        (made / f"{name}.0").symlink_to(made / f"{name}.pem")
+    (made / "notes").write_bytes(b"\xff no certificate")
+    (made / "empty").mkdir()
+    return made
+
+
+def test_each_certificate_of_a_systems_folder_counts_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many names it has there."""
+    monkeypatch.setenv("SSL_CERT_FILE", NOWHERE)
+    monkeypatch.setenv("SSL_CERT_DIR", str(folder))
+    assert system_roots().count("BEGIN CERTIFICATE") == 2
+
+
+def test_a_systems_file_has_precedence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As OpenSSL has it."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "a.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(folder))
+    assert system_roots() == certificates((folder / "a.pem").read_text())
+
+
+def test_a_system_that_trusts_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the field that names a bundle."""
+    monkeypatch.setenv("SSL_CERT_FILE", NOWHERE)
+    monkeypatch.setenv("SSL_CERT_DIR", NOWHERE)
+    with pytest.raises(InvalidSpec) as caught:
+        system_roots()
+    assert caught.value.field == "spec.pravega.tls.caBundleRef"
+
+
+def test_files_that_are_not_mounted_are_named(tmp_path: Path) -> None:
+    """Of the bundle as of the client's certificate; without any, nothing is read."""
+    assert Trust.read(None, None, server_name="a") == Trust(server_name="a")
+    with pytest.raises(AuthenticationFailed, match=r"_trust/ca\.crt"):
+        Trust.read("_trust/ca.crt", tmp_path)
+    with pytest.raises(AuthenticationFailed, match=r"mesh/tls\.crt") as caught:
+        Trust.read(None, tmp_path, client="mesh")
+    assert "tls.crt and tls.key" in caught.value.remedy
