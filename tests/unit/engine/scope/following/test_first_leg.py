@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -172,12 +173,10 @@ def test_a_store_that_is_away_lets_the_attempt_fail(world: World) -> None:
 
 def test_a_copy_that_is_aborted_meanwhile_is_not_live(world: World) -> None:
     """It says so, also if a stream has failed before."""
-    calls = 0
+    calls = count(1)  # of several threads
 
     def gate(what: str) -> Fate:
-        nonlocal calls
-        calls += 1
-        if calls == 60:
+        if next(calls) == 60:
             log = log_of(world)
             log.load()
             log.call_off()
