@@ -190,7 +190,9 @@ class ClusterStore:
 
     def _apply(self, *objects: dict[str, Any]) -> None:
         items = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        self._cluster.kubectl("apply", "--filename=-", stdin=json.dumps(items))
+        # By the server, for another process may make the same objects at this moment.
+        words = ("apply", "--server-side", "--force-conflicts", "--filename=-")
+        self._cluster.kubectl(*words, stdin=json.dumps(items))
 
     def _kubectl(self, *arguments: str, timeout: float = 60.0) -> str:
         return self._cluster.kubectl(

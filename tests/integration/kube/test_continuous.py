@@ -91,8 +91,13 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
         assert job["spec"]["backoffLimit"] == 6
         (container,) = job["spec"]["template"]["spec"]["containers"]
         assert container["resources"]["requests"] == {"cpu": "50m", "memory": "128Mi"}
-        conditions = {c["type"]: c["status"] for c in tenant.status("live")["conditions"]}
-        assert conditions == {"Ready": "True", "Verified": "True"}
+        tenant.until(
+            "it is ready and verified",
+            lambda: (
+                {c["type"]: c["status"] for c in tenant.status("live")["conditions"]}
+                == {"Ready": "True", "Verified": "True"}
+            ),
+        )
         body = tenant.get("scopy", "live")
         assert body is not None
         assert kstatus([body]) == {"StreamCopy/live": "Current"}
