@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,7 +24,6 @@ from support.cluster.desk import Desk
 from support.cluster.local_operator import LocalOperator, opened
 from support.cluster.outside import OUTSIDE
 from support.cluster.turns import taken
-from support.load import room
 from support.search import EXAMPLES, FAR
 from support.store.servers import end_unneeded, ended_early, see_last
 
@@ -304,18 +303,13 @@ def _turn_of(item: pytest.Item | None) -> tuple[Path, bool] | None:
 def pytest_runtest_protocol(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, object, object]:
-    """Take the installed operator for all tests of a module that follow each other.
-
-    In a lane, wait for the processors, too; but not in the lane of thousands of unit tests.
-    """
-    waits = item.config.getoption("--lane") not in {None, "unit"}
+    """Take the installed operator for all tests of a module that follow each other."""
     turn, stash = _turn_of(item), item.config.stash
     if turn and _TURN not in stash:
         stash[_TURN] = ExitStack()
         stash[_TURN].enter_context(taken(alone=turn[1]))
     try:
-        with room() if waits else nullcontext():
-            return (yield)
+        return (yield)
     finally:
         if turn and _turn_of(nextitem) != turn:
             stash[_TURN].close()
