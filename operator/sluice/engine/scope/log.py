@@ -144,12 +144,17 @@ class ScopeRecords(RecordTrail):
                     self._follow()
             return self._known().plan
 
-    def live(self) -> None:
-        """Record that the streams of the run of `begin` are followed, once. Raise as `ended`."""
+    def live(self) -> bool:
+        """Record that the streams of the run of `begin` are followed, once. Raise as `ended`.
+
+        Returns:
+            False if the run was called off before.
+        """
         with self._lock:
             while (state := self._known()).run == self._run and not (state.live or state.is_over):
                 if not self._append([scope_log.live_record(self._run)]):
                     self._follow()
+            return state.run != self._run or state.live or not state.stopped
 
     def wish(self, wish: Wish, key: str = "") -> bool:
         """Record how a copy is to end that follows its streams, unless it is the present wish.

@@ -78,8 +78,8 @@ class FirstLegRunner(ScopeRunner):
             passing = self._live and left <= self._results.given_up
             if trouble is None and left and not passing:
                 trouble = self._results.trouble or self._why_stopped()
-            if trouble is None:
-                self._patiently(self._log.live)
+            if trouble is None and not self._patiently(self._log.live):
+                trouble = self._why_stopped()  # between the last look and the last stream
         except SluiceError as error:
             trouble = trouble or Trouble.of(error)
         results = self._results.all(stopped=False)
