@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from sluice.api.fields.common import GROUP, VERSION
-from sluice.api.fields.rules import RULES
 from sluice.api.registry import KINDS, KindSpec
+from sluice.api.rules import RULES
 from sluice.api.schema.schema import definition, structural
 from sluice.api.schema.structural import Schema, fields
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +16,7 @@ from sluice.engine.tasks.limits import Limits
 from sluice.stores.pravega.controller.directory import Directory
 from support.store.inline import run_copies
 from support.store.secured import SecuredCopy, SecuredFollowing, mount, segments_of
+from support.store.tokens import living_for
 from support.until import until
 from support.witness.foreign_witness import assert_alike
 
@@ -165,23 +163,6 @@ def test_what_is_wrong_is_said_and_nothing_is_made(
     assert witness.streams(copy.target[0]) == []
 
 
-def _living_for(token: str, seconds: float) -> str:
-    """The same token with a shorter life, signed as this store signs its own: with a known key."""
-    head, claims, _ = token.split(".")
-    algorithm = {"HS256": "sha256", "HS512": "sha512"}[json.loads(_decoded(head))["alg"]]
-    shorter = json.loads(_decoded(claims)) | {"exp": int(time.time() + seconds)}
-    text = f"{head}.{_encoded(json.dumps(shorter).encode())}"
-    return f"{text}.{_encoded(hmac.digest(b'secret', text.encode(), algorithm))}"
-
-
-def _decoded(part: str) -> bytes:
-    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-
-
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
 def test_a_copy_outlives_its_tokens(
     server: Standalone,
     witness: ForeignClient,
@@ -195,7 +176,7 @@ def test_a_copy_outlives_its_tokens(
     def run(directory: Directory, call: Any) -> Any:
         outcome = ask(directory, call)
         if isinstance(outcome, str):
-            outcome = _living_for(outcome, 6)
+            outcome = living_for(outcome, 6)
             made.append(outcome)
         return outcome
 

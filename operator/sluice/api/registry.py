@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sluice.api.fields.common import Resource
-    from sluice.api.fields.rules import Rule
+    from sluice.api.rules import Rule
     from sluice.api.status.common import ResourceStatus
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from structlog import contextvars
 
-from sluice.api.fields.quantities import Bytes
+from sluice.api.scalars.quantities import Bytes
 from sluice.commands.shared import PATIENCE, settings_of
 from sluice.errors import EXIT_CODES
 from sluice.pipelines.driver.driver import DriverOptions, drive

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from sluice.api.fields.instant import Instant
+from sluice.api.scalars.instant import Instant
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -1,9 +1,5 @@
 """What a store that authenticates answers: to nobody, to a stranger, to a reader, to a writer."""
 
-import base64
-import hmac
-import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -24,6 +20,7 @@ from sluice.stores.pravega.segments import tail_links
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.writing import CompareAndSet
 from support.store.following import Heard
+from support.store.tokens import living_for
 
 MIB = 1 << 20
 Client = Callable[[Credentials | None], PravegaStore]
@@ -195,23 +192,6 @@ def test_an_appender_outlives_its_token(
     assert store.infos([staging]) == [SegmentInfo(start=0, length=5, sealed=False)]
 
 
-def _living_for(token: str, seconds: float) -> str:
-    """The same token with a shorter life, signed as this store signs its own: with a known key."""
-    head, claims, _ = token.split(".")
-    algorithm = {"HS256": "sha256", "HS512": "sha512"}[json.loads(_decoded(head))["alg"]]
-    shorter = json.loads(_decoded(claims)) | {"exp": int(time.time() + seconds)}
-    text = f"{head}.{_encoded(json.dumps(shorter).encode())}"
-    return f"{text}.{_encoded(hmac.digest(b'secret', text.encode(), algorithm))}"
-
-
-def _decoded(part: str) -> bytes:
-    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-
-
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
 def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
     client: Client, passwords: dict[str, str], stream: StreamName
 ) -> None:
@@ -226,7 +206,7 @@ def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
     def run(call: Callable[..., Any]) -> Any:
         outcome = ask(call)
         if isinstance(outcome, str):
-            outcome = _living_for(outcome, 8)
+            outcome = living_for(outcome, 8)
             made.append(outcome)
         return outcome
 
@@ -241,7 +221,7 @@ def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
     assert sent > 100 * len(made)
     assert store.infos([staging]) == [SegmentInfo(start=0, length=sent, sealed=False)]
     directory._tokens = {
-        key: token._replace(text=_living_for(token.text, -30))
+        key: token._replace(text=living_for(token.text, -30))
         for key, token in directory._tokens.items()
     }
     with (

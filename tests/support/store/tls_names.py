@@ -8,10 +8,14 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import pytest
+
 from localstore.certificates import Authority
+from sluice.errors import BackendError
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.sockets.tls import TLS
 from sluice.stores.pravega.sockets.wires import TLSWire
+from sluice.stores.pravega.wire.connection import Connection
 from sluice.stores.trust import Trust
 from support.store.segment_store import Peer
 
@@ -123,3 +127,16 @@ def accept(context: ssl.SSLContext, peer: socket.socket) -> None:
             raw.shutdown(socket.SHUT_WR)
             while raw.recv(4096):
                 pass
+
+
+def nothing(_peer: Peer) -> None:
+    """Say nothing more."""
+
+
+def refused(peer: Endpoint, tls: TLS | None, *, timeout: float = 5) -> BackendError:
+    """Return the error of a connection that does not come about."""
+    with pytest.raises(BackendError) as caught:
+        Connection.open(peer, timeout, tls)
+    assert str(peer) in caught.value.message
+    assert caught.value.remedy
+    return caught.value

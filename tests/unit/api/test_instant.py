@@ -1,7 +1,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from sluice.api.fields.instant import Instant
+from sluice.api.scalars.instant import Instant
 
 
 @pytest.mark.parametrize(

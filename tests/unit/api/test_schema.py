@@ -5,8 +5,8 @@ import yaml
 from pydantic import Field, create_model
 
 from sluice.api.fields.common import ApiModel, Resource
-from sluice.api.fields.rules import RULES
 from sluice.api.registry import KINDS, Column, KindSpec, Lifecycle
+from sluice.api.rules import RULES
 from sluice.api.schema.schema import definition, structural
 from sluice.api.schema.structural import fields
 from sluice.api.status.common import ResourceStatus

@@ -1,1 +1,1 @@
-"""Fields that several kinds share, and their rules."""
+"""Fields that several kinds share."""

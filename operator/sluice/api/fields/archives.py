@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
 from sluice.api.fields.common import ApiModel, InStore, NameInStore, StoreRef
-from sluice.api.fields.rules import Rule, rules
+from sluice.api.rules import Rule, rules
 
 if TYPE_CHECKING:
     from pydantic.config import JsonDict

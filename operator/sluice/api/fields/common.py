@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from sluice.api.fields.rules import Rule, rules
+from sluice.api.rules import Rule, rules
 
 GROUP: Final = "sluice.dev"
 VERSION: Final = "v1alpha1"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from sluice.api.fields.common import ApiModel, only
-from sluice.api.fields.instant import Instant
-from sluice.api.fields.quantities import Bytes
-from sluice.api.fields.rules import Rule, rules
+from sluice.api.rules import Rule, rules
+from sluice.api.scalars.instant import Instant
+from sluice.api.scalars.quantities import Bytes
 
 if TYPE_CHECKING:
     from typing import Self

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from sluice.api.fields.common import ApiModel
-from sluice.api.fields.rules import Rule, rules
+from sluice.api.rules import Rule, rules
 
 MOST_RANGES: Final = 16
 MOST_SEGMENTS: Final = 256

@@ -10,8 +10,8 @@ from typing import Annotated, Final
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from sluice.api.fields.common import ApiModel, StoreName
-from sluice.api.fields.quantities import Bytes, MilliCpu
-from sluice.api.fields.rules import Rule, rules
+from sluice.api.rules import Rule, rules
+from sluice.api.scalars.quantities import Bytes, MilliCpu
 
 DEFAULT_BACKOFF_LIMIT: Final = 6
 DEFAULT_PROFILE: Final = "default"

@@ -7,8 +7,8 @@ from typing import Annotated, Final, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from sluice.api.fields.common import ApiModel
-from sluice.api.fields.cron import Cron, TimeZone
-from sluice.api.fields.rules import Rule, rules
+from sluice.api.rules import Rule, rules
+from sluice.api.scalars.cron import Cron, TimeZone
 
 _HOURS: Final = {"h": 1, "d": 24}
 _NO_RULE: Final = "retention keeps something: give keepLast, keepWithin or both"

@@ -24,8 +24,8 @@ from sluice.api.fields.common import (
     NewNameInStore,
     StoreRef,
 )
-from sluice.api.fields.instant import Instant
-from sluice.api.fields.rules import Rule, frozen, rules
+from sluice.api.rules import Rule, frozen, rules
+from sluice.api.scalars.instant import Instant
 
 if TYPE_CHECKING:
     from datetime import datetime

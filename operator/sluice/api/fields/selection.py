@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from sluice.api.fields.common import ApiModel
-from sluice.api.fields.rules import Rule, frozen, rules
+from sluice.api.rules import Rule, frozen, rules
 
 if TYPE_CHECKING:
     from pydantic.config import JsonDict

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
-from sluice.api.fields.rules import Rule
+from sluice.api.rules import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

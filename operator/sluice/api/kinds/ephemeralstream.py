@@ -14,8 +14,8 @@ from sluice.api.fields.common import (
     StoreName,
     StoreRef,
 )
-from sluice.api.fields.quantities import Bytes
-from sluice.api.fields.rules import Rule, exactly_one, immutable, one_of, rules
+from sluice.api.rules import Rule, exactly_one, immutable, one_of, rules
+from sluice.api.scalars.quantities import Bytes
 
 _WHAT = "thing to own"
 LEAST_PREFIX: Final = 4

@@ -16,7 +16,6 @@ from sluice.api.fields.continuous import (
     ScopeStopWhen,
 )
 from sluice.api.fields.hooks import Hooks, HooksSpec
-from sluice.api.fields.rules import Rule, frozen, immutable, rules
 from sluice.api.fields.running import (
     DEFAULT_BACKOFF_LIMIT,
     BackoffLimit,
@@ -32,6 +31,7 @@ from sluice.api.fields.schedule import RunRetentionSpec, Schedule
 from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
 from sluice.api.fields.selection import ATOMIC, RenameSpec, StreamsSpec
 from sluice.api.fields.together import OF_SCOPES
+from sluice.api.rules import Rule, frozen, immutable, rules
 
 MOST_RENAMES: Final = 64
 

@@ -24,10 +24,10 @@ from sluice.api.fields.common import (
     StoreRef,
 )
 from sluice.api.fields.drills import DrillTarget, VerifySpec
-from sluice.api.fields.quantities import Bytes
-from sluice.api.fields.rules import Rule, frozen, immutable, rules
 from sluice.api.fields.running import DEFAULT_BACKOFF_LIMIT, Runtime, RuntimeSpec
 from sluice.api.fields.schedule import RunRetentionSpec, Schedule
+from sluice.api.rules import Rule, frozen, immutable, rules
+from sluice.api.scalars.quantities import Bytes
 
 _ANOTHER = "make another StreamArchive, under another name"
 _NO_PLACE = (

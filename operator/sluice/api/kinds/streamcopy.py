@@ -32,9 +32,7 @@ from sluice.api.fields.continuous import (
     StopWhen,
 )
 from sluice.api.fields.hooks import Hooks, HooksSpec
-from sluice.api.fields.instant import Instant
 from sluice.api.fields.ranges import MOST_RANGES, RangeSpec
-from sluice.api.fields.rules import Rule, exactly_one, frozen, immutable, rules
 from sluice.api.fields.running import (
     DEFAULT_BACKOFF_LIMIT,
     BackoffLimit,
@@ -47,6 +45,8 @@ from sluice.api.fields.running import (
     TtlSeconds,
 )
 from sluice.api.fields.together import OF_STREAMS
+from sluice.api.rules import Rule, exactly_one, frozen, immutable, rules
+from sluice.api.scalars.instant import Instant
 
 if TYPE_CHECKING:
     from datetime import datetime

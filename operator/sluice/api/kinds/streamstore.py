@@ -6,10 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from sluice.api.fields.addresses import ControllerURI, Endpoint, ServerName
 from sluice.api.fields.backends import BACKENDS, Backend, BackendName, Holds, named
 from sluice.api.fields.common import ApiModel, Folder, ObjectName, Resource, SecretRef
-from sluice.api.fields.rules import Rule, exactly_one, one_of, rules
+from sluice.api.rules import Rule, exactly_one, one_of, rules
+from sluice.api.scalars.addresses import ControllerURI, Endpoint, ServerName
 
 _SELECTOR = "namespaces: Selector and selector go together: give both or none"
 _TLS = "tls://"

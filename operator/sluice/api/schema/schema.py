@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.api.fields.common import GROUP, VERSION
-from sluice.api.fields.rules import RULES, Rule
+from sluice.api.rules import RULES, Rule
 from sluice.api.schema.structural import Schema, converted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.api.fields.rules import FROZEN, RULES
+from sluice.api.rules import FROZEN, RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from sluice.api.fields.rules import following
+from sluice.api.rules import following
 from sluice.api.status.common import (
     CopyingStatus,
     Count,

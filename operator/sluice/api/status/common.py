@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from sluice.api.fields.texts import Reason, cut
+from sluice.api.scalars.texts import Reason, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

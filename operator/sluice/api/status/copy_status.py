@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from sluice.api.fields.continuous import MOST_GROUPS
-from sluice.api.fields.rules import following
+from sluice.api.rules import following
 from sluice.api.status.common import (
     Gaps,
     HookedStatus,

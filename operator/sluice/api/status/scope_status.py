@@ -7,8 +7,8 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from sluice.api.fields.rules import following
-from sluice.api.fields.texts import Reason, cut
+from sluice.api.rules import following
+from sluice.api.scalars.texts import Reason, cut
 from sluice.api.status.common import (
     Count,
     HookedStatus,

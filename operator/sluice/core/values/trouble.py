@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice.api.fields.texts import Reason, cut
+from sluice.api.scalars.texts import Reason, cut
 from sluice.core.values.model import Frozen
 from sluice.errors import Category, SluiceError
 

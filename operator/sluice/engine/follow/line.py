@@ -38,7 +38,7 @@ class Line:
         read: the source offset up to which bytes came.
         sent: the source offset up to which bytes were sent.
         confirmed: the source offset up to which the store has confirmed bytes.
-        compared: the source offset up to which bytes of this session were compared.
+        compared: the source offset up to which bytes were compared since `start`.
         queue: what came and was not sent, since too many bytes are not confirmed.
         damage: why nothing behind the queue can be followed, if that is so.
         end: the source offset at which the segment ends, once it is known.
@@ -88,5 +88,5 @@ class Line:
 
     @property
     def has_moved(self) -> bool:
-        """Whether the store has confirmed or staged bytes of this session."""
+        """Whether the store has confirmed or staged bytes since `start`."""
         return self.confirmed > self.start or (self.large is not None and self.large.moved)

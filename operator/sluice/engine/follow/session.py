@@ -42,9 +42,6 @@ MOST: Final = 16 << 20
 IDLE_SECONDS: Final = 1.0
 """Seconds to wait for bytes, while nothing is in flight."""
 
-TIGHT_SECONDS: Final = 0.002
-"""Seconds to wait for bytes, while others wait for confirmations, which come elsewhere."""
-
 PACE_SECONDS: Final = 0.004
 """Seconds from one round to the next, at least. What comes meanwhile is appended together."""
 
@@ -210,7 +207,7 @@ class Session:
     def _wait(self) -> float:
         now = self._clock.monotonic()
         if any(line.queue and now - line.since < LATE_SECONDS for line in self._lines.values()):
-            return TIGHT_SECONDS
+            return PACE_SECONDS  # confirmations come elsewhere
         if any(line.is_waiting for line in self._lines.values()):
             return BUSY_SECONDS
         return LISTED_SECONDS if self._waits else IDLE_SECONDS

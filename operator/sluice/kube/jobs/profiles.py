@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.api.fields.quantities import written_bytes, written_cpu
 from sluice.api.fields.running import DriverSpec, ResourcesSpec
+from sluice.api.scalars.quantities import written_bytes, written_cpu
 from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, ProfileNotFound
 

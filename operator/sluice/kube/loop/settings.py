@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
-from sluice.api.fields.quantities import Bytes, MilliCpu
+from sluice.api.scalars.quantities import Bytes, MilliCpu
 from sluice.core.follow.catching_up import FAR
 from sluice.errors import InvalidSpec
 from sluice.kube.loop.served import Served

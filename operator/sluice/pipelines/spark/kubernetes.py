@@ -14,7 +14,7 @@ import structlog
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from sluice.api.fields.quantities import Bytes
+from sluice.api.scalars.quantities import Bytes
 from sluice.errors import InvalidSpec, WaitingForExecutors
 from sluice.pipelines.spark.sparkconf import Executors, Pod, Template
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.api.fields.quantities import Bytes
+from sluice.api.scalars.quantities import Bytes
 from sluice.core.copy.plan import SourceStream
 from sluice.core.reconcile.copies.object_names import job_name
 from sluice.core.values.model import StoreAddress, StreamName

@@ -13,8 +13,8 @@ from google.protobuf.message_factory import GetMessageClass
 from sluice.errors import BackendError, CertificateRejected, ProtocolError, StoreUnavailable
 from sluice.stores.pravega.bounds import MOST_MESSAGE
 from sluice.stores.pravega.proto import controller_pb2 as pb
+from sluice.stores.pravega.sockets.connecting import connect, refused_later, speaks_tls
 from sluice.stores.pravega.sockets.tls import ADDRESS, WITH_TLS
-from sluice.stores.pravega.sockets.wires import connect, refused_later, speaks_tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.errors import ProtocolError, StoreTimeout, StoreUnavailable
 from sluice.stores import deadline as deadlines
+from sluice.stores.pravega.sockets.connecting import connect, is_gone, speaks_tls
 from sluice.stores.pravega.sockets.tls import ADDRESS, WITH_TLS, said, unwelcome
-from sluice.stores.pravega.sockets.wires import connect, drop, is_gone, speaks_tls
+from sluice.stores.pravega.sockets.wires import drop
 from sluice.stores.pravega.wire.messages import Hello, SegmentRead
 from sluice.stores.pravega.wire.refusals import decode
 from sluice.stores.pravega.wire.wire import (

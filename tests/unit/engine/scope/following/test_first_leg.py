@@ -171,12 +171,13 @@ def test_a_store_that_is_away_lets_the_attempt_fail(world: World) -> None:
     assert first_leg(world).is_over
 
 
-def test_a_copy_that_is_aborted_meanwhile_is_not_live(world: World) -> None:
-    """It says so, also if a stream has failed before."""
+@pytest.mark.parametrize("last", [60, 450])
+def test_a_copy_that_is_aborted_meanwhile_is_not_live(world: World, last: int) -> None:
+    """It says so, also if a stream has failed before, and if only a few calls are left."""
     calls = count(1)  # of several threads
 
     def gate(what: str) -> Fate:
-        if next(calls) == 60:
+        if next(calls) == last:
             log = log_of(world)
             log.load()
             log.call_off()

@@ -170,8 +170,8 @@ def test_that_all_are_followed_is_recorded_once(world: World) -> None:
     one.begin(alone(whole, "a"))
     other.begin(alone(whole, "a"))
     assert not loaded(world).live
-    one.live()
-    other.live()
+    assert one.live()
+    assert other.live()
     one.load()
     length = one.end
     one.live()
@@ -183,6 +183,16 @@ def test_that_all_are_followed_is_recorded_once(world: World) -> None:
     assert state.joined == 2
     assert state.begun == alone(whole, "a")
     assert [item.name for item in state.plan.items] == ["a", "b"]
+
+
+def test_a_run_that_was_called_off_is_not_recorded_as_live(world: World) -> None:
+    """A driver that comes to its end only then is told."""
+    driver, owner = log_of(world), log_of(world)
+    driver.begin(alone(plan_of(world), "a"))
+    owner.load()
+    owner.call_off()
+    assert not driver.live()
+    assert not loaded(world).live
 
 
 def test_a_run_that_is_over_is_live_no_more(world: World) -> None:

@@ -15,8 +15,10 @@ import pytest
 
 from sluice.errors import StoreTimeout, StoreUnavailable
 from sluice.stores.pravega.names import Endpoint
+from sluice.stores.pravega.sockets import wires
+from sluice.stores.pravega.sockets.connecting import connect
 from sluice.stores.pravega.sockets.tls import TLS
-from sluice.stores.pravega.sockets.wires import TLSWire, connect
+from sluice.stores.pravega.sockets.wires import TLSWire
 from sluice.stores.pravega.wire.connection import Connection
 from sluice.stores.pravega.wire.messages import (
     AppendBlockEnd,
@@ -65,6 +67,21 @@ def agreed(tls_names: TLSNames) -> Iterator[tuple[Connection, ssl.SSLSocket]]:
         connection = Connection(wire, PEER)
         yield connection, secured
         connection.close()
+
+
+def test_a_caller_gets_back_to_its_deadline_while_bytes_bring_nothing(
+    agreed: tuple[Connection, ssl.SSLSocket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer may send what is for TLS itself for ever. Nothing that came is lost by this."""
+    connection, secured = agreed
+    monkeypatch.setattr(wires, "_TURNS", 1)
+    monkeypatch.setattr(wires, "_ROOM", 64)
+    monkeypatch.setattr(wires, "_threads", threading.local())
+    secured.sendall(framed(read(bytes(range(256)))))
+    assert connection.poll() is None
+    message = connection.receive(10)
+    assert isinstance(message, SegmentRead)
+    assert bytes(message.data) == bytes(range(256))
 
 
 def test_messages_of_one_record_are_seen_though_the_socket_is_silent(

@@ -12,7 +12,7 @@ import pytest
 
 from sluice.errors import StoreTimeout, StoreUnavailable
 from sluice.stores.pravega.names import Endpoint
-from sluice.stores.pravega.sockets import wires
+from sluice.stores.pravega.sockets import connecting
 from sluice.stores.pravega.sockets.tls import TLS
 from sluice.stores.pravega.wire.messages import Hello, KeepAlive, SegmentRead
 from sluice.stores.pravega.wire.pool import ConnectionPool
@@ -90,7 +90,7 @@ def pool(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tls_names: TLSNames
 ) -> Iterator[ConnectionPool]:
     """Gives a pool that takes a peer for gone after a second; with TLS for a store with TLS."""
-    monkeypatch.setattr(wires, "_SILENCE", 1.0)
+    monkeypatch.setattr(connecting, "_SILENCE", 1.0)
     secured = request.node.callspec.params["store"] == "tls"
     made = ConnectionPool(timeout=5, tls=TLS(tls_names.trust) if secured else None)
     yield made

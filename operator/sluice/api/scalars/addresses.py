@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from sluice.api.fields.rules import Rule, rules
+from sluice.api.rules import Rule, rules
 
 _MOST_PORT: Final = 65535
 _HOST: Final = r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)"

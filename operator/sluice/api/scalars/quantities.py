@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic_core import core_schema
 
-from sluice.api.fields.rules import Rule, rules
+from sluice.api.rules import Rule, rules
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler

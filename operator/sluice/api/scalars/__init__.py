@@ -1,0 +1,1 @@
+"""Fields of one value, which is written as a text or a number."""
