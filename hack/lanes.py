@@ -2,10 +2,12 @@
 
 python hack/lanes.py [PYTEST'S OPTIONS]
 
-There are more lanes than processors, because most tests wait now and then. Lanes that need a
-Kubernetes begin once it is up. Each line of pytest's output follows its lane's name. Failures are
-repeated at the end, and a last line counts all lanes together. `artifacts/LANE.xml` has the
-duration of each test in JUnit's format. The next run estimates the time left from it.
+More lanes run at a time than there are processors, because most tests wait now and then. All of
+them at a time would not be faster, and a test would wait for seconds where it expects a moment.
+Lanes that need a Kubernetes begin once it is up. Each line of pytest's output follows its lane's
+name. Failures are repeated at the end, and a last line counts all lanes together.
+`artifacts/LANE.xml` has the duration of each test in JUnit's format. The next run estimates the
+time left from it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,16 +32,18 @@ if TYPE_CHECKING:
 LANES = {
     "alone": ("tests/e2e",),
     "pods": ("tests/e2e",),
+    "patient": ("tests/integration", "tests/e2e"),
     "outside": ("tests/integration", "tests/e2e"),
     "api": ("tests/integration",),
-    "unit": ("tests/unit",),
     "store": ("tests/integration",),
     "copies": ("tests/integration",),
-    "patient": ("tests/integration", "tests/e2e"),
+    "unit": ("tests/unit",),
 }
-"""The folders with the tests of each lane."""
+"""The folders with the tests of each lane, in the order in which lanes begin."""
 
-_ON_KUBERNETES = ("alone", "pods", "outside", "api", "patient")
+_ON_KUBERNETES = ("alone", "pods", "patient", "outside", "api")
+_AT_A_TIME = 3, 1
+"""The number of lanes that run at a time: with a Kubernetes, and without one."""
 _ROOT = Path(__file__).parents[1]
 _ARTIFACTS = _ROOT / "artifacts"
 _COUNT = re.compile(r"(\d+) (failed|errors?|passed|skipped|deselected|xfailed|xpassed|warnings?)")
@@ -47,6 +52,7 @@ _BEGUN = re.compile(r"(tests/[\w/]+)\.py\b")
 _NOTHING_TO_RUN = 5
 _SECONDS_BETWEEN_SIGNS = 60.0
 _terminal = threading.Lock()
+_interrupted = threading.Event()
 
 
 @dataclass
@@ -82,7 +88,9 @@ class Lane:
         return sum(self.usual[module] for module in self.ahead)
 
     def run(self, arguments: list[str]) -> None:
-        """Run the lane to its end."""
+        """Run the lane to its end, unless Ctrl-C came before."""
+        if _interrupted.is_set():
+            return
         options = [f"--lane={self.name}", "--durations=12", "--durations-min=10"]
         report = f"--junitxml={_ARTIFACTS / self.name}.xml"
         words = ["-m", "pytest", *options, report, *arguments, *LANES[self.name]]
@@ -131,24 +139,17 @@ def _run_on_kubernetes(lanes: list[Lane], arguments: list[str]) -> None:
         _cluster("up", take=lanes[0].take)
     # Most of these tests need the image, and a build beside all lanes takes four times as long.
     _cluster("image", "localhost/sluice", str(_ROOT), take=lanes[0].take)
-    _run_all(lanes, arguments)
+    _run_all(lanes, arguments, _AT_A_TIME[0])
     if there:
         _cluster("tidy", take=lanes[0].take)
     else:
         _cluster("down", take=lanes[0].take)
 
 
-def _run_all(lanes: list[Lane], arguments: list[str]) -> None:
-    """Run lanes side by side and wait for their ends, also after Ctrl-C."""
-    threads = [threading.Thread(target=lane.run, args=(arguments,)) for lane in lanes]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            thread.join()
-    except KeyboardInterrupt:  # pytest gets it as well and cleans up
-        for thread in threads:
-            thread.join()
+def _run_all(lanes: list[Lane], arguments: list[str], at_a_time: int) -> None:
+    """Run so many lanes at a time, and wait for the ends of all."""
+    with ThreadPoolExecutor(at_a_time) as pool:
+        list(pool.map(lambda lane: lane.run(arguments), lanes))  # raises what a lane raised
 
 
 def _durations(report: Path) -> dict[str, float]:
@@ -170,12 +171,12 @@ def _module(name: str) -> str:
 def _tell_progress(lanes: list[Lane], over: threading.Event) -> None:
     """Print the estimated time left once a minute, if there was an earlier run."""
     began = time.monotonic()
-    usual = [sum(lane.usual.values()) for lane in lanes]
+    usual = sum(sum(lane.usual.values()) for lane in lanes)
     while not over.wait(_SECONDS_BETWEEN_SIGNS):
         spent = time.monotonic() - began
-        done = max(all_ - lane.left for lane, all_ in zip(lanes, usual, strict=True))
-        if done > 0:
-            left = max(lane.left for lane in lanes) * max(0.5, min(2.0, spent / done))
+        ahead = sum(lane.left for lane in lanes)
+        if ahead < usual:
+            left = spent * ahead / (usual - ahead)
             with _terminal:
                 print(f"{spent / 60:.0f} min, about {left / 60:.0f} more", flush=True)
 
@@ -202,12 +203,20 @@ def main() -> int:
     over = threading.Event()
     threading.Thread(target=_tell_progress, args=(lanes, over), daemon=True).start()
     some = [lane for lane in lanes if lane.name in _ON_KUBERNETES]
-    aside = threading.Thread(target=_run_on_kubernetes, args=(some, sys.argv[1:]))
-    aside.start()
-    _run_all([lane for lane in lanes if lane not in some], sys.argv[1:])
-    with suppress(KeyboardInterrupt):
-        aside.join()
-    aside.join()
+    others = [lane for lane in lanes if lane not in some]
+    groups = [
+        threading.Thread(target=_run_on_kubernetes, args=(some, sys.argv[1:])),
+        threading.Thread(target=_run_all, args=(others, sys.argv[1:], _AT_A_TIME[1])),
+    ]
+    for group in groups:
+        group.start()
+    try:
+        for group in groups:
+            group.join()
+    except KeyboardInterrupt:  # pytest gets it as well and cleans up
+        _interrupted.set()
+        for group in groups:
+            group.join()
     over.set()
     print()
     for lane in lanes:
