@@ -26,6 +26,7 @@ from support.cluster.outside import OUTSIDE
 from support.cluster.turns import taken
 from support.search import EXAMPLES, FAR
 from support.store.servers import end_unneeded, ended_early, see_last
+from support.until import PATIENTLY
 
 # No test asserts a duration. CI repeats one search; every other run is a new one.
 settings.register_profile(
@@ -91,11 +92,11 @@ def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> I
         "--output=name",
     )
     names = kube.kubectl(*command).split()
-    kube.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
+    kube.kubectl("wait", "--for=condition=Established", PATIENTLY, *names)
     yield names
     # Tests in another lane may use them.
     if (added := set(names) - set(found)) and not request.config.getoption("--lane"):
-        kube.kubectl("delete", "--timeout=120s", *added)
+        kube.kubectl("delete", PATIENTLY, *added)
 
 
 @pytest.fixture(scope="session")

@@ -94,7 +94,7 @@ class Cluster(ABC):
         """Build a described image and bring it to the cluster, unless it is unchanged."""
         return self._images.provide(image, say)
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 150.0) -> str:
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 300.0) -> str:
         """Run kubectl.
 
         Args:

@@ -14,7 +14,7 @@ from localstore.scratch import Scratch
 from localstore.state import living_processes, save_processes
 
 # A killed server serves again only after its old session with ZooKeeper has expired.
-_READY_SECONDS = 120.0
+_READY_SECONDS = 300.0
 _STARTS = 4
 """Starts of a server that ends while it starts, before it counts as broken."""
 

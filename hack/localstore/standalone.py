@@ -30,7 +30,7 @@ from localstore.standalone_config import (
 )
 from localstore.state import kept_ports, living_processes, save_processes
 
-_READY_SECONDS = 90.0
+_READY_SECONDS = 300.0
 _KEY = "standalone"
 
 

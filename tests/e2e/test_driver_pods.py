@@ -11,6 +11,7 @@ import pytest
 from localcluster.release import restrict, sluice_image
 from localcluster.store import ClusterStore
 from support.cluster.driver_jobs import RIGHTS, DriverJobs
+from support.until import PATIENTLY
 from support.witness import foreign_witness as witness
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def jobs(
     made = DriverJobs(kube, name, store, image)
     made.apply(*RIGHTS)
     yield made
-    kube.kubectl("delete", "namespace", name, "--timeout=100s")
+    kube.kubectl("delete", "namespace", name, PATIENTLY)
 
 
 @pytest.fixture

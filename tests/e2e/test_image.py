@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from localcluster.release import restrict, sluice_image
-from support.until import until
+from support.until import PATIENTLY, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +101,7 @@ def run(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[Callable[...,
         return logged
 
     yield in_pod
-    kube.kubectl("delete", "namespace", namespace, "--timeout=100s")
+    kube.kubectl("delete", "namespace", namespace, PATIENTLY)
 
 
 def _pod(name: str, image: str, words: tuple[str, ...]) -> dict[str, Any]:

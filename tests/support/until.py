@@ -18,6 +18,9 @@ class NeverHappenedError(AssertionError):
 PATIENCE: Final = 240.0
 """Seconds after which something will never happen, even on a busy machine."""
 
+PATIENTLY: Final = f"--timeout={PATIENCE:.0f}s"
+"""kubectl's and Helm's option for the same patience."""
+
 POLL: Final = 0.2
 """Seconds between two looks."""
 

@@ -18,7 +18,7 @@ from support.cluster.renting import given_back, rented
 from support.cluster.tenant import SMALL_EVENTS, SOURCE_EVENTS, Tenant
 from support.cluster.turns import one_at_a_time
 from support.kube.kstatus import program
-from support.until import until
+from support.until import PATIENTLY, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,11 +165,11 @@ class Operator:
             self.ready()
         else:
             selector = "--selector=app.kubernetes.io/component=operator"
-            self.run("wait", "pods", selector, "--for=delete", "--timeout=120s")
+            self.run("wait", "pods", selector, "--for=delete", PATIENTLY)
 
     def ready(self) -> None:
         """Wait until the operator is ready."""
-        self.run("rollout", "status", "deployment/sluice-operator", "--timeout=90s")
+        self.run("rollout", "status", "deployment/sluice-operator", PATIENTLY)
 
 
 @pytest.fixture(scope="session")
@@ -230,7 +230,7 @@ def executor_tenant(
     found = Tenant(kube, EXECUTOR_NAMESPACE, store, say)
     found.apply(found.store_resource())
     yield found
-    found.run("delete", "scopy,sst", "--all", "--timeout=100s")
+    found.run("delete", "scopy,sst", "--all", PATIENTLY)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from s3gateway import ClusterGateway, gateway_image
 from support.cluster.mounted import MountedClaim
 from support.command.restores import MERGED, SPLIT
+from support.until import PATIENTLY
 from support.witness import foreign_witness as witness
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
     """Gives the namespace whose drivers may make executors, with archives meant."""
     yield replace(executor_tenant, copies="sarc")
     kinds = "sarc,scopy,sccp,sst"
-    executor_tenant.run("delete", kinds, "--all", "--timeout=100s")
+    executor_tenant.run("delete", kinds, "--all", PATIENTLY)
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def claim(kube: Cluster, shop: Tenant) -> Iterator[Object]:
     image = kube.provide(gateway_image(lambda _: None), say=lambda _: None)
     with MountedClaim(kube, shop.namespace, image) as made:
         yield {"volume": {"claimName": made.name, "path": "streams"}}
-        shop.run("delete", "sarc,scopy,sccp", "--all", "--timeout=100s")
+        shop.run("delete", "sarc,scopy,sccp", "--all", PATIENTLY)
 
 
 def resource(kind: str, name: str, spec: Object) -> Object:

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from support.kube.kstatus import kstatus
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from e2e.operator.conftest import Operator
@@ -44,7 +45,7 @@ def test_a_copy_follows_through_an_eviction_and_is_cut_over_without_an_operator(
     java.create(scope, "orders", segments=SEGMENTS)
     java.write(scope, "orders", events=EVENTS, keys=KEYS)
     tenant.apply(tenant.copy_resource("live", source, target, mode="Continuous"))
-    tenant.run("wait", "scopy/live", "--for=condition=Ready", "--timeout=180s")
+    tenant.run("wait", "scopy/live", "--for=condition=Ready", PATIENTLY)
     assert tenant.reason("live") == "Following"
     body = tenant.get("scopy", "live")
     assert body is not None

@@ -12,6 +12,7 @@ from localcluster import LocalClusterError
 from localcluster.release import NAMESPACE
 from support.cluster.tenant import SLOW
 from support.kube.kstatus import kstatus
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ def test_copy_becomes_ready_and_is_exact(
     """`kubectl wait` ends when the copy is whole, and the status has the digests and counts."""
     before = tenant.objects()
     tenant.apply(tenant.copy_resource("orders", source.name, f"{scope}/orders"))
-    tenant.run("wait", "scopy/orders", "--for=condition=Ready", "--timeout=120s")
+    tenant.run("wait", "scopy/orders", "--for=condition=Ready", PATIENTLY)
     whole(f"{scope}/orders", source, read=True)
     status = tenant.status("orders")
     assert status["verification"]["events"] == source.events

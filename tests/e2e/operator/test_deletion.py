@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.cluster.tenant import SLOW
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ def test_namespace_deleted_midway_with_the_operator_restarted(
     began = time.monotonic()
     kube.kubectl("delete", "namespace", tenant.namespace, "--wait=false")
     sluice.kill()
-    kube.kubectl("wait", f"namespace/{tenant.namespace}", "--for=delete", "--timeout=120s")
+    kube.kubectl("wait", f"namespace/{tenant.namespace}", "--for=delete", PATIENTLY)
     tenant.say(f"  namespace gone after {time.monotonic() - began:.0f} s")
     for name, copy_id in ids.items():
         assert tenant.left_over(f"{scope}/{name}", copy_id) == []

@@ -12,6 +12,7 @@ from localstore.accounts import ADMIN
 from sluice.kube.api.names import UID_LABEL
 from support.cluster.tenant import Tenant
 from support.kube.kstatus import kstatus
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +47,7 @@ def login(
     tenant = Tenant(kube, NAMESPACE, guarded, say)
     tenant.apply(_secret(ADMIN.password), tenant.store_resource(secret="login"))  # noqa: S106
     yield tenant
-    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s")
+    kube.kubectl("delete", "namespace", NAMESPACE, PATIENTLY)
 
 
 def _secret(password: str) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def test_a_tenants_copy_runs_beside_the_platforms_login(
         "nothing is left",
         lambda: not login.get_all("jobs,pods,configmaps", labelSelector=f"{UID_LABEL}={uid}"),
     )
-    kube.kubectl("delete", "namespace", GUEST, "--timeout=100s", timeout=110)
+    kube.kubectl("delete", "namespace", GUEST, PATIENTLY)
 
 
 @pytest.mark.exhaustive

@@ -13,6 +13,7 @@ from sluice.core.scope.scope import StreamState
 from sluice.kube.jobs.manifests import plan_of
 from support.kube.kstatus import kstatus
 from support.store.scopes import NAMES, STREAMS, Seen, assert_equal, fill, seen
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -166,7 +167,7 @@ def test_scope_copy_that_is_deleted_midway_leaves_nothing(
     until_copied(scopes, "gone")
     plan = plan_for(scopes, "gone")
     assert scopes.left_of(plan) != []
-    scopes.run("delete", "sccp", "gone", "--timeout=90s")
+    scopes.run("delete", "sccp", "gone", PATIENTLY)
     assert scopes.left_of(plan) == []
     left = seen(store.segment_store, java, scopes.namespace)
     assert 0 < len(left) < len(NAMES)

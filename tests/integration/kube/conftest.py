@@ -13,6 +13,7 @@ from sluice.api.registry import KINDS
 from sluice.api.schema.schema import definition
 from support.kube.apply import Applier
 from support.kube.definitions import left
+from support.until import PATIENTLY
 
 
 @pytest.fixture(scope="module")
@@ -36,5 +37,5 @@ def unwatched(kube: localcluster.Cluster, applier: Applier) -> Applier:
             del copy["spec"]["names"][names]
     text = yaml.safe_dump_all(copies)
     names = kube.kubectl("create", "--filename=-", "--output=name", stdin=text).split()
-    kube.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
+    kube.kubectl("wait", "--for=condition=Established", PATIENTLY, *names)
     return replace(applier, group=group)

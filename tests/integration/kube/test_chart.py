@@ -17,6 +17,7 @@ import genmanifests
 from localcluster import Cluster, LocalClusterError
 from support.kube.chart import CHART, EVERYTHING, NAMESPACE, NAMESPACED, ROOT, render, rules
 from support.kube.definitions import left
+from support.until import PATIENTLY
 
 RESTRICTED = [
     f"pod-security.kubernetes.io/{mode}=restricted" for mode in ("enforce", "audit", "warn")
@@ -147,7 +148,7 @@ class Release:
     def uninstall(self) -> None:
         """Take the release off, without the hook: the image it would run does not exist."""
         where = f"--namespace={self.namespace}"
-        self.kube.helm("uninstall", self.name, where, "--no-hooks", "--wait", "--timeout=120s")
+        self.kube.helm("uninstall", self.name, where, "--no-hooks", "--wait", PATIENTLY)
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +239,7 @@ def test_an_uninstall_leaves_resources(kube: Cluster, release: Release) -> None:
     """Upgrades change CRDs; an uninstall keeps them and their objects, for the next install."""
     where = f"--namespace={release.namespace}"
     resource = f"{release.plural}.{release.group}"
-    kube.kubectl("wait", f"crd/{release.crd}", "--for=condition=Established", "--timeout=120s")
+    kube.kubectl("wait", f"crd/{release.crd}", "--for=condition=Established", PATIENTLY)
     thing = {
         "apiVersion": f"{release.group}/v1",
         "kind": "Thing",

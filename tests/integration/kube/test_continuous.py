@@ -16,6 +16,7 @@ import segment_hash
 from sluice.kube.api.names import UID_LABEL
 from sluice.stores.pravega.groups import cuts
 from support.kube.kstatus import kstatus
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
@@ -179,7 +180,7 @@ def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
     with desk.driver():
         until_followed(tenant, "paused", length(standalone, source))
         copy_id = tenant.status("paused")["copyID"]
-        tenant.run("delete", "scopy", "paused", "--timeout=120s")
+        tenant.run("delete", "scopy", "paused", PATIENTLY)
     assert reports(standalone, source) == reports(standalone, f"{scope}/paused")
     assert foreign.read(scope, "paused").events == 2 * EVENTS
     assert copy_id

@@ -16,6 +16,7 @@ import pytest
 from sluice.kube.api.names import UID_LABEL
 from support.kube.kstatus import kstatus
 from support.store import scopes
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,7 +181,7 @@ def test_streams_that_fail_or_go_are_named_and_the_others_are_followed_on(
         assert "carts (TargetReplaced), clicks (SourceNotFound)" in message
         described = tenant.run("describe", "sccp", "named")
         assert "carts" in described
-        tenant.run("delete", "sccp", "named", "--timeout=120s")
+        tenant.run("delete", "sccp", "named", PATIENTLY)
     left = scopes.seen(standalone.segment_store, foreign, target)
     assert sorted(left) == list(NAMES)
     assert [stream.tags for stream in left.values()] == [()] * 3

@@ -15,6 +15,7 @@ from sluice.kube.api.names import UID_LABEL
 from sluice.kube.api.objects import REQUESTED_AT
 from support.cluster.desk import Desk
 from support.cluster.scene import Scene, staged
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,7 +112,7 @@ def test_a_tenants_streams_are_archived_and_restored_beside_the_platforms_keys(
     )
 
     assert not tenant.get_all("jobs,pods,secrets")
-    tenant.run("delete", "sarc/orders", "scopy/back", "sccp/nightly", "--timeout=60s", timeout=70)
+    tenant.run("delete", "sarc/orders", "scopy/back", "sccp/nightly", PATIENTLY)
     uids = archive, restore, scheduled
     scene.platform.until("nothing is left", lambda: not any(left(scene, uid) for uid in uids))
     assert java.streams(scope) == ["orders", "restored"]

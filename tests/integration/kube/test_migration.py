@@ -13,6 +13,7 @@ import pytest
 from localstore import Standalone
 from support.cluster.node import Node
 from support.command.runbook import Runbook
+from support.until import PATIENTLY
 from support.witness.application import Application
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def migration(
     page = Runbook(PAGE, folder, texts, kubeconfig)
     with Node(tenant, pods):
         yield Migration(page, tenant, scope, foreign, foreign_for(new.controller_uri))
-        tenant.run("delete", "scopy", "--all", "--timeout=120s")
+        tenant.run("delete", "scopy", "--all", PATIENTLY)
 
 
 def test_a_stream_moves_by_drain_and_back(migration: Migration, say: Callable[[str], None]) -> None:

@@ -14,7 +14,7 @@ from support.cluster.operator_process import OperatorProcess
 from support.cluster.tenant import Tenant
 from support.kinds.heartbeat.resource import HEARTBEAT
 from support.kube.definitions import left
-from support.until import until
+from support.until import PATIENTLY, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def heartbeats(kube: Cluster) -> None:
     text = yaml.safe_dump(left(definition(HEARTBEAT)))
     kube.kubectl("apply", "--server-side", "--filename=-", stdin=text)
     name = f"crd/{HEARTBEAT.plural}.sluice.dev"
-    kube.kubectl("wait", "--for=condition=Established", "--timeout=120s", name)
+    kube.kubectl("wait", "--for=condition=Established", PATIENTLY, name)
 
 
 @pytest.mark.usefixtures("definitions", "heartbeats")

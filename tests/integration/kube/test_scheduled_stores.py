@@ -10,6 +10,7 @@ from support.cases.resources import ARCHIVE
 from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import nobody_else
 from support.cluster.tenant import Tenant
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ def test_a_namespace_with_a_schedule_can_be_deleted(
     ):
         for name, suspend in names.items():
             _delete_what_is_held(kube, name, suspend=suspend)
-        kube.kubectl("delete", "namespace", *names, "--timeout=120s")
+        kube.kubectl("delete", "namespace", *names, PATIENTLY)
 
 
 def _delete_what_is_held(kube: Cluster, name: str, *, suspend: bool) -> None:

@@ -16,6 +16,7 @@ from sluice.kube.api.names import UID_LABEL
 from support.cases import resources
 from support.cluster.outside import nobody_else
 from support.kube.apply import Applier
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,7 +176,7 @@ def test_a_description_has_jobs_and_pods_by_their_owners(team: Applier, sluice: 
         | {"reason": "Starting", "message": "It starts.\x1b[2J", "count": 3}
         | {"lastTimestamp": "2026-01-01T00:00:00Z"}
     )
-    team.run("wait", f"job/{name}", "--for=jsonpath={.status.active}=1", "--timeout=50s")
+    team.run("wait", f"job/{name}", "--for=jsonpath={.status.active}=1", PATIENTLY)
     said = sluice("describe", "orders")
     assert (said.returncode, said.stderr) == (0, "")
     pods = said.stdout.partition("Jobs and pods\n")[2].partition("Events\n")[0].splitlines()

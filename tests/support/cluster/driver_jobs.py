@@ -76,7 +76,7 @@ class DriverJobs:
     image: str
     _copies: list[str] = field(default_factory=list)
 
-    def run(self, *words: str, stdin: str | None = None, timeout: float = 150) -> str:
+    def run(self, *words: str, stdin: str | None = None, timeout: float = 300) -> str:
         """Run kubectl, and return its output."""
         return self.cluster.kubectl(
             f"--namespace={self.namespace}", *words, stdin=stdin, timeout=timeout

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from localcluster.store_manifests import NAMESPACE
 from support.cluster.gate_program import PORT
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from localcluster import Cluster
@@ -98,7 +99,7 @@ class Gate:
 
     def _start(self) -> None:
         self._kubectl("apply", "--filename=-", stdin=json.dumps(self._pod()))
-        self._kubectl("wait", f"pod/{self._name}", "--for=condition=Ready", "--timeout=120s")
+        self._kubectl("wait", f"pod/{self._name}", "--for=condition=Ready", PATIENTLY)
         path = "jsonpath={.status.podIP}"
         self._address = self._kubectl("get", "pod", self._name, f"--output={path}")
         program = ("python3", "-c", _PROGRAM.read_text(), self._controller)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from localcluster.release import NAMESPACE
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,7 @@ def nobody_else(kube: Cluster) -> Iterator[None]:
         return
     before = kube.kubectl("get", *_INSTALLED, "--output=jsonpath={.spec.replicas}")
     kube.kubectl("scale", *_INSTALLED, "--replicas=0")
-    kube.kubectl("wait", *_PODS, "--for=delete", "--timeout=120s")
+    kube.kubectl("wait", *_PODS, "--for=delete", PATIENTLY)
     try:
         yield
     finally:

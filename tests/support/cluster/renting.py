@@ -12,7 +12,7 @@ from localcluster import LocalClusterError
 from localcluster.release import restrict
 from support.cluster.tenant import OURS, Tenant
 from support.kube.objects import objects_in
-from support.until import NeverHappenedError
+from support.until import PATIENTLY, NeverHappenedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def rented(
     found = Tenant(cluster, name, store, say)
     yield found
     try:
-        found.run("delete", OURS, "--all", "--timeout=100s")
+        found.run("delete", OURS, "--all", PATIENTLY)
     except LocalClusterError as error:
         raise NeverHappenedError(f"not deleted: {_left_in(cluster, name)}") from error
     cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
@@ -62,7 +62,7 @@ def _end_lease(cluster: Cluster, name: str) -> None:
         named = f"{one['kind']}/{one['metadata']['name']}"
         words = (f"--namespace={name}", "patch", named, "--type=merge", f"--patch={none}")
         cluster.kubectl(*words)
-    cluster.kubectl("delete", "namespace", name, "--timeout=100s")
+    cluster.kubectl("delete", "namespace", name, PATIENTLY)
 
 
 def given_back(cluster: Cluster) -> None:
@@ -76,7 +76,7 @@ def given_back(cluster: Cluster) -> None:
         if _is_over(one["metadata"]["labels"][_RENTED])
     ]
     if names:
-        words = ("--ignore-not-found", "--timeout=100s")
+        words = ("--ignore-not-found", PATIENTLY)
         try:
             cluster.kubectl("delete", "namespaces", *names, *words)
         except LocalClusterError as error:

@@ -78,7 +78,7 @@ class Tenant:
 
     # -- kubectl
 
-    def run(self, *words: str, stdin: str | None = None, timeout: float = 150) -> str:
+    def run(self, *words: str, stdin: str | None = None, timeout: float = 300) -> str:
         """Run kubectl, and return its output."""
         return self.cluster.kubectl(
             f"--namespace={self.namespace}", *words, stdin=stdin, timeout=timeout

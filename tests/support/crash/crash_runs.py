@@ -10,6 +10,7 @@ import pytest
 
 from support.command.sluice_command import is_alive
 from support.crash.crash_table import table
+from support.until import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from support.crash.crash_table import Cell
 
 BUILD = Path(__file__).parents[3] / "build"
-POINT_SECONDS = 90.0
 HEAD = ("cell", "what was held up", "dead", "seconds", "lost, duplicated, reordered")
 
 Hits = dict[str, list[str]]
@@ -81,7 +81,7 @@ def die(cell: Cell, env: Site, scene: Scene, hits: Hits) -> None:
     begun = time.monotonic()
     hold = env.hold_up(cell.point, cell.name)
     with scene:
-        assert hold.reached.wait(POINT_SECONDS), "the point was not reached"
+        assert hold.reached.wait(PATIENCE), "the point was not reached"
         dead = scene.kill()
         assert dead
         assert not any(map(is_alive, dead))

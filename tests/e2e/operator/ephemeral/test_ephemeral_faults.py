@@ -19,6 +19,7 @@ from localstore.accounts import ADMIN
 from support.cluster.gate import Gate
 from support.cluster.owned import Watch, ephemeral, ready_of, until_reason, workload
 from support.cluster.renting import rented
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,7 +122,7 @@ def test_namespace_with_many_streams_goes(
     locked.until("some are gone", lambda: left() < count - 20)
     sluice.kill()
     locked.say(f"  the operator is killed with {left()} streams left")
-    wait = ("--for=delete", "--timeout=180s")
+    wait = ("--for=delete", PATIENTLY)
     kube.kubectl("wait", f"namespace/{locked.namespace}", *wait, timeout=190)
     locked.say(f"  namespace and streams gone {time.monotonic() - began:.0f} s after the Secret")
     assert guarded_java.streams(locked_scope) == []

@@ -24,6 +24,7 @@ from localcluster.wordcount import wordcount_image
 from support.cluster.tenant import Tenant
 from support.command import screens as pages
 from support.command.screens import Screen
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,14 +93,14 @@ def tenant(
 ) -> Iterator[Tenant]:
     """Gives a namespace that admits restricted pods only, and the example's scope, as new."""
     assert sluice
-    kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=100s"))
+    kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", PATIENTLY))
     if java.streams(SCOPE) is not None:
         java.delete_scope(SCOPE)
     for stream in ("lines", "counts", OLDER):
         java.create(SCOPE, stream)
     restrict(kube, NAMESPACE)
     yield Tenant(kube, NAMESPACE, store, print)
-    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s")
+    kube.kubectl("delete", "namespace", NAMESPACE, PATIENTLY)
     java.delete_scope(SCOPE)
 
 

@@ -10,6 +10,7 @@ import pytest
 from localcluster import LocalClusterError
 from localcluster.release import NAME, NAMESPACE, uninstall
 from support.cluster.tenant import SLOW
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,7 +76,7 @@ def _claim(tenant: Tenant, scope: str) -> None:
 def _uninstall(kube: Cluster) -> None:
     """As an administrator does it."""
     where = f"--namespace={NAMESPACE}"
-    kube.helm("uninstall", NAME, where, "--wait", "--timeout=180s", timeout=240)
+    kube.helm("uninstall", NAME, where, "--wait", PATIENTLY)
 
 
 def _finalizers(tenant: Tenant, kind: str, name: str) -> list[str]:
@@ -120,7 +121,7 @@ def test_uninstall_is_refused_while_something_is_held_unless_it_is_to_be_deleted
 
     where = f"--namespace={NAMESPACE}"
     history = json.loads(kube.helm("history", NAME, where, "--output=json"))
-    kube.helm("rollback", NAME, str(history[-1]["revision"]), where, "--wait", "--timeout=90s")
+    kube.helm("rollback", NAME, str(history[-1]["revision"]), where, "--wait", PATIENTLY)
     serve("delete")
     tenant.apply(tenant.copy_resource("cut", source.name, f"{scope}/cut", limits=SLOW))
     tenant.until_staged("cut")
@@ -207,4 +208,4 @@ def test_uninstall_needs_no_operator_to_let_go(
     assert tenant.get("eps", "helper") is None
     assert _finalizers(tenant, "sst", "store") == []
     assert java.streams(scope) == ["helper"]
-    kube.kubectl("delete", "namespace", tenant.namespace, "--timeout=120s")
+    kube.kubectl("delete", "namespace", tenant.namespace, PATIENTLY)

@@ -17,6 +17,7 @@ from support.cluster.tenant import Tenant
 from support.command import screens as pages
 from support.command.screens import Screen
 from support.store.scopes import names_in
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +83,7 @@ def tenant(
 ) -> Iterator[Tenant]:
     """Gives the guides' namespace, with the streams that they copy and without their targets."""
     assert sluice
-    kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=100s"))
+    kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", PATIENTLY))
     for stream, events in EVENTS.items():
         if java.create("shop", stream, segments=SEGMENTS):
             java.write("shop", stream, events=events, keys=1000)
@@ -96,7 +97,7 @@ def tenant(
             java.delete(scope, stream)
     restrict(kube, NAMESPACE)
     yield Tenant(kube, NAMESPACE, store, print)
-    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s")
+    kube.kubectl("delete", "namespace", NAMESPACE, PATIENTLY)
 
 
 @pytest.fixture(scope="module")

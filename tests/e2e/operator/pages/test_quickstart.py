@@ -17,6 +17,7 @@ from localcluster.store_image import image_command
 from localstore.foreign import ForeignClient
 from localstore.foreign_jvm import Launch
 from support.cluster.outside import EXCLUDED
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,7 +92,7 @@ def folder(
         yield tmp_path
     finally:
         installed = tmp_path / "manifests" / "install.yaml"
-        words = ("--ignore-not-found", "--timeout=150s")
+        words = ("--ignore-not-found", PATIENTLY)
         kube.kubectl("delete", "namespace", *NAMESPACES, *words, timeout=160)
         kube.kubectl("delete", f"--filename={installed}", *words, timeout=160)
         release()

@@ -19,6 +19,7 @@ from support.cluster.tenant import Tenant
 from support.command import pictures
 from support.command import screens as pages
 from support.command.screens import Screen
+from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +61,7 @@ def tenant(
 
 def clear(kube: Cluster) -> None:
     """Delete what the tutorial makes, and the files of an archive with it."""
-    gone = ("--ignore-not-found", "--timeout=100s")
+    gone = ("--ignore-not-found", PATIENTLY)
     kube.kubectl("delete", "namespace", NAMESPACE, *gone)
     kube.kubectl("delete", "pv", "tutorial", *gone)
 
