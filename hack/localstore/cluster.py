@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from localstore.cache import one_start
 from localstore.cluster_config import ALL, NAMES, Layout, Name
 from localstore.errors import LocalStoreError
 from localstore.ports import HOST
@@ -83,19 +84,20 @@ class Cluster:
         Raises:
             LocalStoreError: a server does not start.
         """
-        try:
-            self._spawn("zookeeper")
-            self._await("zookeeper")
-            self._format_once()
-            for name in ("bookie", "controller"):
-                self._spawn(name)
-            self._await("bookie")  # without it the segment store gives up
-            for name in self._names[3:]:
-                self._spawn(name)
-            self.wait_ready()
-        except BaseException:  # an interrupt must not leave a server behind either
-            self.stop()
-            raise
+        with one_start():
+            try:
+                self._spawn("zookeeper")
+                self._await("zookeeper")
+                self._format_once()
+                for name in ("bookie", "controller"):
+                    self._spawn(name)
+                self._await("bookie")  # without it the segment store gives up
+                for name in self._names[3:]:
+                    self._spawn(name)
+                self.wait_ready()
+            except BaseException:  # an interrupt must not leave a server behind either
+                self.stop()
+                raise
 
     def stop(self) -> None:
         """Stop all servers. The data stay unless the directory is temporary."""

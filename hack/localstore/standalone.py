@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from localstore.accounts import User, accounts_file
+from localstore.cache import one_start
 from localstore.certificates import STORE_PASSWORD, Authority, keystores
 from localstore.foreign_jvm import compiled_client
 from localstore.jars import classpath
@@ -132,15 +133,16 @@ class Standalone:
         )
         log = self.data / "server.log"
         log.unlink(missing_ok=True)
-        self.process = Process.spawn(
-            "Pravega standalone", command, log=log, tethered=self._tethered
-        )
-        save_processes(self.data, {_KEY: self.process})
-        try:
-            self.process.wait_ready(self.serves, seconds=_READY_SECONDS)
-        except BaseException:  # an interrupt must not leave a server behind either
-            self.stop()
-            raise
+        with one_start():
+            self.process = Process.spawn(
+                "Pravega standalone", command, log=log, tethered=self._tethered
+            )
+            save_processes(self.data, {_KEY: self.process})
+            try:
+                self.process.wait_ready(self.serves, seconds=_READY_SECONDS)
+            except BaseException:  # an interrupt must not leave a server behind either
+                self.stop()
+                raise
 
     def stop(self) -> None:
         """Kill the server, since there is nothing to save. Remove its temporary directory."""

@@ -10,14 +10,14 @@ import pytest
 from localstore import ForeignClient, Standalone
 from localstore.accounts import ADMIN, READER
 from localstore.certificates import Authority
-from sluice.config import Settings, StoreTimeouts
+from sluice.config import Settings
 from sluice.engine.copy.report import Outcome
 from sluice.engine.tasks.limits import Limits
 from sluice.stores.pravega.controller.directory import Directory
 from support.store.inline import run_copies
 from support.store.secured import SecuredCopy, SecuredFollowing, mount, segments_of
 from support.store.tokens import living_for
-from support.until import until
+from support.until import PATIENT, until
 from support.witness.foreign_witness import assert_alike
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def test_a_copy_outlives_its_tokens(
 
     monkeypatch.setattr(Directory, "run", run)
     settings = Settings(
-        timeouts=StoreTimeouts(connect=10, call=20, stall=20),
+        timeouts=PATIENT,
         credentials_dir=copy.folder / "credentials",
     )
     rate = 2 * EVENTS * SIZE // 30  # it is read twice: to be copied, and to be compared

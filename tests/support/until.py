@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from sluice.config import StoreTimeouts
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,6 +22,9 @@ PATIENCE: Final = 240.0
 
 PATIENTLY: Final = f"--timeout={PATIENCE:.0f}s"
 """kubectl's and Helm's option for the same patience."""
+
+PATIENT: Final = StoreTimeouts(connect=30, call=120, stall=60)
+"""Deadlines of clients whose store runs on a busy machine."""
 
 POLL: Final = 0.2
 """Seconds between two looks."""

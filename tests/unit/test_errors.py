@@ -12,9 +12,9 @@ from sluice.errors import (
     InvalidSpec,
     SegmentTruncated,
     SluiceError,
+    StoreMoving,
     StoreTimeout,
     StoreUnavailable,
-    WrongHost,
 )
 
 
@@ -103,7 +103,7 @@ def test_attributes_of_segment_errors_are_kept() -> None:
     """What a caller needs to go on is in the error: the first offset left, the other server."""
     truncated = SegmentTruncated("gone", segment="s/t/0", start_offset=12)
     assert (truncated.segment, truncated.start_offset) == ("s/t/0", 12)
-    moved = WrongHost("moved", segment="s/t/0", host="h:1")
+    moved = StoreMoving("moved", segment="s/t/0", host="h:1")
     assert (moved.segment, moved.host, moved.retryable) == ("s/t/0", "h:1", True)
 
 

@@ -91,6 +91,8 @@ executorNamespaces: {{ toJson .Values.driver.namespaces }}
 resyncSeconds: {{ int .Values.operator.resyncSeconds }}
 lookSeconds: {{ int .Values.operator.lookSeconds }}
 ambientIdentity: {{ .Values.operator.ambientIdentity }}
+stores:
+  allowed: {{ toJson .Values.stores.allowed }}
 metrics:
   resources: {{ .Values.operator.metrics.resources }}
   maxResources: {{ int .Values.operator.metrics.maxResources }}

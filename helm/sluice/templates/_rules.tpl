@@ -65,7 +65,7 @@ Tests compare the two, and both with what the operator's code calls.
 {{- if eq .Values.uninstall.policy "orphan" -}}
 - apiGroups: [sluice.dev]
   resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies]
-  verbs: [get, list, patch, delete]
+  verbs: [get, list, patch, delete{{ if .Values.admission.enabled }}, orphan{{ end }}]
 - apiGroups: [sluice.dev]
   resources: [streamstores]
   verbs: [get, list, patch]

@@ -53,7 +53,7 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── ArchiveMoved              another run was recorded in the archive      (retryable)
     │   └── SegmentError              about one segment
     │       ├── NoSuchSegment, SegmentExists, SegmentSealed, SegmentTruncated
-    │       ├── WrongHost             another server owns the segment               (retryable)
+    │       ├── StoreMoving           another segment store owns the segment        (retryable)
     │       ├── InvalidEventNumber    another writer with this id was faster        (retryable)
     │       └── ConditionFailed       a compare-and-set found another value
     ├── InfrastructureError       the driver, a worker or the machine broke         (retryable)
@@ -101,6 +101,7 @@ from sluice.errors.backend import (
     SegmentSealed,
     SegmentTruncated,
     StoreBusy,
+    StoreMoving,
     StoreNotReady,
     StoreRejected,
     StoreTimeout,
@@ -108,7 +109,6 @@ from sluice.errors.backend import (
     StreamNotFound,
     StreamNotSealed,
     TokenExpired,
-    WrongHost,
 )
 from sluice.errors.base import EXIT_CODES, Category, SluiceError
 from sluice.errors.infrastructure import (
@@ -229,7 +229,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "SegmentExists",
     "SegmentSealed",
     "SegmentTruncated",
-    "WrongHost",
+    "StoreMoving",
     "InvalidEventNumber",
     "ConditionFailed",
     "InfrastructureError",

@@ -146,10 +146,14 @@ class SegmentTruncated(SegmentError):
         self.start_offset = start_offset
 
 
-class WrongHost(SegmentError):
-    """Another server owns the segment (`host` says which, when the store does)."""
+class StoreMoving(SegmentError):
+    """Another segment store owns the segment (`host` says which, when the store does)."""
 
     retryable = True
+    default_remedy = (
+        "Wait: segments move when a segment store ends or starts, and the next try goes on where"
+        " this one stopped. If this lasts for minutes, look at the store's logs."
+    )
 
     def __init__(self, message: str, *, segment: str = "", host: str = "") -> None:
         super().__init__(message, segment=segment)

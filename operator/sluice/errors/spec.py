@@ -108,7 +108,7 @@ class ProfileNotFound(SpecError):
 
 
 class AccessDenied(SpecError):
-    """The StreamStore's `access` does not allow the operation."""
+    """The StreamStore's `access`, or the administrator, does not allow it."""
 
     default_remedy = "Ask the StreamStore's administrator to extend spec.access."
 

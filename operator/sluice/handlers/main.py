@@ -100,6 +100,7 @@ async def operate(settings: OperatorSettings) -> None:
             api,
             Settings(cluster_id=cluster, timeouts=TIMEOUTS),
             ambient=settings.ambient_identity,
+            allowed=settings.stores.allow,
             told=asked,
         )
         stack.callback(connections.close)

@@ -15,8 +15,8 @@ from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
 from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.verify import verify_archive
-from sluice.config import StoreTimeouts
 from support.store.scopes import BY_SIZE, SPLIT, Sketch, assert_equal, fill, names_in, seen
+from support.until import PATIENT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 2000, 32
-TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
 
 
 def source(scope: str) -> dict[str, Any]:
@@ -81,7 +80,7 @@ def test_a_stream_goes_to_a_bucket_and_back(
     )
     place = Bucket(name=bucket, prefix="demo/orders", endpoint=gateway.endpoint)
     credentials = S3Keys(access=gateway.access, secret=gateway.secret)
-    objects = S3Objects(place, keys=credentials, timeouts=TIMEOUTS)
+    objects = S3Objects(place, keys=credentials, timeouts=PATIENT)
     assert_whole(objects, 2)
     for run in (1, 2):
         restore(desk, "bucket", scope, run)
@@ -149,7 +148,7 @@ def test_a_scope_goes_to_a_bucket_and_back(
     credentials = S3Keys(access=gateway.access, secret=gateway.secret)
     for folder in ("orders", "events=", "empty"):
         place = Bucket(name=bucket, prefix=f"demo/market/{folder}", endpoint=gateway.endpoint)
-        objects = S3Objects(place, keys=credentials, timeouts=TIMEOUTS)
+        objects = S3Objects(place, keys=credentials, timeouts=PATIENT)
         assert verify_archive(Archive(objects)).problems == []
     target = live | {"scopePolicy": "CreateIfAbsent"}
     desk.resource("ScopeCopy", "back", {"source": {"archive": archive}, "target": target})

@@ -11,11 +11,10 @@ from s3gateway import Gateway
 from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.objects.objects import Objects
 from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
-from sluice.config import StoreTimeouts
 from support.command.restores import Env, Restore, bucket_store, volume
 from support.model.memory_objects import MemoryObjects
+from support.until import PATIENT
 
-TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
 _buckets = itertools.count(1)
 
 
@@ -32,7 +31,7 @@ def in_bucket(gateway: Gateway, bucket: str) -> Callable[[str], S3Objects]:
     def client(prefix: str = "team/a") -> S3Objects:
         place = Bucket(name=bucket, prefix=prefix, endpoint=gateway.endpoint)
         keys = S3Keys(access=gateway.access, secret=gateway.secret)
-        return S3Objects(place, keys=keys, timeouts=TIMEOUTS)
+        return S3Objects(place, keys=keys, timeouts=PATIENT)
 
     return client
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
-from sluice.config import StoreTimeouts
 from sluice.core.values.archive_layout import DATA
 from sluice.core.values.scratch import scratch_name
 from support.store.scopes import names_in
+from support.until import PATIENT
 
 if TYPE_CHECKING:
     from localcluster import Cluster
@@ -30,7 +30,6 @@ EVENTS, KEYS = 20_000, 32
 SLUICE: Final = Path(sys.executable).with_name("sluice")
 LONG_AGO: Final = "2020-01-01T00:00:00Z"
 """A time that a yearly drill was due at."""
-TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
 
 
 class Drilled:
@@ -146,7 +145,7 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
         name=bucket["spec"]["s3"]["bucket"], prefix="demo/orders", endpoint=gateway.endpoint
     )
     keys = S3Keys(access=gateway.access, secret=gateway.secret)
-    objects = S3Objects(place, keys=keys, timeouts=TIMEOUTS)
+    objects = S3Objects(place, keys=keys, timeouts=PATIENT)
     damaged = next(one.name for one in objects.list() if one.name.startswith(DATA))
     data = bytearray(objects.get(damaged) or b"")
     data[len(data) // 2] ^= 1

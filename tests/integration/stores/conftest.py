@@ -6,17 +6,15 @@ from uuid import uuid4
 import pytest
 
 from localstore import Standalone
-from sluice.config import StoreTimeouts
 from sluice.core.values.model import Scaling, StreamConfig, StreamName
 from sluice.stores.pravega.store import PravegaStore
-
-TIMEOUTS = StoreTimeouts(connect=10, call=20, stall=20)
+from support.until import PATIENT
 
 
 @pytest.fixture(scope="session")
 def store(standalone: Standalone) -> Iterator[PravegaStore]:
     """Yield a client of the shared server."""
-    client = PravegaStore(standalone.controller_uri, credentials=None, timeouts=TIMEOUTS)
+    client = PravegaStore(standalone.controller_uri, credentials=None, timeouts=PATIENT)
     yield client
     client.close()
 

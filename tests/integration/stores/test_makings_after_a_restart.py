@@ -11,18 +11,19 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.config import Settings, StoreTimeouts
+from sluice.config import Settings
 from sluice.core.values.identity import TAG_MANAGED
 from sluice.core.values.model import Scaling, StoreAddress, StreamConfig, StreamName
 from sluice.errors import BackendError
 from sluice.stores.connect import connect
+from support.until import PATIENT
 
 if TYPE_CHECKING:
     from localstore import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
-SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
+SETTINGS = Settings(timeouts=PATIENT)
 CONFIG = StreamConfig(scaling=Scaling(min_segments=2), tags=(TAG_MANAGED, "team=a"))
 AT_ONCE = 16
 SECONDS = 120.0

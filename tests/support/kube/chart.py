@@ -25,6 +25,8 @@ _Loader = yaml.CSafeLoader  # many times as fast as the loader in Python
 Manifest = dict[str, Any]
 
 EVERYTHING: Mapping[str, Any] = {
+    "admission": {"enabled": True},
+    "stores": {"allowed": ["tls://*.example.com:9090", "https://s3.eu-west-1.amazonaws.com"]},
     "imagePullSecrets": [{"name": "registry"}],
     "driver": {"namespaces": ["demo"]},
     "networkPolicy": {"egress": {"enabled": True, "notices": {"cidrs": ["192.0.2.7/32"]}}},

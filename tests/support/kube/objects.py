@@ -83,19 +83,21 @@ class Objects:
             items += [_as_kubectl(item, described) for item in found["items"]]
         return items
 
-    def create(self, namespace: str, body: Object, *, user: str = "") -> Object:
+    def create(self, namespace: str, body: Object, *, user: str = "", kept: bool = True) -> Object:
         """Make an object without unknown fields, and return it as it is stored.
 
         Args:
             namespace: its namespace.
             body: the object.
             user: the name of the user who makes it; the administrator by default.
+            kept: whether the API server stores it. Otherwise it only judges it.
 
         Raises:
             LocalClusterError: the API server refuses it; the message ends with its own.
         """
         path, described = self._place(namespace, body["kind"])
-        made = self._call("POST", path, {"fieldValidation": "Strict"}, body=body, user=user)
+        query = {"fieldValidation": "Strict"} | ({} if kept else {"dryRun": "All"})
+        made = self._call("POST", path, query, body=body, user=user)
         assert made is not None, f"there is no namespace {namespace}"
         return _as_kubectl(made, described)
 

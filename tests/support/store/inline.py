@@ -6,7 +6,7 @@ from typing import Any
 from localstore import Standalone
 from segment_hash import Connection, segment_report
 from sluice.api.load import load
-from sluice.config import Settings, StoreTimeouts
+from sluice.config import Settings
 from sluice.core.copy.planner import CopyRequest
 from sluice.core.copy.steps import Step, Transfer, Verify
 from sluice.core.values import identity
@@ -24,12 +24,13 @@ from sluice.stores.base import Store
 from sluice.stores.pravega import names
 from support.command.sluice_command import Copy
 from support.engine.runners import copy_runner
+from support.until import PATIENT
 
 DEFAULTS = Limits()
 PATIENCE = 5.0
 """Seconds of patience of copies, some of which are expected to fail."""
 
-SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
+SETTINGS = Settings(timeouts=PATIENT)
 
 
 def job_of(copy: Copy) -> Job[CopyRequest]:

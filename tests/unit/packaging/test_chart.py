@@ -34,7 +34,13 @@ def test_the_chart_of_a_checkout_runs_the_image_of_a_checkout() -> None:
 
 def test_every_object_says_whose_it_is(rendered: Rendered) -> None:
     """Each has the chart's labels, and each that lives in a namespace names it."""
-    cluster_wide = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
+    cluster_wide = {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
     for manifest in rendered:
         metadata = manifest["metadata"]
         assert metadata["labels"]["app.kubernetes.io/name"] == "sluice"

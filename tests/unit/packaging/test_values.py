@@ -26,6 +26,11 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "a namespace twice": ({"watch": {"namespaces": ["a", "a"]}}, ("/watch/namespaces", "equal")),
     "no name of a namespace": ({"driver": {"namespaces": ["A_b"]}}, ("/driver/namespaces/0",)),
+    "a store that is no URL": ({"stores": {"allowed": ["pravega:9090"]}}, ("/stores/allowed/0",)),
+    "a text that CEL would read": (
+        {"stores": {"allowed": ["tcp://x' || true || '"]}},
+        ("/stores/allowed/0", "pattern"),
+    ),
     "cluster id": ({"clusterID": "a/b"}, ("/clusterID",)),
     "log level": ({"operator": {"logLevel": "trace"}}, ("/operator/logLevel", "debug")),
     "no look": ({"operator": {"lookSeconds": 1}}, ("/operator/lookSeconds", "minimum")),

@@ -30,6 +30,7 @@ class Backend:
         holds: its content.
         keys: the keys of its Secret; None if it takes no Secret.
         secret_field: the field of the spec that names the Secret.
+        server_field: the field of the spec that names the server; None if there is none.
         ca_field: the field of the spec that names a bundle of certificates; None if there is none.
         mounted: whether only pods that mount it can read it.
     """
@@ -38,6 +39,7 @@ class Backend:
     holds: Holds
     keys: tuple[str, str] | None = None
     secret_field: str | None = None
+    server_field: str | None = None
     ca_field: str | None = None
     mounted: bool = False
 
@@ -50,6 +52,7 @@ BACKENDS: Final[dict[BackendName, Backend]] = {
             Holds.LIVE,
             keys=("username", "password"),
             secret_field="spec.pravega.auth.basic.secretRef.name",  # noqa: S106 - where, not what
+            server_field="spec.pravega.controllerURI",
             ca_field="spec.pravega.tls.caBundleRef",
         ),
         Backend(
@@ -57,6 +60,7 @@ BACKENDS: Final[dict[BackendName, Backend]] = {
             Holds.ARCHIVES,
             keys=("accessKeyId", "secretAccessKey"),
             secret_field="spec.s3.credentialsSecretRef.name",  # noqa: S106 - where, not what
+            server_field="spec.s3.endpoint",
             ca_field="spec.s3.caBundleRef",
         ),
         Backend("volume", Holds.ARCHIVES, mounted=True),

@@ -91,6 +91,7 @@ _OF_TARGETS: Final = frozenset(
 _SAID_BY_STORES: Final = frozenset(
     {
         "InvalidSpec",
+        "AccessDenied",
         "SecretNotFound",
         "ClaimNotFound",
         "StoreUnavailable",
@@ -107,7 +108,6 @@ _SAID_BY_STORES: Final = frozenset(
 """Errors of the probe of a StreamStore."""
 
 _SAID_BY_EPHEMERALS: Final = _SAID_BY_STORES | {
-    "AccessDenied",
     "StoreNotFound",
     "StoreNotReady",
     "StoreNotShared",
@@ -129,7 +129,7 @@ _WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady", "StoreNotShare
 
 _PLAINLY: Final = {
     "SegmentTruncated": "Requested bytes are gone from the segment.",
-    "WrongHost": "Another server owns the segment now.",
+    "StoreMoving": "The segment moves to another segment store.",
     "InvalidEventNumber": "Another driver of the same copy appended first.",
     "ConditionFailed": "The segment holds an unexpected value.",
 }

@@ -247,6 +247,16 @@ class StoreAddress(Frozen):
         return BACKENDS[self.backend]
 
     @property
+    def server(self) -> str | None:
+        """The URL of the server that a client connects to first; None for a volume."""
+        if self.kind.mounted or self.uri.startswith("file:"):
+            return None
+        if not self.uri.startswith("s3:"):
+            return self.uri
+        url = self.endpoint or f"https://s3.{self.region or 'us-east-1'}.amazonaws.com"
+        return url.removesuffix("/")
+
+    @property
     def holds_archives(self) -> bool:
         """Whether the address is that of a store of archives, not of one run or of live streams."""
         return self.kind.holds is Holds.ARCHIVES and self.archive is None

@@ -5,6 +5,7 @@ Profiles hold everything that makes a pod. Tenants choose a profile by name.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
@@ -158,6 +159,27 @@ class NoticeSettings(Setting):
         return sink
 
 
+AddressPattern = Annotated[
+    str, Field(max_length=300, pattern=r"^(tcp|tls|http|https|\*)://[A-Za-z0-9.*:\[\]-]+$")
+]
+"""A server's URL, in which `*` stands for any characters."""
+
+
+class StoreSettings(Setting):
+    """Stores that may be opened.
+
+    Attributes:
+        allowed: their servers; empty for all. Volumes have none, and are not asked for.
+    """
+
+    allowed: list[AddressPattern] = []
+
+    def allow(self, server: str) -> bool:
+        """Tell whether a store at this server may be opened."""
+        patterns = (re.escape(one).replace(r"\*", ".*") for one in self.allowed)
+        return not self.allowed or any(re.fullmatch(one, server) for one in patterns)
+
+
 class OperatorSettings(Setting):
     """Settings of the operator, as the file has them.
 
@@ -171,6 +193,7 @@ class OperatorSettings(Setting):
         look_seconds: the most seconds for a store's answers to one look, or for one change.
         ambient_identity: whether buckets without a Secret are opened with the operator's own
             identity, in every namespace.
+        stores: which stores are opened.
         metrics: which resources have metrics of their own.
         notices: where final states are told.
     """
@@ -182,6 +205,7 @@ class OperatorSettings(Setting):
     resync_seconds: float = Field(default=60, ge=1)
     look_seconds: float = Field(default=120, ge=10, le=600)
     ambient_identity: bool = False
+    stores: StoreSettings = StoreSettings()
     metrics: MetricsSettings = MetricsSettings()
     listen: Listen = Listen()
     notices: NoticeSettings = NoticeSettings()

@@ -17,13 +17,15 @@ from sluice.api.fields.backends import Holds, named
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.documents import MOST_SHORT
 from sluice.engine.access.connect import archives
-from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
+from sluice.errors import AccessDenied, ClaimNotFound, InvalidSpec, SecretNotFound
 from sluice.kube.api.kinds import CLAIM
 from sluice.kube.stores.keys import Keys, read_keys
 from sluice.stores.connect import connect
 from sluice.stores.trust import Trust
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
     from sluice.engine.access.source_runs import Place
@@ -59,6 +61,7 @@ class Connections:
         idle: seconds after which an unused connection is closed.
         ambient: whether a bucket without a Secret is opened with the operator's own identity. This
             then holds for StreamStores of every namespace.
+        allowed: callback that tells whether a store at this server may be opened.
         told: callback `(method, seconds)` for each call to a store's controller.
     """
 
@@ -69,9 +72,11 @@ class Connections:
         *,
         idle: float = IDLE_SECONDS,
         ambient: bool = False,
+        allowed: Callable[[str], bool] = lambda _: True,
         told: Told | None = None,
     ) -> None:
         self._ambient = ambient
+        self._allowed = allowed
         self._api = api
         self._idle = idle
         self._settings = settings
@@ -102,11 +107,13 @@ class Connections:
                 earlier is returned.
 
         Raises:
+            AccessDenied: the administrator allows no store at this address.
             SecretNotFound: the Secret does not exist or lacks a key, and no open connection may be
                 used.
             InvalidSpec: a bucket names no Secret, and the operator's own identity may not be used.
             ApiUnavailable: the Secret could not be read.
         """
+        self._check(address)
         key = (namespace, address)
         lost, keys = None, Keys()
         try:
@@ -149,6 +156,14 @@ class Connections:
             raise ClaimNotFound(
                 f"the volume of PersistentVolumeClaim {name!r} is lost",
                 field="spec.volume.claimName",
+            )
+
+    def _check(self, address: StoreAddress) -> None:
+        if address.server is not None and not self._allowed(address.server):
+            raise AccessDenied(
+                f"the administrator allows no store at {address.server}",
+                field=address.kind.server_field,
+                remedy="Name a server that the Helm value stores.allowed has, or have it extended.",
             )
 
     def _connect(self, address: StoreAddress, keys: Keys) -> Place:

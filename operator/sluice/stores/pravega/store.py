@@ -161,7 +161,7 @@ class PravegaStore(PravegaSegments):
             with self._pool.lease(endpoint) as connection:
                 return StoreHealth(latency=latency, protocol=connection.version)
         except StoreUnavailable:
-            self._directory.forget_owner(segment)  # it may have moved
+            self._directory.forget_server(segment)
             raise
 
     def close(self) -> None:

@@ -2,8 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from sluice.core.values.model import StoreAddress
 from sluice.errors import InvalidSpec
-from sluice.kube.loop.settings import OperatorSettings
+from sluice.kube.loop.settings import OperatorSettings, StoreSettings
+from support.cases import allowed_servers
 
 
 @pytest.fixture
@@ -42,6 +44,22 @@ def test_profiles_are_what_the_file_says(file: Path) -> None:
     assert big.driver.resources == {"requests": {"cpu": 2, "memory": "1Gi"}}
     assert (big.driver.scratch_size, big.executor.cores) == ("2Gi", 2)
     assert big.executor.resources["limits"] == {"memory": "1Gi"}
+
+
+def test_stores_are_opened_where_the_administrator_allows_it() -> None:
+    """A * stands for characters of a host or a port; each other character for itself."""
+    stores = StoreSettings(allowed=list(allowed_servers.PATTERNS))
+
+    def bucket(place: dict[str, str]) -> bool:
+        server = StoreAddress(backend="s3", uri="s3://archives", **place).server
+        assert server is not None
+        return stores.allow(server)
+
+    assert all(map(stores.allow, allowed_servers.ALLOWED))
+    assert not any(map(stores.allow, allowed_servers.REFUSED))
+    assert all(map(bucket, allowed_servers.BUCKETS_ALLOWED))
+    assert not any(map(bucket, allowed_servers.BUCKETS_REFUSED))
+    assert StoreSettings().allow("tcp://anywhere:1")
 
 
 @pytest.mark.parametrize(

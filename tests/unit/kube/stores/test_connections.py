@@ -9,7 +9,7 @@ import pytest
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.config import Settings
 from sluice.core.values.model import StoreAddress
-from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
+from sluice.errors import AccessDenied, ClaimNotFound, InvalidSpec, SecretNotFound
 from sluice.kube.api.kinds import CLAIM, CONFIG_MAP, SECRET
 from sluice.kube.api.objects import IN_USE_FINALIZER, STAGING_FINALIZER
 from sluice.kube.stores import connections
@@ -38,6 +38,31 @@ BUCKET = StoreAddress(
     secret="keys",  # noqa: S106 - the name of a Secret
     ca="_trust/ca.crt",
 )
+
+
+@pytest.mark.parametrize(
+    ("address", "field"),
+    [
+        (LIVE, "spec.pravega.controllerURI"),
+        (BUCKET, "spec.s3.endpoint"),
+        (BUCKET.model_copy(update={"endpoint": "https://here:1"}), "spec.s3.endpoint"),
+    ],
+)
+def test_a_server_that_the_administrator_does_not_allow_is_not_opened(
+    address: StoreAddress, field: str
+) -> None:
+    """Not even its Secret is read, whatever admission let through."""
+    connections = Connections(None, Settings(), allowed=lambda _: False)  # type: ignore[arg-type]
+    with pytest.raises(AccessDenied, match="administrator allows no store at") as caught:
+        asyncio.run(connections.place("shop", address))
+    assert caught.value.field == field
+
+
+def test_a_volume_has_no_server_to_allow() -> None:
+    """Its claim is of the namespace, and only pods of it mount that."""
+    volume = StoreAddress(backend="volume", uri="volume://claim/path")
+    connections = Connections(ApiServer().api, Settings(), allowed=lambda _: False)
+    assert isinstance(asyncio.run(connections.place("shop", volume)), ArchiveRoot)
 
 
 def test_a_secret_gives_a_login() -> None:

@@ -169,8 +169,19 @@ class Directory:
         return [endpoint for owner in wanted if (endpoint := known[owner]) is not None]
 
     def forget_owner(self, name: str) -> None:
-        """Forget the server of this segment: it did not answer, or no longer owns it."""
+        """Forget the server of this segment, which no longer owns it."""
         self._owners.pop(owner_of(name), None)
+
+    def forget_server(self, name: str) -> None:
+        """Forget the server of this segment as that of every segment: it did not answer.
+
+        Others will own its segments if it has died. To try it for each of them may take the timeout
+        of a connection each time.
+        """
+        server = self._owners.pop(owner_of(name), None)
+        for owner, endpoint in self._owners.copy().items():
+            if endpoint == server:
+                self._owners.pop(owner, None)
 
     def token(self, name: str, access: TokenAccess) -> Token:
         """Return a token for the segment of this full name; an empty one without credentials.

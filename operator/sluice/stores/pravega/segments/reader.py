@@ -94,7 +94,7 @@ def read_blocks(
     Raises:
         SegmentTruncated, NoSuchSegment: see `SegmentReader.read`.
         StoreRejected: the segment ends before `end`.
-        StoreUnavailable, StoreTimeout, WrongHost, TokenExpired: another try may do.
+        StoreUnavailable, StoreTimeout, StoreMoving, TokenExpired: another try may do.
     """
     waiting: dict[int, tuple[int, int]] = {}
     early: dict[int, bytes] = {}

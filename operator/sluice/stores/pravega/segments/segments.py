@@ -14,11 +14,11 @@ from sluice.errors import (
     SegmentSealed,
     SegmentTruncated,
     StoreBusy,
+    StoreMoving,
     StoreRejected,
     StoreTimeout,
     StoreUnavailable,
     TokenExpired,
-    WrongHost,
 )
 from sluice.stores.pravega.names import EVENT_COUNT, TokenAccess
 from sluice.stores.pravega.segments.appender import SegmentAppender, append_at
@@ -249,7 +249,7 @@ class PravegaSegments:
                     yield block
                     position += size
                     tries, renewed = 0, False
-            except (StoreUnavailable, WrongHost, TokenExpired) as error:
+            except (StoreUnavailable, StoreMoving, TokenExpired) as error:
                 again = self._transport.recover(name, TokenAccess.READ, error, first=not renewed)
                 renewed = renewed or isinstance(error, TokenExpired)
                 lost_patience = isinstance(again, StoreTimeout) or tries == len(PAUSES)

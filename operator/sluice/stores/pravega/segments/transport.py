@@ -16,10 +16,10 @@ from sluice.errors import (
     BackendError,
     PermissionDenied,
     ProtocolError,
+    StoreMoving,
     StoreTimeout,
     StoreUnavailable,
     TokenExpired,
-    WrongHost,
 )
 from sluice.stores.pravega.wire.refusals import Refusal, closes, error_of
 
@@ -101,7 +101,7 @@ class Transport:
             failed = []
             for place, reply in self._round(asks, pending):
                 answers[place] = Response(reply, place in repeated)
-                if not isinstance(reply, StoreUnavailable | WrongHost | TokenExpired):
+                if not isinstance(reply, StoreUnavailable | StoreMoving | TokenExpired):
                     continue
                 segment, access, _ = asks[place]
                 again = self.recover(segment, access, reply, first=place not in renewed)
@@ -174,11 +174,12 @@ class Transport:
                     f"the store accepts no {access} token of this user for {segment}"
                 )
             self._directory.forget_token(segment, access)
-        elif isinstance(error, StoreUnavailable | WrongHost):
+        elif isinstance(error, StoreMoving):
             self._directory.forget_owner(segment)
-            if isinstance(error, StoreUnavailable):
-                # When a token has expired by the store's clock, the store may only hang up.
-                self._directory.forget_token(segment, access)
+        elif isinstance(error, StoreUnavailable):
+            self._directory.forget_server(segment)
+            # When a token has expired by the store's clock, the store may only hang up.
+            self._directory.forget_token(segment, access)
         return error
 
     def _round(

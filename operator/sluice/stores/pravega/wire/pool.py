@@ -8,7 +8,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sluice.errors import CertificateRejected
+from sluice.errors import CertificateRejected, StoreUnavailable
 from sluice.stores.pravega.wire.connection import Connection
 
 if TYPE_CHECKING:
@@ -50,13 +50,16 @@ class ConnectionPool:
         """Lend the block a connection that no other caller uses.
 
         The connection is kept only if the block ends without an error. After an error, the peer may
-        still send answers to earlier requests.
+        still send answers to earlier requests. If the peer is away, its idle connections are not
+        kept either: where no host answers, each would look open until a request has timed out.
         """
         connection = self._take(peer)
         try:
             yield connection
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, StoreUnavailable):
+                self._drop(peer)
             raise
         self._put_back(connection)
 
@@ -87,6 +90,12 @@ class ConnectionPool:
         for connections in idle.values():
             for connection in connections:
                 connection.close()
+
+    def _drop(self, peer: Endpoint) -> None:
+        with self._lock:
+            idle = self._idle.pop(peer, [])
+        for connection in idle:
+            connection.close()
 
     def _take(self, peer: Endpoint) -> Connection:
         if os.getpid() != self._process:

@@ -17,9 +17,9 @@ from sluice.errors import (
     SegmentExists,
     SegmentSealed,
     SegmentTruncated,
+    StoreMoving,
     StoreRejected,
     TokenExpired,
-    WrongHost,
 )
 from sluice.stores.pravega.wire.messages import ANSWERS
 from sluice.stores.pravega.wire.wire import Frame, FrameType, Message, decode_as
@@ -164,7 +164,7 @@ REFUSALS: Final[dict[FrameType, _Meaning]] = {
     for meaning in (
         _Meaning(
             SegmentHasMoved,
-            lambda m, name: WrongHost(f"another server owns {name}", segment=name, host=m.host),
+            lambda m, name: StoreMoving(f"{name} moves", segment=name, host=m.host),
             closes=True,
         ),
         _Meaning(

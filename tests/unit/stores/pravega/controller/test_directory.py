@@ -42,6 +42,19 @@ def test_owners_are_answered_although_they_are_forgotten_meanwhile(
     assert directory.owners([SECOND, FIRST, SECOND]) == [new, known, new]
 
 
+def test_a_server_that_is_away_is_forgotten_for_all_of_its_segments(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are asked for too, in one go; those of another server are kept."""
+    old, other, new = Endpoint("a", 1), Endpoint("b", 1), Endpoint("c", 1)
+    beside = "scope/stream/2.#epoch.0"
+    monkeypatch.setattr(directory, "run", lambda _call: [old, other, old])
+    directory.owners([FIRST, SECOND, beside])
+    directory.forget_server(FIRST)
+    monkeypatch.setattr(directory, "run", lambda _call: [new, new])
+    assert directory.owners([SECOND, FIRST, beside]) == [other, new, new]
+
+
 def test_a_call_that_another_thread_cuts_off_is_one_to_try_again() -> None:
     """Credentials change while calls are under way: each of them fails as a store that is away."""
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(4) as threads:

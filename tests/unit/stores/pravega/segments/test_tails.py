@@ -10,8 +10,8 @@ from sluice.errors import (
     BackendError,
     NoSuchSegment,
     SegmentTruncated,
+    StoreMoving,
     StoreRejected,
-    WrongHost,
 )
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.segments import tails as tails_module
@@ -179,7 +179,7 @@ def test_an_offset_that_the_segment_does_not_have_is_an_error_of_its_own(
 REFUSED: dict[str, tuple[Callable[[m.ReadSegment], Message], type[BackendError]]] = {
     "truncated": (lambda a: r.SegmentIsTruncated(a.request, NAME, 6), SegmentTruncated),
     "missing": (lambda a: r.SegmentIsMissing(a.request, NAME), NoSuchSegment),
-    "moved": (lambda a: r.SegmentHasMoved(a.request, NAME, ""), WrongHost),
+    "moved": (lambda a: r.SegmentHasMoved(a.request, NAME, ""), StoreMoving),
     "failed": (lambda a: r.ErrorMessage(a.request, NAME, "no"), StoreRejected),
 }
 

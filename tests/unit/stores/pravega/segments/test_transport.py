@@ -110,6 +110,21 @@ def test_a_segment_that_moved_is_looked_up_again(served: Served) -> None:
         assert store.infos([NAME]) == [FOUND]
 
 
+def test_segments_of_a_server_that_is_away_are_looked_up_again(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one that fails is enough: no other one waits for a server that has died."""
+    store, beside = served(Endpoint("unused", 1)), "scope/stream/1.#epoch.0"
+    directory = store._directory
+    monkeypatch.delattr(directory, "owners")
+    # A second connection to the old server would find nobody who greets.
+    with ScriptedStore([hang_up]) as old, ScriptedStore([tell_info, tell_info]) as new:
+        directory._owners = {owner_of(name): old.endpoint for name in (NAME, beside)}
+        monkeypatch.setattr(directory, "run", lambda _call: [new.endpoint])
+        for name in (NAME, beside):
+            assert store.infos([name]) == [FOUND]
+
+
 @pytest.mark.parametrize(("value", "done"), [(5, True), (6, False), (NOT_SET, False)])
 def test_a_repeated_compare_and_set_looks_at_the_value(
     served: Served, value: int, *, done: bool

@@ -130,6 +130,19 @@ def test_a_kept_connection_that_died_while_idle_is_not_lent_out(
 
 
 @pytest.mark.timeout(60)
+def test_no_connection_is_kept_to_a_host_that_does_not_answer(
+    store: Vanishing, pool: ConnectionPool
+) -> None:
+    """The first request that times out is the last one: the others look as open as it did."""
+    with pool.lease(store.endpoint), pool.lease(store.endpoint) as beside:
+        pass
+    store.vanish()
+    with pytest.raises(StoreTimeout), pool.lease(store.endpoint) as connection:
+        connection.receive(0.1)
+    assert (connection is not beside, beside.closed) == (True, True)
+
+
+@pytest.mark.timeout(60)
 def test_a_connection_that_sends_much_breaks_when_the_other_end_is_gone(
     store: Vanishing, pool: ConnectionPool
 ) -> None:

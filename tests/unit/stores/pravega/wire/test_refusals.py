@@ -9,16 +9,16 @@ from sluice.errors import (
     SegmentExists,
     SegmentSealed,
     SegmentTruncated,
+    StoreMoving,
     StoreRejected,
     TokenExpired,
-    WrongHost,
 )
 from sluice.stores.pravega.wire import refusals as r
 from sluice.stores.pravega.wire.wire import FrameType
 
 NAME = "scope/stream/0.#epoch.0"
 EXPECTED: list[tuple[r.Refusal, type[BackendError]]] = [
-    (r.SegmentHasMoved(1, NAME, "elsewhere"), WrongHost),
+    (r.SegmentHasMoved(1, NAME, "elsewhere"), StoreMoving),
     (r.SegmentIsSealed(1, NAME), SegmentSealed),
     (r.SegmentAlreadyExists(1, NAME), SegmentExists),
     (r.SegmentIsMissing(1, NAME), NoSuchSegment),
