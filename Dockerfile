@@ -80,7 +80,21 @@ RUN echo "${VERSION}" >/opt/sluice/app/sluice/VERSION \
  && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/sluice/app \
  && /opt/sluice/bin/python -c 'import sluice.core.events._framing'
 
-FROM runtime
+FROM runtime AS filled
+COPY --from=packages /opt/sluice /opt/sluice
+COPY --from=classes /opt/sluice/lib/spark.jsa /opt/sluice/lib/spark.jsa
+COPY docker/sluice docker/entrypoint /opt/sluice/bin/
+COPY LICENSE /opt/sluice/LICENSE
+COPY --from=app /opt/sluice/app /opt/sluice/app
+
+# The bill of materials, from what is there.
+FROM filled AS bill
+ARG VERSION=dev
+WORKDIR /src
+COPY docker/bill.py ./
+RUN python3 bill.py /opt/sluice/sbom.cdx.json /opt/sluice/lib/python3.11/site-packages "${VERSION}"
+
+FROM filled
 ARG VERSION=dev
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Sluice" \
@@ -88,11 +102,7 @@ LABEL org.opencontainers.image.title="Sluice" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-COPY --from=packages /opt/sluice /opt/sluice
-COPY --from=classes /opt/sluice/lib/spark.jsa /opt/sluice/lib/spark.jsa
-COPY docker/sluice docker/entrypoint /opt/sluice/bin/
-COPY LICENSE /opt/sluice/LICENSE
-COPY --from=app /opt/sluice/app /opt/sluice/app
+COPY --from=bill /opt/sluice/sbom.cdx.json /opt/sluice/sbom.cdx.json
 ENV PATH=/opt/sluice/bin:/usr/bin:/bin HOME=/tmp LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /tmp
 USER 65532:65532

@@ -2,7 +2,8 @@
 
 uv writes the list of Python's packages from the lock, with the hash of each file. The jars that the
 image keeps of PySpark are added, and the Debian packages that the Dockerfile names. Debian resolves
-their versions and their own packages when it builds the image, so they are not known here.
+their versions and their own packages when it builds the image, so they are not known here: the
+image has a bill of its own, from what it has (`docker/bill.py`).
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import uuid
-import zipfile
 from datetime import UTC, datetime
-from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _SECONDS: Final = 120
 _STAGE: Final = re.compile(r"^FROM \S+ AS runtime\n(.*?)^FROM ", re.MULTILINE | re.DOTALL)
 _PACKAGES: Final = re.compile(r"--no-install-recommends \\\n\s+(.*?) >/dev/null")
-_JAR: Final = re.compile(r"(.+?)-(\d[^/]*)\.jar")
 
 Component = dict[str, Any]
 
@@ -84,29 +83,8 @@ def _jars(root: Path) -> Iterator[Component]:
         raise DistributionError("PySpark is not installed: run make lint once, which installs it")
     lines = (root / "docker" / "unused-jars").read_text(encoding="utf-8").splitlines()
     unused = [name for line in lines if not line.startswith("#") for name in line.split()]
-    for path in sorted((Path(spec.origin).parent / "jars").glob("*.jar")):
-        if any(fnmatch(path.name, pattern) for pattern in unused):
-            continue
-        named = _JAR.fullmatch(path.name)
-        name, version = named.groups() if named else (path.stem, "")
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        jar: Component = {"type": "library", "bom-ref": f"jar:{path.name}", "name": name}
-        jar |= {"version": version} if version else {}
-        jar["hashes"] = [{"alg": "SHA-256", "content": digest}]
-        group = _group(path, name)
-        if group and version:
-            jar |= {"group": group, "purl": f"pkg:maven/{group}/{name}@{version}"}
-        yield jar
-
-
-def _group(jar: Path, name: str) -> str:
-    """Return the group under which Maven has a jar; empty if the jar does not tell it."""
-    with zipfile.ZipFile(jar) as files:
-        for entry in files.namelist():
-            found = re.fullmatch(r"META-INF/maven/([^/]+)/([^/]+)/pom\.properties", entry)
-            if found and found[2] == name:
-                return found[1]
-    return ""
+    of_image = runpy.run_path(str(root / "docker" / "bill.py"), run_name="bill")
+    yield from of_image["jars"](Path(spec.origin).parent / "jars", unused)
 
 
 def _debian(dockerfile: Path) -> Iterator[Component]:

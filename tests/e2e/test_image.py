@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -49,6 +50,23 @@ print(json.dumps({
     "uncompiled": [s for s in sources if not Path(cache_from_source(s)).exists()],
     "jars": sum(jar.stat().st_size for jar in java.jars().rglob("*.jar")),
     "environment": [key for key in os.environ if set(key.upper().split("_")) & BUILDERS],
+}))
+"""
+
+PARTS = """
+import json, subprocess
+from importlib.metadata import distributions
+from pathlib import Path
+from sluice.pipelines.spark import java
+
+bill = json.loads(Path("/opt/sluice/sbom.cdx.json").read_text())
+debs = subprocess.run(["dpkg", "--get-selections"], capture_output=True, text=True).stdout
+print(json.dumps({
+    "version": bill["metadata"]["component"]["version"],
+    "listed": [[one["bom-ref"], one["name"], one.get("licenses")] for one in bill["components"]],
+    "debs": [line.split()[0].partition(":")[0] for line in debs.splitlines()],
+    "wheels": [one.name for one in distributions(path=[str(java.jars().parents[1])])],
+    "jars": [jar.name for jar in java.jars().glob("*.jar")],
 }))
 """
 
@@ -129,6 +147,23 @@ def _pod(name: str, image: str, words: tuple[str, ...]) -> dict[str, Any]:
             "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
         },
     }
+
+
+def test_the_bill_of_materials_names_what_the_image_has(run: Callable[..., str]) -> None:
+    """Each package of Debian and of Python, and each jar, and nothing else; with licences."""
+    found = json.loads(run("python", "-c", PARTS))
+    assert found["version"] == "dev"
+    listed: dict[str, list[str]] = {"deb": [], "pypi": [], "jar": []}
+    for reference, name, licences in found["listed"]:
+        kind = reference.removeprefix("pkg:").partition("/")[0].partition(":")[0]
+        listed["jar" if kind == "maven" else kind].append(name)
+        assert licences or kind != "pypi", name
+    plain = [re.sub(r"[-_.]+", "-", name).lower() for name in found["wheels"]]
+    jars = [re.sub(r"(-\d[^/]*)?\.jar$", "", name) for name in found["jars"]]
+    assert sorted(listed["deb"]) == sorted(found["debs"])
+    assert sorted(listed["pypi"]) == sorted(plain)
+    assert sorted(listed["jar"]) == sorted(jars)
+    assert min(map(len, listed.values())) > 20
 
 
 def test_the_image_is_lean_and_needs_only_tmp(run: Callable[..., str]) -> None:

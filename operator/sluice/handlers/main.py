@@ -101,6 +101,7 @@ async def operate(settings: OperatorSettings) -> None:
             Settings(cluster_id=cluster, timeouts=TIMEOUTS),
             ambient=settings.ambient_identity,
             allowed=settings.stores.allow,
+            labelled=settings.stores.require_secret_label,
             told=asked,
         )
         stack.callback(connections.close)

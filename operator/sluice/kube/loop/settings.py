@@ -170,9 +170,11 @@ class StoreSettings(Setting):
 
     Attributes:
         allowed: their servers; empty for all. Volumes have none, and are not asked for.
+        require_secret_label: whether Secrets need a label that allows StreamStores to use them.
     """
 
     allowed: list[AddressPattern] = []
+    require_secret_label: bool = False
 
     def allow(self, server: str) -> bool:
         """Tell whether a store at this server may be opened."""

@@ -62,6 +62,7 @@ class Connections:
         ambient: whether a bucket without a Secret is opened with the operator's own identity. This
             then holds for StreamStores of every namespace.
         allowed: callback that tells whether a store at this server may be opened.
+        labelled: whether Secrets need the label that allows StreamStores to use them.
         told: callback `(method, seconds)` for each call to a store's controller.
     """
 
@@ -73,10 +74,12 @@ class Connections:
         idle: float = IDLE_SECONDS,
         ambient: bool = False,
         allowed: Callable[[str], bool] = lambda _: True,
+        labelled: bool = False,
         told: Told | None = None,
     ) -> None:
         self._ambient = ambient
         self._allowed = allowed
+        self._labelled = labelled
         self._api = api
         self._idle = idle
         self._settings = settings
@@ -107,7 +110,8 @@ class Connections:
                 earlier is returned.
 
         Raises:
-            AccessDenied: the administrator allows no store at this address.
+            AccessDenied: the administrator allows no store at this address, or a Secret is not for
+                StreamStores.
             SecretNotFound: the Secret does not exist or lacks a key, and no open connection may be
                 used.
             InvalidSpec: a bucket names no Secret, and the operator's own identity may not be used.
@@ -117,7 +121,7 @@ class Connections:
         key = (namespace, address)
         lost, keys = None, Keys()
         try:
-            keys = await read_keys(self._api, namespace, address)
+            keys = await read_keys(self._api, namespace, address, labelled=self._labelled)
         except SecretNotFound as error:
             lost = error
         # From here on nothing is awaited. Otherwise two callers could each open a connection.

@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.archive.objects.s3 import S3Keys
 from sluice.core.workloads.request import CONFIG_MAPS
-from sluice.errors import SecretNotFound
+from sluice.errors import AccessDenied, SecretNotFound
 from sluice.kube.api.kinds import CONFIG_MAP, SECRET
 from sluice.stores.credentials import Credentials
 from sluice.stores.trust import CLIENT_KEYS, ClientCertificate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from sluice.core.values.model import StoreAddress
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
+
+CONSENT_LABEL: Final = "sluice.dev/store"
+"""Label of Secrets that StreamStores may use, where the administrator asks for it."""
 
 _CLIENT_FIELD: Final = "spec.pravega.tls.clientCertificateSecretRef.name"
 
@@ -57,26 +60,36 @@ class Keys:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def read_keys(api: Api, namespace: str, address: StoreAddress) -> Keys:
+async def read_keys(
+    api: Api, namespace: str, address: StoreAddress, *, labelled: bool = False
+) -> Keys:
     """Read the current keys of a store: its Secret, and its bundle of certificates.
 
     Args:
         api: the API server.
         namespace: the StreamStore's namespace.
         address: the store's address, which names both.
+        labelled: whether Secrets need the label that allows StreamStores to use them.
 
     Raises:
+        AccessDenied: a Secret lacks the label.
         SecretNotFound: one of the objects does not exist, or lacks a key.
         ApiUnavailable: one of them could not be read.
     """
+
+    async def secret(name: str, where: str | None) -> Object | None:
+        body = await api.get(SECRET, namespace, name)
+        if body is not None and labelled:
+            _check_label(body, where)
+        return body
+
     login = ca = client = None
     if address.secret is not None:
-        body = await api.get(SECRET, namespace, address.secret)
-        login = login_of(address, body)
+        login = login_of(address, await secret(address.secret, address.kind.secret_field))
     if address.ca is not None:
-        ca = await _bundle(api, namespace, address, address.ca)
+        ca = await _bundle(api, namespace, address, secret)
     if address.client_certificate is not None:
-        body = await api.get(SECRET, namespace, address.client_certificate)
+        body = await secret(address.client_certificate, _CLIENT_FIELD)
         values = _values(body, address.client_certificate, CLIENT_KEYS, where=_CLIENT_FIELD)
         client = ClientCertificate(*values)
     return Keys(login=login, ca=ca, client=client)
@@ -109,24 +122,45 @@ def _values(
     return values
 
 
-async def _bundle(api: Api, namespace: str, address: StoreAddress, file: str) -> str:
-    """Read a bundle of certificates. `file` is its name in the folder of credentials."""
-    folder, _, key = file.rpartition("/")
-    name = folder.removeprefix(CONFIG_MAPS)
-    kind = SECRET if name == folder else CONFIG_MAP
-    if kind == SECRET:
-        body = await api.get(SECRET, namespace, name)
+def _check_label(body: Object, where: str | None) -> None:
+    """Check that the Secret's owner lets StreamStores use it."""
+    metadata = body["metadata"]
+    if (metadata.get("labels") or {}).get(CONSENT_LABEL) != "true":
+        raise AccessDenied(
+            f'the Secret {metadata["name"]!r} lacks the label {CONSENT_LABEL}: "true", without'
+            " which the administrator lets no StreamStore use it",
+            field=where,
+            remedy=f"Let somebody who may change it set {CONSENT_LABEL}=true.",
+        )
+
+
+async def _bundle(
+    api: Api,
+    namespace: str,
+    address: StoreAddress,
+    secret: Callable[[str, str | None], Awaitable[Object | None]],
+) -> str:
+    """Read a bundle of certificates: `ca` is its name in the folder of credentials."""
+    folder, _, key = (address.ca or "").rpartition("/")
+    name, where = folder.removeprefix(CONFIG_MAPS), address.kind.ca_field
+    if name == folder:
+        kind, body = SECRET, await secret(name, where)
+        found = _decoded(_value(body, key))
     else:
-        body = await api.get(CONFIG_MAP, namespace, name)
-    written = ((body or {}).get("data") or {}).get(key)
-    found = _decoded(written) if kind == SECRET else written
+        kind, body = CONFIG_MAP, await api.get(CONFIG_MAP, namespace, name)
+        found = _value(body, key) or ""
     if not found:
         raise SecretNotFound(
             f"there is no {kind.name} {name!r} with the key {key!r}",
-            field=address.kind.ca_field,
+            field=where,
             remedy="Create it, with certificates in PEM under that key.",
         )
-    return str(found)
+    return found
+
+
+def _value(body: Object | None, key: str) -> str | None:
+    """Return a value of a Secret or a ConfigMap as it is written; None if there is none."""
+    return ((body or {}).get("data") or {}).get(key)
 
 
 def _decoded(value: str | None) -> str:

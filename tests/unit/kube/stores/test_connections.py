@@ -58,6 +58,44 @@ def test_a_server_that_the_administrator_does_not_allow_is_not_opened(
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("address", "field"),
+    [
+        (LIVE, "spec.pravega.auth.basic.secretRef.name"),
+        (
+            LIVE.model_copy(update={"secret": None, "ca": "login/ca.crt"}),
+            "spec.pravega.tls.caBundleRef",
+        ),
+        (
+            LIVE.model_copy(update={"secret": None, "client_certificate": "login"}),
+            "spec.pravega.tls.clientCertificateSecretRef.name",
+        ),
+    ],
+)
+@pytest.mark.parametrize("label", [None, "false", "true"])
+def test_a_secret_consents_by_its_label(
+    address: StoreAddress, field: str, label: str | None
+) -> None:
+    """Where the administrator asks for that. Else each Secret may be used, as without labels."""
+    server = ApiServer()
+    data = {"username": b"me", "password": b"p", "ca.crt": b"c", "tls.crt": b"c", "tls.key": b"k"}
+    metadata: Object = {"name": "login", "namespace": "shop"}
+    if label is not None:
+        metadata["labels"] = {"sluice.dev/store": label}
+    server.put(SECRET, {"metadata": metadata, **secret(**data)})
+
+    async def read(*, labelled: bool) -> Keys:
+        return await read_keys(server.api, "shop", address, labelled=labelled)
+
+    assert asyncio.run(read(labelled=False)).fingerprint
+    if label == "true":
+        assert asyncio.run(read(labelled=True)).fingerprint
+        return
+    with pytest.raises(AccessDenied, match="'login' lacks the label") as caught:
+        asyncio.run(read(labelled=True))
+    assert caught.value.field == field
+
+
 def test_a_volume_has_no_server_to_allow() -> None:
     """Its claim is of the namespace, and only pods of it mount that."""
     volume = StoreAddress(backend="volume", uri="volume://claim/path")

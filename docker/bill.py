@@ -1,0 +1,131 @@
+# noqa: INP001 - a script of the Dockerfile's
+"""Write the image's bill of materials, as CycloneDX, from what the image has.
+
+python bill.py TARGET PACKAGES VERSION   TARGET: the file. PACKAGES: the folder of Python's packages
+
+Two builds of the same content write the same file: it has no time and no random number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import uuid
+import zipfile
+from fnmatch import fnmatch
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from importlib.metadata import PackageMetadata
+
+_DPKG: Final = "${Package}\t${Version}\t${Architecture}\t${source:Package}\n"
+_JAR: Final = re.compile(r"(.+?)-(\d[^/]*)\.jar")
+_POM: Final = re.compile(r"META-INF/maven/([^/]+)/([^/]+)/pom\.properties")
+_LICENCE: Final = re.compile(r"License :: OSI Approved(?: :: (.+))?")
+
+Component = dict[str, Any]
+
+
+def python_packages(folder: Path) -> Iterator[Component]:
+    """Yield Python's packages in a folder."""
+    for found in sorted(distributions(path=[str(folder)]), key=lambda one: one.name.lower()):
+        name = re.sub(r"[-_.]+", "-", found.name).lower()
+        made = _component(f"pkg:pypi/{name}@{found.version}", name, found.version)
+        licences = _licences(found.metadata)
+        yield made | ({"licenses": licences} if licences else {})
+
+
+def _licences(metadata: PackageMetadata) -> list[Component]:
+    """Return what a package says of its licence: an expression, classifiers, or a short text."""
+    if expression := metadata.get("License-Expression"):
+        return [{"expression": expression}]
+    classifiers = metadata.get_all("Classifier") or []
+    named = [match[1] for one in classifiers if (match := _LICENCE.fullmatch(one)) and match[1]]
+    text = (metadata.get("License") or "").strip()
+    if not named and text and "\n" not in text:
+        named = [text]
+    return [{"license": {"name": name}} for name in named]
+
+
+def jars(folder: Path, unused: Collection[str] = ()) -> Iterator[Component]:
+    """Yield the jars in a folder, with the group under which Maven has them if they tell it.
+
+    Args:
+        folder: the folder.
+        unused: patterns of names that are left out.
+    """
+    for path in sorted(folder.glob("*.jar")):
+        if any(fnmatch(path.name, pattern) for pattern in unused):
+            continue
+        named = _JAR.fullmatch(path.name)
+        name, version = named.groups() if named else (path.stem, "")
+        group = _group(path, name)
+        purl = f"pkg:maven/{group}/{name}@{version}" if group and version else ""
+        made = _component(purl or f"jar:{path.name}", name, version)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        made["hashes"] = [{"alg": "SHA-256", "content": digest}]
+        yield made | ({"group": group} if group else {})
+
+
+def _group(jar: Path, name: str) -> str:
+    with zipfile.ZipFile(jar) as files:
+        for entry in files.namelist():
+            if (found := _POM.fullmatch(entry)) and found[2] == name:
+                return found[1]
+    return ""
+
+
+def debian_packages() -> Iterator[Component]:
+    """Yield Debian's packages, as dpkg knows them."""
+    command = ["dpkg-query", "--show", f"--showformat={_DPKG}"]
+    listed = subprocess.run(  # noqa: S603 - a command of our own
+        command, check=True, capture_output=True, text=True
+    ).stdout
+    for line in sorted(listed.splitlines()):
+        name, version, architecture, source = line.split("\t")
+        purl = f"pkg:deb/debian/{name}@{version}?arch={architecture}"
+        made = _component(purl, name, version)
+        yield made | {"properties": [{"name": "debian:source", "value": source}]}
+
+
+def _component(reference: str, name: str, version: str) -> Component:
+    made: Component = {"type": "library", "bom-ref": reference, "name": name}
+    made |= {"version": version} if version else {}
+    return made | ({"purl": reference} if reference.startswith("pkg:") else {})
+
+
+def bill(packages: Path, version: str) -> str:
+    """Return the document, as JSON.
+
+    Args:
+        packages: the folder of Python's packages.
+        version: Sluice's version.
+    """
+    parts = [*python_packages(packages), *jars(packages / "pyspark" / "jars"), *debian_packages()]
+    program = _component(f"pkg:pypi/sluice@{version}", "sluice", version) | {"type": "application"}
+    document: Component = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": program},
+        "components": parts,
+    }
+    name = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    document["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_OID, name).urn
+    return json.dumps(document, indent=1) + "\n"
+
+
+def main() -> None:
+    """Write the file."""
+    target, packages, version = sys.argv[1:]
+    Path(target).write_text(bill(Path(packages), version), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
