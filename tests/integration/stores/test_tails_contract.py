@@ -15,6 +15,7 @@ from sluice.stores.pravega.segments import tail_links
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.tails import Arrived, Broken, Ended
 from sluice.stores.writing import CompareAndSet
+from support.search import FAR, searches
 from support.store.blocks import MIB, content, write
 from support.store.following import Heard
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sluice.stores.pravega.segments.tails import SegmentTails
 
 MOST = 8 * MIB
+MANY = 100 if FAR == 1 else 500
 
 
 @pytest.fixture
@@ -227,11 +229,12 @@ def test_a_segment_to_which_nothing_comes_costs_nothing_and_stays(
     store.close()
 
 
-def test_hundreds_of_segments_are_followed_over_one_connection(
+@searches
+def test_many_segments_are_followed_over_one_connection(
     store: PravegaStore, stream: StreamName, tails: SegmentTails
 ) -> None:
     """Each gets what was written to it, in whatever order that is."""
-    names = [store.staging_name(stream, number % 2, uuid4().hex) for number in range(500)]
+    names = [store.staging_name(stream, number % 2, uuid4().hex) for number in range(MANY)]
     for name in names:
         assert store.create(name)
     heard = Heard(tails, dict.fromkeys(names, 0))
