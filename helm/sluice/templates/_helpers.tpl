@@ -93,6 +93,7 @@ lookSeconds: {{ int .Values.operator.lookSeconds }}
 ambientIdentity: {{ .Values.operator.ambientIdentity }}
 stores:
   allowed: {{ toJson .Values.stores.allowed }}
+  holdSecrets: {{ .Values.stores.holdSecrets }}
   requireSecretLabel: {{ .Values.stores.requireSecretLabel }}
 metrics:
   resources: {{ .Values.operator.metrics.resources }}

@@ -17,7 +17,7 @@ Tests compare the two, and both with what the operator's code calls.
   verbs: [patch]
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, patch]
+  verbs: [get{{ if .Values.stores.holdSecrets }}, patch{{ end }}]
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [get]

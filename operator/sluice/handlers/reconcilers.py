@@ -81,6 +81,7 @@ def _stores(parts: Parts) -> Reconciles:
         probes=parts.probes,
         statuses=parts.statuses,
         namespaces=parts.settings.namespaces,
+        hold_secrets=parts.settings.stores.hold_secrets,
     )
 
 
@@ -94,7 +95,13 @@ def _ephemeral_streams(parts: Parts) -> Reconciles:
         cluster=parts.cluster,
         threads=parts.threads,
     )
-    performer = EphemeralPerformer(parts.api, observer, parts.recorder, parts.metrics)
+    performer = EphemeralPerformer(
+        parts.api,
+        observer,
+        parts.recorder,
+        parts.metrics,
+        hold_secrets=parts.settings.stores.hold_secrets,
+    )
     return Reconciler(parts.api, EphemeralWorkings(observer, performer), parts.statuses)
 
 

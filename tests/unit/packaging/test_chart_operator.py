@@ -90,7 +90,11 @@ def test_settings_reach_the_operator() -> None:
                 "ambientIdentity": True,
                 "metrics": {"resources": True, "maxResources": 50_000},
             },
-            "stores": {"allowed": ["tls://*.example.com:9090"], "requireSecretLabel": True},
+            "stores": {
+                "allowed": ["tls://*.example.com:9090"],
+                "requireSecretLabel": True,
+                "holdSecrets": False,
+            },
             "profiles": {
                 "default": None,
                 "large": {"slots": 8, "ttlSecondsAfterFinished": 31_536_000, "sparkConf": {}},
@@ -109,7 +113,11 @@ def test_settings_reach_the_operator() -> None:
         "resyncSeconds": 30,
         "lookSeconds": 60,
         "ambientIdentity": True,
-        "stores": {"allowed": ["tls://*.example.com:9090"], "requireSecretLabel": True},
+        "stores": {
+            "allowed": ["tls://*.example.com:9090"],
+            "requireSecretLabel": True,
+            "holdSecrets": False,
+        },
         "metrics": {"resources": True, "maxResources": 50_000},
         "notices": {"sink": "", "header": {"name": "Authorization", "file": ""}},
         "profiles": {"large": {"slots": 8, "ttlSecondsAfterFinished": 31_536_000, "sparkConf": {}}},

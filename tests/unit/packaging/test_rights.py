@@ -50,6 +50,14 @@ def test_the_page_gives_a_reason_for_each_right() -> None:
     assert documented("What a driver may do") == [set(rules(objects, "sluice-driver"))]
 
 
+def test_an_operator_that_holds_no_secrets_may_not_change_them() -> None:
+    """It loses this right, and no other one."""
+    before = set(rules(render(), "sluice-operator"))
+    after = set(rules(render({"stores": {"holdSecrets": False}}), "sluice-operator"))
+    assert before - after == {("", "secrets", "patch", "")}
+    assert after < before
+
+
 def test_the_page_gives_a_reason_for_each_right_of_the_uninstall() -> None:
     """It has a table for each policy, and the rights of each are the same in each scope."""
     for scope in ({}, NAMESPACED):

@@ -44,15 +44,23 @@ class EphemeralPerformer:
         observer: connects to the store.
         recorder: writes events.
         metrics: counts deleted streams and orphaned resources.
+        hold_secrets: whether the Secret of a StreamStore in use is held too.
     """
 
     def __init__(
-        self, api: Api, observer: EphemeralObserver, recorder: Recorder, metrics: Metrics
+        self,
+        api: Api,
+        observer: EphemeralObserver,
+        recorder: Recorder,
+        metrics: Metrics,
+        *,
+        hold_secrets: bool = True,
     ) -> None:
         self._api = api
         self._observer = observer
         self._recorder = recorder
         self._metrics = metrics
+        self._hold_secrets = hold_secrets
 
     async def perform(self, situation: EphemeralSituation, action: EphemeralAction) -> None:
         """Carry out one action.
@@ -122,7 +130,7 @@ class EphemeralPerformer:
         ):
             raise ResourceChanged(f"EphemeralStream {seen.name!r} was deleted meanwhile")
         if store is not None and not store.held:
-            await hold(self._api, store, field="spec.storeRef.name")
+            await hold(self._api, store, field="spec.storeRef.name", secret=self._hold_secrets)
 
     async def _refer(self, situation: EphemeralSituation, action: Refer) -> None:
         """Add and remove ownerReferences, and keep those of other clients."""

@@ -170,10 +170,13 @@ class StoreSettings(Setting):
 
     Attributes:
         allowed: their servers; empty for all. Volumes have none, and are not asked for.
+        hold_secrets: whether a Secret is held while resources need its StreamStore. It takes the
+            right to change Secrets.
         require_secret_label: whether Secrets need a label that allows StreamStores to use them.
     """
 
     allowed: list[AddressPattern] = []
+    hold_secrets: bool = True
     require_secret_label: bool = False
 
     def allow(self, server: str) -> bool:

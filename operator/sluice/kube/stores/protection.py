@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from sluice.kube.api.client import Api
 
 
-async def hold(api: Api, store: StoreSeen, *, field: str) -> None:
+async def hold(api: Api, store: StoreSeen, *, field: str, secret: bool) -> None:
     """Put the in-use finalizer on a StreamStore and its Secret.
 
     Args:
         api: the API server.
         store: the StreamStore. Its Secret is in its namespace.
         field: the field of the spec that names the store, for the error.
+        secret: whether the operator may hold Secrets.
 
     Raises:
         StoreNotReady: one of the two is gone or being deleted.
@@ -28,10 +29,10 @@ async def hold(api: Api, store: StoreSeen, *, field: str) -> None:
     namespace = store.namespace
     if not await finalizers.add(api, STREAM_STORE, namespace, store.name, IN_USE_FINALIZER):
         raise StoreNotReady(f"StreamStore {store.name!r} is being deleted", field=field)
-    secret = store.address.secret
-    if secret is not None and not await finalizers.add(
-        api, SECRET, namespace, secret, IN_USE_FINALIZER
+    name = store.address.secret if secret else None
+    if name is not None and not await finalizers.add(
+        api, SECRET, namespace, name, IN_USE_FINALIZER
     ):
         raise StoreNotReady(
-            f"the Secret {secret!r} of StreamStore {store.name!r} is being deleted", field=field
+            f"the Secret {name!r} of StreamStore {store.name!r} is being deleted", field=field
         )

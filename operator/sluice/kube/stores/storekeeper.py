@@ -53,6 +53,7 @@ class StoreKeeper:
         probes: the answers of stores.
         statuses: writes statuses.
         namespaces: the namespaces that this operator watches; empty for all.
+        hold_secrets: whether the Secret of a StreamStore in use is held too.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class StoreKeeper:
         probes: Probes,
         statuses: StatusWriter,
         namespaces: Sequence[str] = (),
+        hold_secrets: bool = True,
     ) -> None:
         self._api = api
         self._queue = queue
@@ -71,6 +73,7 @@ class StoreKeeper:
         self._probes = probes
         self._statuses = statuses
         self._namespaces: list[str | None] = [*namespaces] or [None]
+        self._hold_secrets = hold_secrets
         self._told: dict[Key, tuple[bool, int]] = {}
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
@@ -118,7 +121,7 @@ class StoreKeeper:
         )
         # The status remembers which Secrets are held, since tenants cannot write it. It is written
         # before a Secret gets its finalizer, so that none is forgotten.
-        secret = _secret(body) if decision.hold else None
+        secret = _secret(body) if decision.hold and self._hold_secrets else None
         status = _holding(decision.status, {*before.held_secrets, *_named(secret)})
         if not await self._statuses.write(STREAM_STORE, body, before, status):
             return AWAY.first
@@ -157,7 +160,7 @@ class StoreKeeper:
         await finalizers.add(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER, known=body)
         if secret is not None:
             await finalizers.add(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
-        before = set(status.held_secrets) - _named(secret)
+        before = set(status.held_secrets) - _named(secret) if self._hold_secrets else set()
         for one in sorted(before):
             await self._free_secret(namespace, name, one)
         if before:  # if the store was changed meanwhile, the next look repeats this
@@ -167,7 +170,7 @@ class StoreKeeper:
     async def _release(self, body: Object) -> None:
         """Release a store, and its Secrets unless another store in use needs them."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
-        for secret in sorted(secrets_of(body)):
+        for secret in sorted(secrets_of(body) if self._hold_secrets else ()):
             await self._free_secret(namespace, name, secret)
         await finalizers.remove(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
 

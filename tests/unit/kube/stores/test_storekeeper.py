@@ -33,7 +33,11 @@ NIGHTLY = (STREAM_ARCHIVE, "orders")
 
 
 class TurningServer(FinalizingServer):
-    """An API server during whose calls others make theirs."""
+    """An API server during whose calls others make theirs. `patched` are the kinds it changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patched: set[Kind] = set()
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """See Api.get."""
@@ -48,6 +52,7 @@ class TurningServer(FinalizingServer):
 
     async def patch(self, kind: Kind, namespace: str, name: str, body: Object) -> Object | None:
         """See Api.patch."""
+        self.patched.add(kind)
         await asyncio.sleep(0)
         return await super().patch(kind, namespace, name, body)
 
@@ -55,7 +60,9 @@ class TurningServer(FinalizingServer):
 class Bench:
     """A namespace with two stores, a Secret and an archive, and the keeper of its stores."""
 
-    def __init__(self, *finalizers: str, shared: bool = False, **spec: Any) -> None:
+    def __init__(
+        self, *finalizers: str, shared: bool = False, hold_secrets: bool = True, **spec: Any
+    ) -> None:
         self.server, self._mirror = TurningServer(), Mirror()
         self.server.put(SECRET, {"metadata": {"name": "keys"}})
         login = {"basic": {"secretRef": {"name": "keys"}}}
@@ -78,6 +85,7 @@ class Bench:
             mirror=self._mirror,
             probes=cast("Probes", probes),
             statuses=StatusWriter(self.server.api, cast("Recorder", recorder)),
+            hold_secrets=hold_secrets,
         )
         self.look()
 
@@ -122,6 +130,18 @@ def test_a_schedule_holds_its_stores_between_its_runs(*, suspend: bool) -> None:
     assert message == (
         "It was deleted and goes when these are done or deleted: StreamArchive orders."
     )
+
+
+def test_no_secret_is_changed_where_the_operator_may_not() -> None:
+    """The stores are held as ever, and go as ever; the status names no Secret."""
+    bench = Bench(schedule=SCHEDULE, shared=True, hold_secrets=False)
+    assert bench.held() == ["local", "archives"]
+    for name in ("local", "archives"):
+        assert not (bench.server.body(STREAM_STORE, name) or {})["status"].get("heldSecrets")
+    bench.server.remove(*NIGHTLY)
+    bench.look()
+    assert bench.held() == []
+    assert SECRET not in bench.server.patched
 
 
 def test_an_archive_without_a_schedule_holds_nothing_at_rest() -> None:
