@@ -188,13 +188,15 @@ class Performer:
         """Set the finalizers that keep the stores and their Secrets while the copy needs them."""
         places = (*origins_of(situation.resource), goal_of(situation.resource))
         stores = (*situation.world.sources, situation.world.target)
-        secret = self._settings.stores.hold_secrets
+        hold_secrets = self._settings.stores.hold_secrets
         for (field, what), store in zip(places, stores, strict=True):
             if not isinstance(store, StoreSeen) or store.held:
                 continue
-            await hold(self._api, store, field=f"{field}.{what.store_field}", secret=secret)
+            await hold(
+                self._api, store, field=f"{field}.{what.store_field}", hold_secrets=hold_secrets
+            )
         for field, store in held(situation):
-            await hold(self._api, store, field=f"{field}.storeRef.name", secret=secret)
+            await hold(self._api, store, field=f"{field}.storeRef.name", hold_secrets=hold_secrets)
 
     def _request(
         self, situation: Situation, plan: Plan, attempt: int = 0, *, follower: bool = False

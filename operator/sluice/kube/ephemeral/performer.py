@@ -130,7 +130,9 @@ class EphemeralPerformer:
         ):
             raise ResourceChanged(f"EphemeralStream {seen.name!r} was deleted meanwhile")
         if store is not None and not store.held:
-            await hold(self._api, store, field="spec.storeRef.name", secret=self._hold_secrets)
+            await hold(
+                self._api, store, field="spec.storeRef.name", hold_secrets=self._hold_secrets
+            )
 
     async def _refer(self, situation: EphemeralSituation, action: Refer) -> None:
         """Add and remove ownerReferences, and keep those of other clients."""

@@ -95,6 +95,15 @@ async def read_keys(
     return Keys(login=login, ca=ca, client=client)
 
 
+def secrets(address: StoreAddress) -> set[str]:
+    """Return the names of the Secrets that open a store: of its login and of its certificates."""
+    bundle = (address.ca or "").rpartition("/")[0]
+    found = {address.secret, address.client_certificate}
+    if not bundle.startswith(CONFIG_MAPS):
+        found.add(bundle)
+    return {one for one in found if one}
+
+
 def login_of(address: StoreAddress, body: Object | None) -> tuple[str, str]:
     """Return the two values of a store's Secret.
 

@@ -11,6 +11,7 @@ from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.status.store_status import StreamStoreStatus
 from sluice.core.reconcile.store import AWAY, StoreWorld, reconcile_store
 from sluice.core.values.model import StoreHealth
+from sluice.core.workloads.request import store_address
 from sluice.errors import InvalidSpec
 from sluice.kube.api import finalizers
 from sluice.kube.api.kinds import SECRET, STREAM_STORE
@@ -31,6 +32,7 @@ from sluice.kube.stores.dependents import (
     users,
     was_admitted,
 )
+from sluice.kube.stores.keys import secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,15 +123,15 @@ class StoreKeeper:
         )
         # The status remembers which Secrets are held, since tenants cannot write it. It is written
         # before a Secret gets its finalizer, so that none is forgotten.
-        secret = _secret(body) if decision.hold and self._hold_secrets else None
-        status = _holding(decision.status, {*before.held_secrets, *_named(secret)})
+        named = _secrets(body) if decision.hold and self._hold_secrets else set()
+        status = _holding(decision.status, {*before.held_secrets, *named})
         if not await self._statuses.write(STREAM_STORE, body, before, status):
             return AWAY.first
         # Stores that share a Secret are released one after the other. If two were released at once,
         # each would leave the Secret to the other.
         async with self._locks.setdefault(key.namespace, asyncio.Lock()):
             if decision.hold:
-                await self._hold(body, secret, status)
+                await self._hold(body, named, status)
             elif held:
                 await self._release(body)
         ready = isinstance(probed.answer, StoreHealth)
@@ -154,17 +156,17 @@ class StoreKeeper:
         for kind, body in self._needing(key):
             self._queue.add(Key(kind.name, body["metadata"]["namespace"], body["metadata"]["name"]))
 
-    async def _hold(self, body: Object, secret: str | None, status: StreamStoreStatus) -> None:
-        """Protect a store and its Secret. Release Secrets that the store named before."""
+    async def _hold(self, body: Object, named: set[str], status: StreamStoreStatus) -> None:
+        """Protect a store and its Secrets. Release Secrets that the store named before."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
         await finalizers.add(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER, known=body)
-        if secret is not None:
+        for secret in sorted(named):
             await finalizers.add(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
-        before = set(status.held_secrets) - _named(secret) if self._hold_secrets else set()
+        before = set(status.held_secrets) - named if self._hold_secrets else set()
         for one in sorted(before):
             await self._free_secret(namespace, name, one)
         if before:  # if the store was changed meanwhile, the next look repeats this
-            now = _holding(status, _named(secret))
+            now = _holding(status, named)
             await self._statuses.write(STREAM_STORE, body, status, now)
 
     async def _release(self, body: Object) -> None:
@@ -194,7 +196,7 @@ class StoreKeeper:
 def secrets_of(body: Object) -> set[str]:
     """Return the Secrets that are protected with a store: its spec's, and those of its status."""
     held = StreamStoreStatus.read(body.get("status")).held_secrets
-    return {*held, *_named(_secret(body))}
+    return {*held, *_secrets(body)}
 
 
 def _holding(status: StreamStoreStatus, secrets: set[str]) -> StreamStoreStatus:
@@ -202,13 +204,9 @@ def _holding(status: StreamStoreStatus, secrets: set[str]) -> StreamStoreStatus:
     return status.model_copy(update={"held_secrets": tuple(sorted(secrets))})
 
 
-def _named(secret: str | None) -> set[str]:
-    return set() if secret is None else {secret}
-
-
-def _secret(body: Object) -> str | None:
-    """Return the Secret that a store's spec names; None if it names none or cannot be read."""
+def _secrets(body: Object) -> set[str]:
+    """Return the Secrets that a store's spec names; none if it cannot be read."""
     try:
-        return parse(body, StreamStore).spec.secret
+        return secrets(store_address(parse(body, StreamStore)))
     except InvalidSpec:
-        return None
+        return set()

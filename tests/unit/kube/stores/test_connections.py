@@ -16,7 +16,7 @@ from sluice.kube.stores import connections
 from sluice.kube.stores.connections import Connections
 from sluice.kube.stores.dependents import StorePlace, users
 from sluice.kube.stores.keys import Keys, login_of, read_keys
-from sluice.kube.stores.storekeeper import _secret
+from sluice.kube.stores.storekeeper import _secrets
 from sluice.stores.trust import ClientCertificate
 from support.cases.resources import ARCHIVE, COPY, STORE, changed
 from support.kube.api_server import ApiServer
@@ -225,13 +225,20 @@ def test_a_resource_of_another_namespace_uses_a_store_once_it_was_admitted(
     assert users([body], StorePlace("team", "local")) == ["StreamCopy a"], "the source is its own"
 
 
-def test_a_store_names_its_secret() -> None:
-    """Or none; one that cannot be read names none."""
+def test_a_store_names_its_secrets() -> None:
+    """Those of its login and of its certificates, or none; one that cannot be read names none."""
     basic = {"secretRef": {"name": "login"}}
     body = changed(STORE, "spec.pravega.auth", {"basic": basic})
-    assert _secret(body) == "login"
-    assert _secret(STORE) is None
-    assert _secret(changed(STORE, "spec.pravega.controllerURI", "?")) is None
+    assert _secrets(body) == {"login"}
+    bundle = {"kind": "Secret", "name": "authority", "key": "ca.crt"}
+    tls = {"caBundleRef": bundle, "clientCertificateSecretRef": {"name": "mesh"}}
+    body = changed(body, "spec.pravega.controllerURI", "tls://here:1")
+    body = changed(body, "spec.pravega.tls", tls)
+    assert _secrets(body) == {"login", "authority", "mesh"}
+    body = changed(body, "spec.pravega.tls.caBundleRef", bundle | {"kind": "ConfigMap"})
+    assert _secrets(body) == {"login", "mesh"}
+    assert _secrets(STORE) == set()
+    assert _secrets(changed(STORE, "spec.pravega.controllerURI", "?")) == set()
 
 
 # -- connections
