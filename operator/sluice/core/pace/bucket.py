@@ -7,6 +7,9 @@ from typing import Final
 BURST: Final = 1.0
 """Seconds of unused rate that may be made up for later: between two steps nothing is moved."""
 
+SHORTEST: Final = 1e-9
+"""Shortest wait in seconds. A clock with seconds as floating point may not pass a shorter one."""
+
 BLOCKS: Final = 10
 """Fewest blocks per second, where a rate is low."""
 
@@ -56,7 +59,8 @@ class TokenBucket:
             least = 0.0 if rate is None else float(-block(rate))
             self._there = min(max(self._there, least), 0.0)
             self._rate = rate
-        return 0.0 if rate is None or self._there >= 0 else -self._there / rate
+        wait = 0.0 if rate is None else -self._there / rate
+        return wait if wait > SHORTEST else 0.0
 
     def take(self, count: int) -> None:
         """Count bytes that are moved now."""

@@ -42,8 +42,11 @@ MOST: Final = 16 << 20
 IDLE_SECONDS: Final = 1.0
 """Seconds to wait for bytes, while nothing is in flight."""
 
-PACE_SECONDS: Final = 0.004
-"""Seconds from one round to the next, at least. What comes meanwhile is appended together."""
+PACE_SECONDS: Final = 0.0025
+"""Seconds from one round to the next, at least. What comes meanwhile is appended together.
+
+At 10,000 events/s, 4 ms take 0.20 of a processor and 1.5 ms take 0.33.
+"""
 
 BUSY_SECONDS: Final = 0.02
 """Seconds to wait for bytes, while blocks in flight are not confirmed."""

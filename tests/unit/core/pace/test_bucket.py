@@ -122,3 +122,17 @@ def test_a_round_that_has_moved_too_little_lets_the_next_one_move_more() -> None
     assert account.rate(None, 4.0, 1.0) is None
     assert account.rate(1000, 50.0, 1.0) == 1000
     assert all(a <= b for a, b in pairwise([block(1), block(1 << 20), block(1 << 40), block(None)]))
+
+
+@given(st.floats(0, 1e6), st.integers(1, 1 << 30), st.integers(1, 1 << 20))
+def test_who_has_waited_as_told_may_move(now: float, rate: int, taken: int) -> None:
+    """Also where the clock has no number for a time that is so little later."""
+    bucket = TokenBucket(now)
+    assert bucket.wait(rate, now) == 0
+    bucket.take(taken)
+    for _ in range(8):
+        if not (wait := bucket.wait(rate, now)):
+            return
+        assert now + wait > now
+        now += wait
+    raise AssertionError("it waits for ever")
