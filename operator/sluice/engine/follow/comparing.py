@@ -1,8 +1,8 @@
 """Compare what a session has appended a little at a time, so that nothing waits for long meanwhile.
 
 One thread follows and compares. Ten seconds' bytes at once would hold up the bytes that come by a
-tenth of a second. At 10,000 events/s of 100 bytes, 256 KiB at a time make the 99th percentile of the
-delay 19 ms, and 48 KiB 16 ms.
+tenth of a second. At 10,000 events/s, 99 % of the events arrive within 19 ms with 256 KiB at a
+time, and within 16 ms with 48 KiB.
 """
 
 from __future__ import annotations
