@@ -5,7 +5,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -36,15 +36,6 @@ def locked(path: Path) -> Iterator[None]:
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-
-
-def one_start() -> AbstractContextManager[None]:
-    """Hold the right to start a store, which one process of this machine has at a time.
-
-    A store that starts alone takes 5 s of processor time. Where four started at a time, on two
-    processors, each took 22 to 44 s.
-    """
-    return locked(cache_root() / "start.lock")
 
 
 def make_once(target: Path, make: Callable[[Path], None]) -> Path:

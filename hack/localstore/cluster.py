@@ -5,12 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from localstore.cache import one_start
 from localstore.cluster_config import ALL, NAMES, Layout, Name
 from localstore.errors import LocalStoreError
 from localstore.ports import HOST
 from localstore.probe import controller_serves, is_listening, segment_store_serves
-from localstore.process import Process
+from localstore.process import Process, one_start
 from localstore.scratch import Scratch
 from localstore.state import living_processes, save_processes
 

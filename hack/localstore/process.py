@@ -8,9 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Self
 
+from localstore.cache import cache_root, locked
 from localstore.errors import LocalStoreError
 
 _TETHER = Path(__file__).with_name("tether.py")
@@ -32,6 +34,15 @@ def _disown() -> None:
     for child in _left_running.values():
         if child.poll() is None:
             child.returncode = 0  # a dropped handle warns unless it has a return code
+
+
+def one_start() -> AbstractContextManager[None]:
+    """Hold the right to start a store, which one process of this machine has at a time.
+
+    A store that starts alone takes 5 s of processor time. Where four started at a time, on two
+    processors, each took 22 to 44 s.
+    """
+    return locked(cache_root() / "start.lock")
 
 
 class Process:

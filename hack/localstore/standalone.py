@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Self
 
 from localstore.accounts import User, accounts_file
-from localstore.cache import one_start
 from localstore.certificates import STORE_PASSWORD, Authority, keystores
 from localstore.foreign_jvm import compiled_client
 from localstore.jars import classpath
 from localstore.java import java_command
 from localstore.ports import HOST
 from localstore.probe import controller_serves, segment_store_serves
-from localstore.process import Process
+from localstore.process import Process, one_start
 from localstore.scratch import Scratch
 from localstore.standalone_config import (
     CACHE_BYTES,

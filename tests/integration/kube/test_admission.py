@@ -7,6 +7,7 @@ does not serve. Both have the same roles.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-_GROUP: Final = "sluice.dev"
+_RBAC: Final = "rbac.authorization.k8s.io"
 _ELSEWHERE: Final = {"name": "local", "namespace": "platform"}
+_EVIL: Final = ("spec.pravega.controllerURI", "tcp://evil.example.com:9090")
 
 ACTS: Final[dict[str, Object]] = {
     "copy": COPY,
@@ -126,32 +128,30 @@ class Site:
         return ""
 
 
-def granted(objects: Rendered, namespace: str) -> Iterator[Manifest]:
-    """Yield the chart's roles as Roles of a namespace, and what gives them to our users."""
-    roles = {
+def roles(objects: Rendered) -> Manifest:
+    """Return the rules of each user, from the chart's roles."""
+    given = {
         name: objects.named("ClusterRole", f"sluice-{name}")["rules"]
         for name in ("view", "edit", "admin")
     }
-    plain = [rule for rule in roles["edit"] if "use" not in rule["verbs"]]
-    rules = {
-        "clerk": roles["view"] + plain,
-        "tenant": roles["view"] + roles["edit"],
-        "admin": roles["view"] + roles["edit"] + roles["admin"],
+    plain = [rule for rule in given["edit"] if "use" not in rule["verbs"]]
+    return {
+        "clerk": given["view"] + plain,
+        "tenant": given["view"] + given["edit"],
+        "admin": given["view"] + given["edit"] + given["admin"],
         "driver": objects.named("Role", "sluice-driver")["rules"],
     }
-    for name, own in rules.items():
-        yield {"kind": "Role", "metadata": {"name": name, "namespace": namespace}, "rules": own}
 
 
-def bound(name: str, namespace: str, user: str) -> Manifest:
-    """Return what gives a user a Role."""
-    group = "rbac.authorization.k8s.io"
-    return {
-        "apiVersion": f"{group}/v1",
+def granted(namespace: str, name: str, rules: list[Manifest], user: str) -> Iterator[Manifest]:
+    """Yield what gives a user these rights in a namespace."""
+    metadata = {"name": name, "namespace": namespace}
+    common = {"apiVersion": f"{_RBAC}/v1", "metadata": metadata}
+    yield common | {"kind": "Role", "rules": rules}
+    yield common | {
         "kind": "RoleBinding",
-        "metadata": {"name": name, "namespace": namespace},
-        "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+        "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": user}],
     }
 
 
@@ -176,13 +176,11 @@ def site(kube: Cluster, definitions: list[str]) -> Iterator[Site]:
     rights = [one for one in objects if one["kind"] in {"Role", "RoleBinding"}]
     rights = [one for one in rights if one["metadata"]["name"] == f"{release}-operator"]
     chart = render({"admission": {"enabled": True}, "driver": {"namespaces": [judged]}})
-    for namespace in (judged, free):
-        for role in granted(chart, namespace):
-            rights.append({"apiVersion": "rbac.authorization.k8s.io/v1", **role})
-            name = role["metadata"]["name"]
-            rights.append(bound(name, namespace, made.user(name)))
-    rights += [one | {"metadata": one["metadata"] | {"namespace": other}} for one in rights[-4:-2]]
-    rights.append(bound("admin", other, made.user("stranger")))
+    for name, rules in roles(chart).items():
+        for namespace in (judged, free):
+            rights += granted(namespace, name, rules, made.user(name))
+        if name == "admin":
+            rights += granted(other, name, rules, made.user("stranger"))
     for namespace in (judged, free, other):
         kube.kubectl("create", "namespace", namespace)
     text = yaml.safe_dump_all([*rights, *policies])
@@ -190,7 +188,7 @@ def site(kube: Cluster, definitions: list[str]) -> Iterator[Site]:
         kube.kubectl("apply", "--filename=-", stdin=text)
         # The API server reads its policies from a cache.
         for act in ("copy", "scope", "archive", "ephemeral"):
-            until(f"{act} is judged", lambda act=act: made.refusal("clerk", ACTS[act]))  # type: ignore[misc]
+            until(f"{act} is judged", partial(made.refusal, "clerk", ACTS[act]))
         until("a store is judged", lambda: made.refusal("clerk", changed(STORE, *_EVIL)))
         yield made
     finally:
@@ -198,9 +196,6 @@ def site(kube: Cluster, definitions: list[str]) -> Iterator[Site]:
         kube.kubectl("delete", "--ignore-not-found", "--wait=false", "--filename=-", stdin=gone)
         for namespace in (judged, free, other):
             kube.kubectl("delete", "namespace", namespace, "--wait=false")
-
-
-_EVIL: Final = ("spec.pravega.controllerURI", "tcp://evil.example.com:9090")
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -258,6 +253,11 @@ def test_a_change_needs_rights_for_what_it_adds(site: Site) -> None:
         assert site.change(user, "scopy", name, {"metadata": {"labels": {"seen": "yes"}}}) == ""
     for user in ("clerk", "tenant", "admin"):
         assert site.change(user, "scopy", name, {"spec": {"suspend": False}}) == ""
+    live = changed(changed(ACTS["seal"], "spec.cutover", "None"), "metadata.name", f"{name}-live")
+    objects.create(site.judged, live)
+    seal = {"spec": {"cutover": "SealAndDrain"}}
+    assert "verb remove on streamstores" in site.change("tenant", "scopy", f"{name}-live", seal)
+    assert site.change("admin", "scopy", f"{name}-live", seal) == ""
     orphan = {"metadata": {"annotations": {"sluice.dev/force-orphan": "true"}}}
     assert "verb orphan on streamcopies" in site.change("tenant", "scopy", name, orphan)
     assert site.change("admin", "scopy", name, orphan) == ""

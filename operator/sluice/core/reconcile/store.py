@@ -9,7 +9,7 @@ from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.verdict import Backoff
 from sluice.core.values.model import StoreHealth
-from sluice.errors import ClaimNotFound, SecretNotFound
+from sluice.errors import AccessDenied, ClaimNotFound, SecretNotFound
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -72,12 +72,15 @@ class StoreDecision:
 
     Attributes:
         status: the status to write.
-        hold: whether the in-use finalizer has to stand on it and its Secret.
+        hold: whether the in-use finalizer has to stand on it and its Secrets.
+        hold_new: whether Secrets may get the finalizer that do not have it yet. A Secret that does
+            not consent, or is for an address that is not allowed, is not changed.
         again: seconds until the next look.
     """
 
     status: StreamStoreStatus
     hold: bool
+    hold_new: bool
     again: float
 
 
@@ -131,7 +134,8 @@ def reconcile_store(
     )
     since = (world.now - world.probed).total_seconds()
     again = max(1.0, world.due - since)
-    return StoreDecision(status=new, hold=bool(world.users), again=again)
+    denied = not isinstance(probe, StoreHealth) and probe.reason == AccessDenied.__name__
+    return StoreDecision(status=new, hold=bool(world.users), hold_new=not denied, again=again)
 
 
 def interval(

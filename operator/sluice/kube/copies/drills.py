@@ -317,7 +317,7 @@ def _writes(body: Object, seen: ArchiveSeen) -> bool:
 
 
 def held(situation: Situation) -> list[tuple[str, StoreSeen]]:
-    """List the StreamStores that a drill needs beside the archive's own, by the field of each."""
+    """List the StreamStores that a drill needs beside the archive's own, by their names' fields."""
     seen, drill = situation.seen, situation.world.drill
     if not isinstance(seen, ArchiveSeen) or drill is None:
         return []
@@ -325,7 +325,7 @@ def held(situation: Situation) -> list[tuple[str, StoreSeen]]:
     drills = _drills_of(seen)
     if drills is None or not isinstance(store, StoreSeen) or store.held:
         return []
-    return [(drills[0], store)]
+    return [(f"{drills[0]}.storeRef.name", store)]
 
 
 def scratch_of(situation: Situation) -> str:

@@ -53,7 +53,6 @@ from sluice.kube.api.objects import (
     STAGING_FINALIZER,
     driver_namespace,
     goal_of,
-    origins_of,
     wants_orphan,
 )
 from sluice.kube.api.responses import Refused
@@ -186,17 +185,9 @@ class Performer:
 
     async def _hold_stores(self, situation: Situation) -> None:
         """Set the finalizers that keep the stores and their Secrets while the copy needs them."""
-        places = (*origins_of(situation.resource), goal_of(situation.resource))
-        stores = (*situation.world.sources, situation.world.target)
-        hold_secrets = self._settings.stores.hold_secrets
-        for (field, what), store in zip(places, stores, strict=True):
-            if not isinstance(store, StoreSeen) or store.held:
-                continue
-            await hold(
-                self._api, store, field=f"{field}.{what.store_field}", hold_secrets=hold_secrets
-            )
-        for field, store in held(situation):
-            await hold(self._api, store, field=f"{field}.storeRef.name", hold_secrets=hold_secrets)
+        secrets = self._settings.stores.hold_secrets
+        for field, store in (*situation.unheld, *held(situation)):
+            await hold(self._api, store, field=field, hold_secrets=secrets)
 
     def _request(
         self, situation: Situation, plan: Plan, attempt: int = 0, *, follower: bool = False

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice.core.reconcile.copies.seen import running_job
+from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.kube.api.kinds import COPIES
 from sluice.kube.api.names import Child
+from sluice.kube.api.objects import goal_of, origins_of
 
 if TYPE_CHECKING:
     from sluice.api.registry import Copy
@@ -54,6 +56,17 @@ class Situation:
     def child(self) -> Child:
         """The copy, as the objects that are made for it name it."""
         return child_of(self.resource, self.seen)
+
+    @property
+    def unheld(self) -> list[tuple[str, StoreSeen]]:
+        """The StreamStores without the in-use finalizer, by the fields that name them."""
+        places = (*origins_of(self.resource), goal_of(self.resource))
+        stores = (*self.world.sources, self.world.target)
+        return [
+            (f"{field}.{what.store_field}", store)
+            for (field, what), store in zip(places, stores, strict=True)
+            if isinstance(store, StoreSeen) and not store.held
+        ]
 
     @property
     def host(self) -> str | None:

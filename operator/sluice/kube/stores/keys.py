@@ -95,7 +95,7 @@ async def read_keys(
     return Keys(login=login, ca=ca, client=client)
 
 
-def secrets(address: StoreAddress) -> set[str]:
+def secret_names(address: StoreAddress) -> set[str]:
     """Return the names of the Secrets that open a store: of its login and of its certificates."""
     bundle = (address.ca or "").rpartition("/")[0]
     found = {address.secret, address.client_certificate}

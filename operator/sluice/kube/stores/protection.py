@@ -8,7 +8,7 @@ from sluice.errors import StoreNotReady
 from sluice.kube.api import finalizers
 from sluice.kube.api.kinds import SECRET, STREAM_STORE
 from sluice.kube.api.objects import IN_USE_FINALIZER
-from sluice.kube.stores.keys import secrets
+from sluice.kube.stores.keys import secret_names
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.shared.store_seen import StoreSeen
@@ -30,7 +30,7 @@ async def hold(api: Api, store: StoreSeen, *, field: str, hold_secrets: bool) ->
     namespace = store.namespace
     if not await finalizers.add(api, STREAM_STORE, namespace, store.name, IN_USE_FINALIZER):
         raise StoreNotReady(f"StreamStore {store.name!r} is being deleted", field=field)
-    for name in sorted(secrets(store.address) if hold_secrets else ()):
+    for name in sorted(secret_names(store.address) if hold_secrets else ()):
         if not await finalizers.add(api, SECRET, namespace, name, IN_USE_FINALIZER):
             raise StoreNotReady(
                 f"the Secret {name!r} of StreamStore {store.name!r} is being deleted", field=field

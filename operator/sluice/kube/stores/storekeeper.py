@@ -32,7 +32,7 @@ from sluice.kube.stores.dependents import (
     users,
     was_admitted,
 )
-from sluice.kube.stores.keys import secrets
+from sluice.kube.stores.keys import secret_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,6 +124,8 @@ class StoreKeeper:
         # The status remembers which Secrets are held, since tenants cannot write it. It is written
         # before a Secret gets its finalizer, so that none is forgotten.
         named = _secrets(body) if decision.hold and self._hold_secrets else set()
+        if not decision.hold_new:
+            named &= set(before.held_secrets)
         status = _holding(decision.status, {*before.held_secrets, *named})
         if not await self._statuses.write(STREAM_STORE, body, before, status):
             return AWAY.first
@@ -199,14 +201,14 @@ def secrets_of(body: Object) -> set[str]:
     return {*held, *_secrets(body)}
 
 
-def _holding(status: StreamStoreStatus, secrets: set[str]) -> StreamStoreStatus:
+def _holding(status: StreamStoreStatus, names: set[str]) -> StreamStoreStatus:
     """Return a status that lists these Secrets as held."""
-    return status.model_copy(update={"held_secrets": tuple(sorted(secrets))})
+    return status.model_copy(update={"held_secrets": tuple(sorted(names))})
 
 
 def _secrets(body: Object) -> set[str]:
     """Return the Secrets that a store's spec names; none if it cannot be read."""
     try:
-        return secrets(store_address(parse(body, StreamStore)))
+        return secret_names(store_address(parse(body, StreamStore)))
     except InvalidSpec:
         return set()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from sluice.core.values.model import StoreHealth
+from sluice.core.values.trouble import Trouble
+from sluice.errors import AccessDenied
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import OWN, SECRET, STREAM_ARCHIVE, STREAM_STORE
 from sluice.kube.api.objects import IN_USE_FINALIZER, STAGING_FINALIZER
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from sluice.kube.stores.probes import Probes
 
 STORES = ("local", "archives")
+HEALTHY = StoreHealth(latency=0.0, protocol=1)
 SCHEDULE = {"cron": "0 3 * * *"}
 THINGS = ((STREAM_STORE, "local"), (STREAM_STORE, "archives"), (SECRET, "keys"))
 NIGHTLY = (STREAM_ARCHIVE, "orders")
@@ -61,7 +64,12 @@ class Bench:
     """A namespace with two stores, a Secret and an archive, and the keeper of its stores."""
 
     def __init__(
-        self, *finalizers: str, shared: bool = False, hold_secrets: bool = True, **spec: Any
+        self,
+        *finalizers: str,
+        shared: bool = False,
+        hold_secrets: bool = True,
+        answer: StoreHealth | Trouble = HEALTHY,
+        **spec: Any,
     ) -> None:
         self.server, self._mirror = TurningServer(), Mirror()
         self.server.put(SECRET, {"metadata": {"name": "keys"}})
@@ -72,10 +80,10 @@ class Bench:
         meta = {"name": "orders", "finalizers": list(finalizers)}
         archive = ARCHIVE | {"metadata": meta, "spec": ARCHIVE["spec"] | spec}
         self.server.put(STREAM_ARCHIVE, archive)
-        probed = Probed(StoreHealth(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
+        self.answer = answer
 
         async def look(*_: object, **__: object) -> Probed:
-            return probed
+            return Probed(self.answer, datetime.now(UTC), 0.0, "u", 1)
 
         probes = SimpleNamespace(look=look, forget=lambda *_: None)
         recorder = SimpleNamespace(mention=lambda *_: None)
@@ -142,6 +150,18 @@ def test_no_secret_is_changed_where_the_operator_may_not() -> None:
     bench.look()
     assert bench.held() == []
     assert SECRET not in bench.server.patched
+
+
+def test_a_secret_that_does_not_consent_is_not_held() -> None:
+    """Whoever may name it cannot keep it from being deleted; one that is held stays held."""
+    denied = Trouble.of(AccessDenied("the Secret 'keys' lacks the label"))
+    bench = Bench(schedule=SCHEDULE, answer=denied)
+    assert bench.held() == ["local", "archives"]
+    assert SECRET not in bench.server.patched
+    bench = Bench(schedule=SCHEDULE)
+    bench.answer = denied
+    bench.look()
+    assert bench.held() == ["local", "archives", "keys"]
 
 
 def test_an_archive_without_a_schedule_holds_nothing_at_rest() -> None:
