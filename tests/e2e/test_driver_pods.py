@@ -127,6 +127,27 @@ def test_executors_copy_for_a_driver(
 
 
 @pytest.mark.exhaustive
+def test_executors_stage_what_a_live_target_is_far_behind(
+    jobs: DriverJobs, store: ClusterStore, java: ForeignClient
+) -> None:
+    """A driver with two executors stages a backlog, and ends where a follower goes on."""
+    source, target = (SOURCE[0], "backlog"), (SOURCE[0], "backlog-target")
+    java.create(*source, segments=2)
+    java.write(*source, events=1000, keys=100)
+    plan = jobs.plan(source, target, follow=True)
+    assert jobs.start(plan).ended().message == {"outcome": "Succeeded"}
+    java.write(*source, events=EVENTS, keys=100, first=1000)
+    job = jobs.start(plan, executors=2, attempt=2, profile={"catchUpFrom": "4Mi"})
+    job.running(2)
+    end = job.ended()
+    assert (end.code, end.message) == (0, {"outcome": "Succeeded"}), end.log
+    assert [line["slots"] for line in end.log if line["event"] == "executors are there"] == [2]
+    job.until("executors are gone", lambda: not job.executors)
+    reports = witness.assert_equal(store.segment_store, java, source, target)
+    assert sum(report["events"] for report in reports) == EVENTS + 1000
+
+
+@pytest.mark.exhaustive
 def test_a_copy_survives_its_executors(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:

@@ -87,13 +87,20 @@ class DriverJobs:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         self.run("apply", "--filename=-", stdin=json.dumps(listed))
 
-    def plan(self, source: Stream, target: Stream) -> Plan:
-        """Return the plan of a copy, with the store's address as pods know it."""
+    def plan(self, source: Stream, target: Stream, *, follow: bool = False) -> Plan:
+        """Return the plan of a copy, with the store's address as pods know it.
+
+        Args:
+            source: the source.
+            target: the target.
+            follow: whether the copy follows its source.
+        """
         request = CopyRequest(
             copy_id=f"{abs(hash(target)):032x}"[-32:],
             sources=(SourceRequest(stream=StreamName(scope=source[0], stream=source[1])),),
             target=StreamName(scope=target[0], stream=target[1]),
             part_bytes=8 << 20,
+            follow=follow,
         )
         store = connect(StoreAddress(uri=self.store.host_uri), Settings())
         try:
@@ -172,6 +179,7 @@ def _spec(plan: Plan, executors: int, bytes_per_second: int | None) -> StreamCop
             "target": {"storeRef": {"name": "store"}, **stream.target.model_dump()},
             "limits": {"bytesPerSecond": bytes_per_second},
             "runtime": {"executors": executors},
+            "mode": "Continuous" if stream.follow else "Snapshot",
         }
     )
 

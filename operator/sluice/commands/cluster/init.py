@@ -96,7 +96,8 @@ class Wanted(NamedTuple):
     "--uri",
     required=True,
     metavar="tcp://HOST:PORT",
-    help="Pravega's controller, at the address that pods of the cluster have for it.",
+    help="Pravega's controller, at the address that pods of the cluster have for it; with TLS "
+    "tls://HOST:PORT.",
 )
 @click.option(
     "-n",
@@ -254,19 +255,18 @@ def _print(objects: list[Object], output: str) -> None:
 
 
 @click.command(hidden=True)
-@click.option("--uri", required=True, help="Pravega's controller.")
-@click.option("--secret", help="The folder of the login, below the folder of credentials.")
+@click.option("--address", required=True, help="The store's address, a StoreAddress in JSON.")
 @CREDENTIALS
-def sample(*, uri: str, secret: str | None, credentials_dir: Path | None) -> None:
+def sample(*, address: str, credentials_dir: Path | None) -> None:
     """Make the sample stream (in the pod of init's Job).
 
     SLUICE_TERMINATION_LOG names the file for the termination message.
     """
     log = os.environ.get("SLUICE_TERMINATION_LOG")
-    address = StoreAddress(uri=uri, secret=secret)
+    place = StoreAddress.model_validate_json(address)
     try:
         with Stores(settings_of(credentials_dir)) as stores:
-            count = make_sample(stores[address])
+            count = make_sample(stores[place])
     except SluiceError as error:
         termination.write(Path(log) if log else None, Trouble.of(error))
         raise

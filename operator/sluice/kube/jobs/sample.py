@@ -129,7 +129,6 @@ def _at(job: Object, path: str) -> Object:
 
 def _pod(address: StoreAddress, image: PodImage) -> Object:
     volumes, mounts = login_volumes([address], scratch="64Mi")
-    login = [f"--secret={address.secret}"] if address.secret else []
     pod: Object = {
         "securityContext": POD_SECURITY,
         "enableServiceLinks": False,
@@ -141,7 +140,7 @@ def _pod(address: StoreAddress, image: PodImage) -> Object:
                 "name": "sample",
                 "image": image.image,
                 "imagePullPolicy": image.pull_policy,
-                "args": ["sluice", "sample", f"--uri={address.uri}", *login],
+                "args": ["sluice", "sample", f"--address={address.model_dump_json()}"],
                 "env": [
                     {"name": "SLUICE_CREDENTIALS_DIR", "value": CREDENTIALS_DIR},
                     {"name": "SLUICE_TERMINATION_LOG", "value": "/dev/termination-log"},

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +28,7 @@ from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from pyspark import SparkContext
 
@@ -172,12 +173,15 @@ def run_plan(
             return scope
         sources = [stores.source(one) for one in plan.sources]
         how = {"limits": limits, "key": key, "staging": _staging(tasks)}
-        work = (
-            _first_leg(plan, sources, target, **how)
-            if until_live
-            else _work(plan, sources, target, wish=wish, **how)
-        )
-        with ThreadExecutor(sources, target, slots=tasks.threads) as here:
+        with (
+            _comparing() as beside,
+            ThreadExecutor(sources, target, slots=tasks.threads) as here,
+        ):
+            work = (
+                _first_leg(plan, sources, target, **how)
+                if until_live
+                else _work(plan, sources, target, wish=wish, beside=beside, **how)
+            )
             (report,) = Runner(
                 [work],
                 executor=SizedExecutor(here, executor, lambda: _is_moved_here(work, plan, tasks)),
@@ -190,6 +194,16 @@ def run_plan(
     if isinstance(plan, ArchiveRunPlan) and report.error is None:
         _tidy(root(target).archive(plan.archive.path), retention(), plan.archive.maker)
     return report
+
+
+@contextmanager
+def _comparing() -> Iterator[ThreadPoolExecutor]:
+    """Make the thread that compares what a follower has appended, if there is anything to."""
+    pool = ThreadPoolExecutor(1, "compare")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _staging(tasks: Tasks) -> Staging | None:

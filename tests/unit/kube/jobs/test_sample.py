@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.request import CONFIG_MAPS
 from sluice.kube.jobs.mounts import CREDENTIALS_DIR
 from sluice.kube.jobs.sample import PodImage, sample_job
 from support.kube.pod_security import violations
@@ -35,9 +36,27 @@ def test_its_pod_is_restricted_and_has_the_operators_image() -> None:
 def test_a_login_is_mounted_and_never_an_argument() -> None:
     """The pod gets the two keys of the Secret as files; the arguments have its name."""
     (container,) = pod(sample_job("demo", LOGIN, IMAGE))["containers"]
-    assert container["args"][1:] == ["sample", "--uri=tcp://here:9090", "--secret=login"]
+    _, command, address = container["args"]
+    assert command == "sample"
+    assert StoreAddress.model_validate_json(address.removeprefix("--address=")) == LOGIN
     mounted = {one["mountPath"] for one in container["volumeMounts"]}
     assert f"{CREDENTIALS_DIR}/login" in mounted
+
+
+def test_certificates_of_a_store_are_mounted_with_what_names_them() -> None:
+    """So a store that only a bundle trusts gets its sample like any other one."""
+    store = StoreAddress(
+        uri="tls://here:9090",
+        ca=f"{CONFIG_MAPS}authorities/ca.crt",
+        server_name="pravega.example.com",
+        client_certificate="mesh",
+    )
+    (container,) = pod(job := sample_job("demo", store, IMAGE))["containers"]
+    _, _, address = container["args"]
+    assert StoreAddress.model_validate_json(address.removeprefix("--address=")) == store
+    mounted = {one["mountPath"] for one in container["volumeMounts"]}
+    assert {f"{CREDENTIALS_DIR}/{CONFIG_MAPS}authorities", f"{CREDENTIALS_DIR}/mesh"} < mounted
+    assert violations(pod(job)) == []
 
 
 def test_other_work_has_another_name() -> None:
