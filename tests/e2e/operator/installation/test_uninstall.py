@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,18 +31,19 @@ pytestmark = pytest.mark.alone
 @pytest.fixture
 def serve(
     tenant: Tenant, release: Callable[..., None], sluice: Operator
-) -> Iterator[Callable[[str], None]]:
+) -> Iterator[Callable[..., None]]:
     """Gives the function that has Sluice serve this namespace only, with a policy to uninstall.
 
     So the uninstall leaves alone what else is in the cluster. Afterwards Sluice is as it was.
     """
     only = [tenant.namespace]
 
-    def narrow(policy: str) -> None:
+    def narrow(policy: str, **values: Any) -> None:
         release(
             watch={"namespaces": only},
             driver={"namespaces": []},
             uninstall={"policy": policy, "timeoutSeconds": 120},
+            **values,
         )
 
     yield narrow
@@ -97,7 +98,7 @@ def test_uninstall_is_refused_while_something_is_held_unless_it_is_to_be_deleted
     java: ForeignClient,
     kube: Cluster,
     sluice: Operator,
-    serve: Callable[[str], None],
+    serve: Callable[..., None],
 ) -> None:
     """It says what is held, and the operator works on after a rollback, as Helm wants it.
 
@@ -142,7 +143,7 @@ def test_uninstall_goes_once_nothing_is_held(
     java: ForeignClient,
     kube: Cluster,
     sluice: Operator,
-    serve: Callable[[str], None],
+    serve: Callable[..., None],
 ) -> None:
     """Refused before, it can be asked for again."""
     serve("refuse")
@@ -166,10 +167,13 @@ def test_uninstall_leaves_behind_what_is_found_again(
     kube: Cluster,
     sluice: Operator,
     release: Callable[..., None],
-    serve: Callable[[str], None],
+    serve: Callable[..., None],
 ) -> None:
-    """The resource goes and its stream stays; the next operator's pod finds and deletes it."""
-    serve("orphan")
+    """The resource goes and its stream stays; the next operator's pod finds and deletes it.
+
+    The API server lets the hook do that also where it asks everybody for the verb orphan.
+    """
+    serve("orphan", admission={"enabled": True})
     _claim(tenant, scope)
     _uninstall(kube)
     assert tenant.get("eps", "helper") is None
@@ -196,7 +200,7 @@ def test_uninstall_needs_no_operator_to_let_go(
     java: ForeignClient,
     kube: Cluster,
     sluice: Operator,
-    serve: Callable[[str], None],
+    serve: Callable[..., None],
 ) -> None:
     """Where none answers the finalizers are taken off all the same, and the namespace can go."""
     serve("orphan")
