@@ -104,4 +104,5 @@ class HeartbeatWorkings:
 
 def build(parts: Parts) -> Reconciles:
     """Build the reconciler of Heartbeats."""
-    return Reconciler(parts.api, HeartbeatWorkings(parts.api), parts.statuses)
+    workings = HeartbeatWorkings(parts.api)
+    return Reconciler(parts.api, workings, parts.statuses, parts.mirror)
