@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
+
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -31,6 +31,9 @@ SECONDS: Final = 120.0
 
 CHANGES: Final = 200
 """Changes of single resources, one after the other has been answered, and a pause between."""
+
+_STRIDE: Final = 7_919
+"""A prime: the changes are spread over the resources."""
 
 _PAUSE: Final = 0.1
 _SETTLING: Final = 15.0
@@ -172,7 +175,7 @@ async def _answers(site: Site, name: str, streams: int) -> list[float]:
     A look is over before its status is written, so these are a little longer than until a look.
     """
     found: list[float] = []
-    names = random.Random(7).choices([f"stream-{n}" for n in range(streams)], k=CHANGES)
+    names = [f"stream-{n * _STRIDE % streams}" for n in range(CHANGES)]
 
     async def ask(api: Api) -> None:
         for number, one in zip(itertools.count(), names, strict=False):
@@ -227,4 +230,3 @@ def _streams(operator: Operator) -> float:
 def _all_streams(operator: Operator) -> float:
     """Count the EphemeralStreams."""
     return total(operator.metrics(), "sluice_ephemeral_streams")
-

@@ -13,7 +13,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
 from kubernetes.aio import client, config
@@ -108,7 +108,7 @@ class Operator:
         )
         self.began = 0.0
 
-    def __enter__(self) -> Operator:
+    def __enter__(self) -> Self:
         """Start it. It is not ready yet."""
         self.began = time.monotonic()
         self._process.begin()
@@ -228,4 +228,3 @@ def dismantle(site: Site, name: str) -> None:
 
     site.cluster.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
     site.run(lambda api: filling.free(api, name))
-

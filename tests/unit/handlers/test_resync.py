@@ -99,5 +99,3 @@ def test_what_was_deleted_meanwhile_is_asked_for_once() -> None:
     bench.server.objects.clear()
     assert not bench.behind()
     assert bench.asked == 1
-
-

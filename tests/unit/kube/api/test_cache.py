@@ -213,7 +213,7 @@ def test_texts_that_many_objects_have_exist_once() -> None:
         mirror.see(STREAM_COPY, json.loads(text), gone=False)
     first, second = (body["spec"]["source"]["storeRef"] for body in mirror.all(STREAM_COPY))
     assert first["name"] is second["name"]
-    assert [*first][0] is [*second][0]
+    assert next(iter(first)) is next(iter(second))
 
 
 def test_objects_are_counted_by_what_a_function_gives() -> None:
