@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 

@@ -161,12 +161,12 @@ class Operator:
     @property
     def is_ready(self) -> bool:
         """Whether /readyz says so."""
-        return self._process.probe("readyz")[0] == 200  # noqa: PLR2004 - HTTP
+        return self._process.probe("readyz")[0] == 200
 
     @property
     def is_alive(self) -> bool:
         """Whether /livez says so."""
-        return self._process.probe("livez")[0] == 200  # noqa: PLR2004 - HTTP
+        return self._process.probe("livez")[0] == 200
 
     def metrics(self) -> Samples:
         """Return its metrics; none while it does not serve them."""

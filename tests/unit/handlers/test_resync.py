@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,10 +13,6 @@ from sluice.handlers.watches import Watches
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
-    SCOPE_COPY,
-    STREAM_ARCHIVE,
-    STREAM_COPY,
-    STREAM_STORE,
 )
 from sluice.kube.loop.queue import WorkQueue
 from sluice.metrics import Metrics

@@ -86,8 +86,12 @@ class Workings(Protocol[S, D]):
         """Tell whether a resource ends some day by itself, and so has the condition Succeeded."""
         ...
 
-    async def look(self, body: Object) -> S:
+    async def look(self, body: Object, *, glance: bool = False) -> S:
         """Look at an object's surroundings, without a change.
+
+        Args:
+            body: the object.
+            glance: whether what the watches have shown is enough, since nothing is done by it.
 
         Raises:
             InvalidSpec: this version cannot read the object.
@@ -189,7 +193,7 @@ class Reconciler(Generic[S, D]):
         if body is None:
             return None
         try:
-            decided = self._workings.decide(await self._workings.look(body))
+            decided = self._workings.decide(await self._workings.look(body, glance=True))
         except InvalidSpec:
             return None
         same = decided.status == self._workings.status.read(body.get("status"))

@@ -55,7 +55,7 @@ class HeartbeatWorkings:
         """Return False: the work goes on as long as the resource exists."""
         return False
 
-    async def look(self, body: Object) -> Seen:
+    async def look(self, body: Object, *, glance: bool = False) -> Seen:  # noqa: ARG002
         """Read the resource. Nothing else concerns it."""
         return Seen(body, parse(body, Heartbeat))
 

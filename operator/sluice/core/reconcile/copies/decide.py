@@ -18,6 +18,7 @@ from sluice.core.reconcile.copies import deletion, finished, following
 from sluice.core.reconcile.copies.actions import (
     AT_ONCE,
     POLL_SECONDS,
+    STORE_SECONDS,
     WAIT_SECONDS,
     AddFinalizer,
     Decision,
@@ -195,7 +196,8 @@ def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | Non
         stopping = (DeleteJob(running.name),)
     hopeless = trouble.reason in _HOPELESS
     said = status.refused(trouble) if hopeless else status.waiting(trouble)
-    return Decision(status=said, actions=stopping, again=WAIT_SECONDS)
+    again = WAIT_SECONDS if stopping else STORE_SECONDS
+    return Decision(status=said, actions=stopping, again=again)
 
 
 def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:

@@ -14,6 +14,7 @@ from sluice.core.claims.claim import Ownership
 from sluice.core.reconcile.ephemeral.failure import (
     NOT_ASKED,
     STALLED_SECONDS,
+    STORE_SECONDS,
     WAIT_SECONDS,
     failed,
 )
@@ -55,7 +56,7 @@ def hold(seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus) ->
     away = _store_trouble(seen, world)
     if away is not None:
         said = Saying(away.reason, str(Trouble.of(away)))
-        return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
+        return EphemeralDecision(status=status.working(said), again=STORE_SECONDS)
     if world.trouble is not None or holding is None:
         return failed(status, world.trouble or NOT_ASKED)
     status.holds(holding)
