@@ -58,7 +58,11 @@ async def make_done(api: Api, namespace: str, bodies: Iterable[Object]) -> None:
 
     async def one(body: Object) -> None:
         made = await api.create(STREAM_COPY, namespace, body)
-        said = {key: body[key] for key in ("apiVersion", "kind", "metadata")} | {"status": status}
+        said = {key: body[key] for key in ("apiVersion", "kind", "metadata")}
+        said["status"] = status | {
+            side: "/".join((STORE, body["spec"][side]["scope"], body["spec"][side]["stream"]))
+            for side in ("source", "target")
+        }
         if made is not None:
             await api.apply(STREAM_COPY, namespace, said, subresource="status")
 

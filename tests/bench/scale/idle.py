@@ -204,7 +204,7 @@ async def _answers(site: Site, name: str, streams: int) -> list[float]:
 def _delete_some(site: Site, operator: Operator, name: str, count: int) -> float:
     """Delete some of the streams. Return the seconds until they and their streams are gone."""
     names = [f"stream-{n}" for n in range(count)]
-    before, begun = _streams(operator), time.monotonic()
+    before, begun = _all_streams(operator), time.monotonic()
 
     async def delete(api: Api) -> None:
         async def one(stream: str) -> None:

@@ -245,7 +245,10 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
         if placed and world.plan is not None and not world.controls:
             # Its ConfigMaps follow it there. An operator may have been killed in between.
             guard = (*guard, StartJob(job.attempt, world.plan.plan, follower=job.follower))
-        return Decision(status=status.starting(job), actions=guard, again=POLL_SECONDS)
+        # What keeps a pod away is told by events, which nobody watches. It rarely changes late.
+        waited = (world.now - job.started).total_seconds()
+        again = min(max(POLL_SECONDS, waited / 10), WAIT_SECONDS)
+        return Decision(status=status.starting(job), actions=guard, again=again)
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
     made: tuple[Action, ...] = ()
     if isinstance(world.answer, Planned):  # by the driver: only pods can look into volumes
