@@ -6,7 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core.reconcile.copies.decide import reconcile
+from sluice.engine.workloads.choice import identity_of
 from sluice.kube.api.kinds import OWN, STREAM_COPY
+from sluice.kube.api.objects import parse_copy
 from support.cases import resources
 from support.reconcile import copies
 
@@ -52,19 +54,28 @@ async def make(api: Api, namespace: str, kind: Kind, bodies: Iterable[Object]) -
 
 
 async def make_done(api: Api, namespace: str, bodies: Iterable[Object]) -> None:
-    """Make StreamCopies that were done long ago: the operator's own last word is their status."""
+    """Make StreamCopies that were done long ago: the operator's own last word is their status.
+
+    So the operator, whose cluster has the name of the namespace, has nothing to change.
+    """
     decided = reconcile(copies.begun(), copies.world(answer=copies.WHOLE)).status
     status = decided.model_copy(update={"job_ref": None}).dump()
 
     async def one(body: Object) -> None:
         made = await api.create(STREAM_COPY, namespace, body)
+        if made is None:
+            return
         said = {key: body[key] for key in ("apiVersion", "kind", "metadata")}
-        said["status"] = status | {
-            side: "/".join((STORE, body["spec"][side]["scope"], body["spec"][side]["stream"]))
-            for side in ("source", "target")
-        }
-        if made is not None:
-            await api.apply(STREAM_COPY, namespace, said, subresource="status")
+        copy_id = identity_of(parse_copy(made), cluster=namespace)
+        said["status"] = (
+            status
+            | {"copyID": copy_id}
+            | {
+                side: "/".join((STORE, body["spec"][side]["scope"], body["spec"][side]["stream"]))
+                for side in ("source", "target")
+            }
+        )
+        await api.apply(STREAM_COPY, namespace, said, subresource="status")
 
     await each(one, bodies)
 

@@ -160,7 +160,7 @@ def _rest(site: Site, operator: Operator, name: str, count: int, say: Say) -> Re
         f"{count}: {cpu:.3f} cores, {sum(calls.values()):.0f} calls a minute, "
         f"{memory / 1e6:.0f} MB, {peak / 1e6:.0f} MB at most"
     )
-    answers = asyncio.run(_answers(site, name, count // 2))
+    answers = asyncio.run(_answers(site, name, int(_streams(operator))))
     say(f"{count}: {sorted(answers)[len(answers) // 2]:.3f} s to an answer in the median")
     if not operator.is_alive:
         raise BenchError("/livez fails")
