@@ -123,10 +123,9 @@ class Resync:
         self.synced = True
         await asyncio.sleep(WATCH_GRACE)
         for kind, bodies in listed.items():
-            late = self._late(kind, bodies, began)
+            late = await self._caught_up(kind, bodies, began)
             for body in late:
                 self._missed(kind, body)
-            late = await self._caught_up(kind, late, began)
             gone = bool(late) and await self._still_there(kind, late)
             (self.behind.add if gone else self.behind.discard)(kind.name)
             self._metrics.set("sluice_watch_behind", float(gone), kind=kind.name)
@@ -136,8 +135,8 @@ class Resync:
     def _compare(self, kind: Kind, bodies: list[Object], began: float) -> None:
         """Compare the mirror with a list that began at a time, and queue what has to be looked at.
 
-        At the start the watches are still showing what there is. What they have not shown by the
-        end of the grace is queued then.
+        At the start the watches are still showing what there is. What they have not shown once they
+        show no more is queued then.
         """
         for gone in self._mirror.keep_only(kind, bodies, began):
             if kind in OWN.values():
