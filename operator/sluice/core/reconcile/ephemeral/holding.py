@@ -46,6 +46,9 @@ DRIFT_SECONDS: Final = 300.0
 NEWS_SECONDS: Final = 30.0
 """Seconds between two looks for streams that an application has made under a prefix."""
 
+UNWATCHED_SECONDS: Final = 60.0
+"""Seconds between two looks at owners of which no watch tells."""
+
 SUCCESSOR_SECONDS: Final = 5.0
 """Seconds of grace that a predecessor must have left for its stream to be taken over."""
 
@@ -62,7 +65,7 @@ def hold(seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus) ->
     status.holds(holding)
     match holding.ownership:
         case Ownership.OURS:
-            return _there(seen, holding, world.rival, status)
+            return _there(seen, holding, world, status)
         case Ownership.ABSENT:
             return _absent(seen, holding, world.rival, status)
         case Ownership.UNOWNED:
@@ -83,9 +86,10 @@ def _store_trouble(seen: EphemeralSeen, world: EphemeralWorld) -> SluiceError | 
 
 
 def _there(
-    seen: EphemeralSeen, holding: Holding, rival: Rival | None, status: EphemeralStatus
+    seen: EphemeralSeen, holding: Holding, world: EphemeralWorld, status: EphemeralStatus
 ) -> EphemeralDecision:
     """Keep streams that the resource owns; configure the stream if the spec has changed."""
+    rival, owners = world.rival, world.owners
     if seen.spec.stream is None and rival is not None and rival.grace is None:
         # An older resource was seen only now. A stream has one holder, but a prefix could have two.
         decision = _conflict(status, rival.name)
@@ -114,6 +118,8 @@ def _there(
         )
     said = Saying("Claimed", _what_there_is(seen, holding))
     again = DRIFT_SECONDS if seen.spec.stream is not None else NEWS_SECONDS
+    if not all(owner.watched for owner in owners):
+        again = min(again, UNWATCHED_SECONDS)
     if seen.spec.max_age_seconds is not None:
         end = seen.created + timedelta(seconds=seen.spec.max_age_seconds)
         again = min(again, max(0.0, (end - status.now).total_seconds()))
