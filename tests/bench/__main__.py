@@ -2,7 +2,7 @@
 
 A group stands for its keys. `engine` and `archives` are copies and archives in a process of this
 machine. `scopes` are whole scopes by the command. `follow` are streams that are followed.
-`operator` is the operator in a cluster.
+`operator` is the operator in a cluster. `scale` is an operator of thousands of resources.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from bench.ours import Spark
 from bench.phases import all_phases
 from bench.report import Report
 from bench.runner import measure
+from bench.scale import bursts, idle
+from bench.scale.site import scale_site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,6 +64,15 @@ FOLLOW = (
 )
 """The keys of streams that are followed, with the functions that measure them."""
 
+SCALE = (
+    ((*idle.KEYS, idle.LEAVING_KEY), idle.measure_idle),
+    ((bursts.SUBMITS_KEY, bursts.CALLS_KEY), bursts.measure_submits),
+    ((bursts.NAMESPACE_KEY,), bursts.measure_namespace),
+    (bursts.INVALID_KEYS, bursts.measure_invalid),
+    (bursts.AWAY_KEYS, bursts.measure_away),
+)
+"""The keys of thousands of resources, with the functions that measure them."""
+
 FOLLOW_KEYS = [key for keys, _ in FOLLOW for key in keys]
 
 OPERATOR_KEYS = [key for keys, _ in OPERATOR for key in keys]
@@ -85,6 +96,7 @@ def main() -> int:
             "scopes": scopes.KEYS,
             "follow": FOLLOW_KEYS,
             "operator": OPERATOR_KEYS,
+            "scale": [key for keys, _ in SCALE for key in keys],
         }
         options = _options(groups)
         only = expanded(options.only, groups)
@@ -111,6 +123,8 @@ def main() -> int:
     _measure(report, only, "whole scopes by the command", scopes.local_store, SCOPES)
     _measure(report, only, "streams that are followed", scopes.local_store, FOLLOW)
     _measure(report, only, "the operator in a cluster", operator_site, OPERATOR)
+    many = [(keys, partial(measured, scale=scale)) for keys, measured in SCALE]
+    _measure(report, only, "thousands of resources", scale_site, many)
     console.print(report.table())
     for table in report.phases():
         console.print(table)

@@ -123,7 +123,7 @@ def peak_worker_rss(root: int) -> int | None:
     for pid in _tree(root):
         with suppress(*_GONE):
             if DAEMON in _command(pid) and DAEMON in _command(_parent(pid)):
-                peaks.append(_peak_rss(pid))
+                peaks.append(peak_rss(pid))
     return max(peaks, default=None)
 
 
@@ -157,7 +157,8 @@ def _command(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
 
 
-def _peak_rss(pid: int) -> int:
+def peak_rss(pid: int) -> int:
+    """Return the peak memory of a running process in bytes, without its children."""
     return _memory(pid, "VmHWM:")
 
 

@@ -17,7 +17,7 @@ from sluice.api.fields.schedule import Schedule
 from sluice.core.pace.sharing import dealt
 from sluice.core.values.schedule import following
 from sluice.errors import InvalidSpec
-from sluice.handlers.states import says, state_of
+from sluice.handlers.states import count, says, state_of
 from sluice.kube.api.kinds import COPIES, OWN, SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
 from sluice.kube.api.objects import is_deleting, is_drilled, is_followed, is_scheduled
 
@@ -57,7 +57,8 @@ class ByName:
         self._settings = settings.metrics
 
     def update(self) -> None:
-        """Replace all series. Those of deleted resources go."""
+        """Replace all series. Those of deleted resources go. Count the resources by state, too."""
+        count(self._mirror, self._metrics)
         self._schedules()
         self._drills()
         self._followed()

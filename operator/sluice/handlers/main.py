@@ -80,10 +80,13 @@ async def operate(settings: OperatorSettings) -> None:
             metrics.observe("sluice_store_call_seconds", seconds, call=call)
 
         api = await stack.enter_async_context(await Api.connect(called))
+        sweep = Sweep(api, mirror, settings.served, seconds=settings.resync_seconds)
+        watching = watches.Watches(queue, mirror, sweep.gone)
         resync = Resync(
             api,
             queue=queue,
             mirror=mirror,
+            watches=watching,
             metrics=metrics,
             namespaces=settings.namespaces,
             seconds=settings.resync_seconds,
@@ -109,8 +112,6 @@ async def operate(settings: OperatorSettings) -> None:
         sink = Sink(settings.notices, cluster=cluster, metrics=metrics)
         await stack.enter_async_context(sink.delivering())
         probes = Probes(connections, threads)
-        sweep = Sweep(api, mirror, settings.served, seconds=settings.resync_seconds)
-        watching = watches.Watches(queue, mirror, sweep.gone)
         owners = Owners(api, watching.owner)
         stack.push_async_callback(owners.close)
         parts = Parts(

@@ -102,7 +102,8 @@ def _ephemeral_streams(parts: Parts) -> Reconciles:
         parts.metrics,
         hold_secrets=parts.settings.stores.hold_secrets,
     )
-    return Reconciler(parts.api, EphemeralWorkings(observer, performer), parts.statuses)
+    workings = EphemeralWorkings(observer, performer)
+    return Reconciler(parts.api, workings, parts.statuses, parts.mirror)
 
 
 def _driven(kind: Kind, parts: Parts) -> Reconciles:
@@ -118,7 +119,7 @@ def _driven(kind: Kind, parts: Parts) -> Reconciles:
     )
     performer = Performer(parts.api, observer, parts.recorder, parts.metrics, parts.settings)
     workings = CopyWorkings(kind, observer, performer, parts.metrics)
-    return Reconciler(parts.api, workings, parts.statuses)
+    return Reconciler(parts.api, workings, parts.statuses, parts.mirror)
 
 
 RECONCILERS: Final[dict[str, Callable[[Parts], Reconciles]]] = {

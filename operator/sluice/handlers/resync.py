@@ -1,6 +1,11 @@
-"""Queue all resources now and then, and compare the watches with lists.
+"""Compare the watches with lists, and queue what they missed and what is not settled.
 
-So nothing depends on a single event, and a dead watch is noticed.
+So nothing depends on a single event, and a dead watch is noticed. A round queues
+
+- what the watches have not shown, or not in its present state, or not that it is gone;
+- StreamStores, resources that are not settled, and those with a StreamStore of another namespace, whose grant
+  depends on labels that nobody watches;
+- a part of the others, so that each is looked at once in `TURNS` rounds.
 """
 
 from __future__ import annotations
@@ -8,27 +13,23 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import Counter
+import zlib
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from sluice.errors import SluiceError
-from sluice.handlers.states import copy_state, ephemeral_state, store_state
-from sluice.kube.api.kinds import (
-    COPIES,
-    EPHEMERAL_STREAM,
-    JOB,
-    OWN,
-    POD,
-    STREAM_STORE,
-)
+from sluice.kube.api.cache import is_same
+from sluice.kube.api.kinds import JOB, OWN, POD, STREAM_STORE
 from sluice.kube.api.names import MANAGED
 from sluice.kube.api.objects import is_deleting
-from sluice.kube.api.slim import counted
+from sluice.kube.api.rest import is_at_rest, is_settled
+from sluice.kube.api.slim import identified
 from sluice.kube.loop.queue import Key, Lane
+from sluice.kube.stores.dependents import foreign_stores
 
 if TYPE_CHECKING:
+    from sluice.handlers.watches import Watches
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
@@ -40,15 +41,35 @@ _log = structlog.get_logger()
 WATCH_GRACE: Final = 10.0
 """Seconds without progress after which a watch that is behind a list counts as dead."""
 
+TURNS: Final = 30
+"""Rounds in which each settled resource is looked at once."""
+
+
+def is_due(kind: Kind, body: Object, turn: int) -> bool:
+    """Tell whether a round looks at a resource of which the watches have missed nothing.
+
+    Args:
+        kind: its kind.
+        body: the resource as the mirror has it.
+        turn: number of the round, from 0. The first one looks at all that may wait for a time: a
+            new process knows none of these times.
+    """
+    if kind == STREAM_STORE or not is_settled(body) or foreign_stores(body):
+        return True
+    if turn == 0 and not is_at_rest(kind, body):
+        return True
+    return zlib.crc32(body["metadata"]["uid"].encode()) % TURNS == turn % TURNS
+
 
 class Resync:
-    """The resync: it queues all resources in rounds, and compares the watches with lists.
+    """The resync: it compares the watches with lists in rounds, and queues resources.
 
     Args:
         api: the API server.
         queue: the queue for the resources' keys.
         mirror: the objects that the watches have shown.
-        metrics: gets the numbers of resources.
+        watches: takes in what the watches have missed.
+        metrics: gets whether a watch misses changes.
         namespaces: the namespaces to list; empty for all.
         seconds: seconds between two rounds.
 
@@ -56,7 +77,7 @@ class Resync:
         behind: the kinds whose watches miss changes.
         last: the monotonic time of the last sign of life: the end of a round, even a failed one, or
             a comparison within it. Infinite until `run` begins.
-        synced: whether all resources were queued at least once.
+        synced: whether all resources were listed once, and those queued that may need something.
     """
 
     def __init__(
@@ -65,6 +86,7 @@ class Resync:
         *,
         queue: WorkQueue,
         mirror: Mirror,
+        watches: Watches,
         metrics: Metrics,
         namespaces: list[str],
         seconds: float,
@@ -72,6 +94,8 @@ class Resync:
         self._api = api
         self._queue = queue
         self._mirror = mirror
+        self._watches = watches
+        self._turn = 0
         self._metrics = metrics
         self._namespaces: list[str | None] = [*namespaces] or [None]
         self._seconds = seconds
@@ -94,32 +118,61 @@ class Resync:
         began = time.monotonic()
         listed = {kind: await self._list(kind) for kind in (*OWN.values(), JOB, POD)}
         for kind, bodies in listed.items():
-            self._mirror.keep_only(kind, bodies, began)
-        for kind in OWN.values():
-            for body in listed[kind]:
-                meta = body["metadata"]
-                self._queue.add(
-                    Key(kind.name, meta["namespace"], meta["name"]),
-                    lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL,
-                )
-        self._count(listed)
+            self._compare(kind, bodies, began)
+        self._turn += 1
         self.synced = True
         await asyncio.sleep(WATCH_GRACE)
         for kind, bodies in listed.items():
             late = await self._caught_up(kind, bodies, began)
+            for body in late:
+                self._missed(kind, body)
             gone = bool(late) and await self._still_there(kind, late)
             (self.behind.add if gone else self.behind.discard)(kind.name)
             self._metrics.set("sluice_watch_behind", float(gone), kind=kind.name)
             if gone:
                 _log.error("a watch misses changes", kind=kind.name)
 
+    def _compare(self, kind: Kind, bodies: list[Object], began: float) -> None:
+        """Compare the mirror with a list that began at a time, and queue what has to be looked at.
+
+        At the start the watches are still showing what there is. What they have not shown once they
+        show no more is queued then.
+        """
+        for gone in self._mirror.keep_only(kind, bodies, began):
+            if kind in OWN.values():
+                self._watches.resource(kind, gone, gone=True)
+            else:
+                self._watches.wake(gone)
+        for body in bodies:
+            meta = body["metadata"]
+            known = self._mirror.get(kind, meta["namespace"], meta["name"])
+            if known is None or not is_same(known, body):
+                if self.synced:
+                    self._missed(kind, body)
+            elif kind in OWN.values() and is_due(kind, known, self._turn):
+                self._look_at(kind, known)
+
+    def _missed(self, kind: Kind, body: Object) -> None:
+        """Have what a list has, and the watches have not shown, looked at."""
+        if kind in OWN.values():
+            self._look_at(kind, body)
+        else:
+            self._watches.wake(body)
+
+    def _look_at(self, kind: Kind, body: Object) -> None:
+        meta = body["metadata"]
+        self._queue.add(
+            Key(kind.name, meta["namespace"], meta["name"]),
+            lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL,
+        )
+
     async def _list(self, kind: Kind) -> list[Object]:
-        """List the objects of a kind that the watches should show, reduced by `counted`."""
+        """List the objects of a kind that the watches should show, reduced by `identified`."""
         labels = None if kind in OWN.values() else MANAGED
         return [
-            counted(body)
+            identified(body)
             for namespace in self._namespaces
-            async for page in self._api.pages(kind, namespace, labels=labels)
+            async for page in self._api.pages(kind, namespace, labels=labels, only_metadata=True)
             for body in page
         ]
 
@@ -155,19 +208,9 @@ class Resync:
             # listed by its name; for several, which may be hundreds, all objects are listed.
             name = f"metadata.name={next(iter(names.values()))}" if len(names) == 1 else None
             labels = None if kind in OWN.values() else MANAGED
-            async for page in self._api.pages(kind, namespace, fields=name, labels=labels):
+            async for page in self._api.pages(
+                kind, namespace, fields=name, labels=labels, only_metadata=True
+            ):
                 if any(one["metadata"]["uid"] in names for one in page):
                     return True
         return False
-
-    def _count(self, listed: dict[Kind, list[Object]]) -> None:
-        for kind in COPIES.values():
-            copies = Counter(copy_state(body) for body in listed[kind])
-            for state in ("Succeeded", "Failed", "Suspended", "Active"):
-                self._metrics.set("sluice_copies", copies[state], kind=kind.name, state=state)
-        streams = Counter(ephemeral_state(body) for body in listed[EPHEMERAL_STREAM])
-        for state in ("Ready", "Released", "Waiting", "Failed", "Suspended", "Deleting"):
-            self._metrics.set("sluice_ephemeral_streams", streams[state], state=state)
-        stores = Counter(store_state(body) for body in listed[STREAM_STORE])
-        self._metrics.set("sluice_stores", stores["Ready"], ready="true")
-        self._metrics.set("sluice_stores", stores["NotReady"], ready="false")

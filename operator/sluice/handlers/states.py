@@ -1,14 +1,29 @@
-"""Tell the state of a resource, as metrics count it."""
+"""Tell the state of a resource, and count the resources of each state for the metrics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.kube.api.kinds import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
 from sluice.kube.api.objects import is_deleting
 
 if TYPE_CHECKING:
+    from sluice.kube.api.cache import Mirror
     from sluice.kube.api.kinds import Kind, Object
+    from sluice.metrics import Metrics
+
+
+def count(mirror: Mirror, metrics: Metrics) -> None:
+    """Count the resources that the watches have shown, by their states."""
+    for kind in COPIES.values():
+        for state in ("Succeeded", "Failed", "Suspended", "Active"):
+            found = mirror.count(kind, copy_state, state)
+            metrics.set("sluice_copies", found, kind=kind.name, state=state)
+    for state in ("Ready", "Released", "Waiting", "Failed", "Suspended", "Deleting"):
+        found = mirror.count(EPHEMERAL_STREAM, ephemeral_state, state)
+        metrics.set("sluice_ephemeral_streams", found, state=state)
+    for state, ready in (("Ready", "true"), ("NotReady", "false")):
+        metrics.set("sluice_stores", mirror.count(STREAM_STORE, store_state, state), ready=ready)
 
 
 def state_of(kind: Kind, body: Object) -> str:

@@ -16,6 +16,8 @@ from sluice.kube.api.client import PAGE
 from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, JOB, OWN, POD, STREAM_STORE
 from sluice.kube.api.names import MANAGED, away_of, copy_of, uid_of
 from sluice.kube.api.objects import driver_namespace, is_deleting
+from sluice.kube.api.rest import is_at_rest
+from sluice.kube.api.slim import LAST_APPLIED
 from sluice.kube.loop.queue import Key, Lane
 from sluice.kube.stores.dependents import shares, stores_of, was_admitted
 
@@ -68,6 +70,8 @@ class Watches:
         before = self._mirror.see(kind, body, gone=gone)
         if gone:
             self._told(kind, body)
+        elif before is None and is_at_rest(kind, body):
+            return  # after a start these are most of all; the resync looks at them in turns
         if before is not None and not gone and _essence(before) == _essence(body):
             return
         key = Key(kind.name, meta["namespace"], meta["name"])
@@ -86,24 +90,21 @@ class Watches:
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> None:
         """Queue the EphemeralStreams that name a workload as owner. It came, finished or went."""
-        for body in self._mirror.all(EPHEMERAL_STREAM):
-            own = body["metadata"]["namespace"]
-            if any(
-                one["name"] == name
-                and one["kind"] == kind
-                and one["apiVersion"] == api_version
-                and one.get("namespace", own) == namespace
-                for one in body["spec"].get("owners") or ()
-            ):
-                left = _is_collected_with(body, kind, name)
-                self._queue.add(
-                    Key(EPHEMERAL_STREAM.name, own, body["metadata"]["name"]),
-                    delay=COLLECTOR_DELAY if left else 0.0,
-                )
+        owner = (api_version, kind, namespace, name)
+        for body in self._mirror.where(EPHEMERAL_STREAM, _owners, owner):
+            meta, left = body["metadata"], _is_collected_with(body, kind, name)
+            self._queue.add(
+                Key(EPHEMERAL_STREAM.name, meta["namespace"], meta["name"]),
+                delay=COLLECTOR_DELAY if left else 0.0,
+            )
 
     def child(self, kind: Kind, body: Object, *, gone: bool) -> None:
         """Take in a Job or a pod of ours, and queue the copy that it works for."""
         self._mirror.see(kind, body, gone=gone)
+        self.wake(body)
+
+    def wake(self, body: Object) -> None:
+        """Queue the copy that a Job or a pod works for, by its metadata."""
         place, uid = copy_of(body)
         away = away_of(body)
         for own in COPIES.values():
@@ -115,6 +116,15 @@ class Watches:
             for copy in copies:
                 meta = copy["metadata"]
                 self._queue.add(Key(own.name, meta["namespace"], meta["name"]))
+
+
+def _owners(body: Object) -> frozenset[tuple[str, str, str, str]]:
+    """Return the owners that an EphemeralStream names. An index of the mirror."""
+    own = body["metadata"]["namespace"]
+    return frozenset(
+        (one["apiVersion"], one["kind"], one.get("namespace", own), one["name"])
+        for one in (body.get("spec") or {}).get("owners") or ()
+    )
 
 
 def _is_collected_with(body: Object, kind: str, name: str) -> bool:
@@ -136,7 +146,9 @@ def _essence(body: Object) -> tuple[Any, ...]:
         meta.get("deletionTimestamp"),
         tuple(meta.get("finalizers") or ()),
         tuple(one["uid"] for one in meta.get("ownerReferences") or ()),
-        tuple(sorted((meta.get("annotations") or {}).items())),
+        tuple(
+            sorted(one for one in (meta.get("annotations") or {}).items() if one[0] != LAST_APPLIED)
+        ),
     )
 
 
@@ -194,6 +206,8 @@ def settings() -> kopf.OperatorSettings:
     found.networking.connect_timeout = 10
     for kind in (JOB, POD):  # the server sends only the objects of this operator
         found.watching.label_selectors[kind.group, kind.version, kind.plural] = MANAGED
+    # kopf keeps an object and a task for so long after its event, and at the start that is all.
+    found.queueing.idle_timeout = 0.2
     found.posting.enabled = False
     found.scanning.disabled = True
     found.persistence.finalizer = f"{GROUP}/unused"

@@ -43,7 +43,7 @@ def operator_site(say: Say) -> Iterator[Site]:
         LocalStoreError: the cluster, the store or the operator does not start.
     """
     with ExitStack() as stack:
-        cluster = stack.enter_context(_cluster(say))
+        cluster = stack.enter_context(running_cluster(say))
         store = stack.enter_context(_store(cluster, say))
         stack.enter_context(_release(cluster, say))
         yield Site(cluster, store, stack.enter_context(store.foreign()))
@@ -61,7 +61,7 @@ def new_tenant(site: Site, name: str, say: Say) -> Iterator[Tenant]:
 
 
 @contextmanager
-def _cluster(say: Say) -> Iterator[Cluster]:
+def running_cluster(say: Say) -> Iterator[Cluster]:
     """Provide a running cluster. Stop it afterwards if it did not run before."""
     cluster = choose()
     try:

@@ -157,9 +157,12 @@ class ApiServer:
         *,
         labels: str | None = None,
         fields: str | None = None,
+        only_metadata: bool = False,
     ) -> AsyncIterator[list[Object]]:
         """See Api.pages. The pages are short."""
         found = await self.list(kind, namespace, labels=labels, fields=fields)
+        if only_metadata:
+            found = [{"metadata": body["metadata"]} for body in found]
         for at in range(0, len(found), 2):
             yield found[at : at + 2]
 

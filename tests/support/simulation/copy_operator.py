@@ -79,7 +79,7 @@ class Operator:
         recorder = cast("Recorder", SimpleNamespace(mention=_nothing, say=self._say))
         performer = Performer(api, observer, recorder, _METRICS, settings)
         workings = CopyWorkings(cluster.kind, observer, performer, _METRICS)
-        self._reconciler = Reconciler(api, workings, StatusWriter(api, recorder))
+        self._reconciler = Reconciler(api, workings, StatusWriter(api, recorder), self._mirror)
 
     @property
     def busy(self) -> bool:

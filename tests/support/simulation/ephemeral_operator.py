@@ -99,7 +99,7 @@ class Operator:
         recorder = cast("Recorder", SimpleNamespace(mention=_nothing, say=self._say))
         performer = EphemeralPerformer(api, observer, recorder, _METRICS)
         workings = _Workings(observer, performer)
-        self._reconciler = Reconciler(api, workings, StatusWriter(api, recorder))
+        self._reconciler = Reconciler(api, workings, StatusWriter(api, recorder), self._mirror)
 
     @property
     def busy(self) -> bool:

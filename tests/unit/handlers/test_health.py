@@ -11,6 +11,7 @@ from sluice.handlers.by_name import ByName
 from sluice.handlers.health import MOST_STILL, Health
 from sluice.handlers.resync import Resync
 from sluice.handlers.states import copy_state
+from sluice.handlers.watches import Watches
 from sluice.kube.api.cache import Mirror
 from sluice.kube.loop.queue import Key, Lane, WorkQueue
 from sluice.kube.loop.settings import OperatorSettings
@@ -36,6 +37,7 @@ class Bench:
             NO_API,
             queue=self.queue,
             mirror=Mirror(),
+            watches=Watches(self.queue, Mirror()),
             metrics=metrics,
             namespaces=[],
             seconds=settings.resync_seconds,

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sluice.handlers.resync import Resync
+from sluice.handlers.watches import Watches
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
-    SCOPE_COPY,
-    STREAM_ARCHIVE,
-    STREAM_COPY,
-    STREAM_STORE,
 )
 from sluice.kube.loop.queue import WorkQueue
 from sluice.metrics import Metrics
@@ -35,11 +31,12 @@ class Bench:
             self.server.put(EPHEMERAL_STREAM, {"metadata": {"name": f"n{number}"}})
         self.listed: list[Object] = copy.deepcopy(list(self.server.objects.values()))
         self.server.meanwhile = self._count
-        self.metrics, self.mirror = Metrics(), Mirror()
+        self.metrics, self.mirror, self.queue = Metrics(), Mirror(), WorkQueue()
         self.resync = Resync(
             self.server.api,
-            queue=WorkQueue(),
+            queue=self.queue,
             mirror=self.mirror,
+            watches=Watches(self.queue, self.mirror),
             metrics=self.metrics,
             namespaces=[],
             seconds=60,
@@ -97,43 +94,3 @@ def test_what_was_deleted_meanwhile_is_asked_for_once() -> None:
     bench.server.objects.clear()
     assert not bench.behind()
     assert bench.asked == 1
-
-
-def said(**conditions: str) -> Object:
-    """A resource with these conditions."""
-    found = [{"type": kind, "status": status} for kind, status in conditions.items()]
-    return {"metadata": {}, "status": {"conditions": found}}
-
-
-def test_what_drivers_work_for_is_counted_by_what_it_says() -> None:
-    """Each kind by itself; a state that none is in counts as well."""
-    bench = Bench(0)
-    done, stalled = said(Succeeded="True"), said(Succeeded="False", Stalled="True")
-    bench.resync._count(
-        {
-            STREAM_COPY: [done, done, stalled],
-            SCOPE_COPY: [stalled, said(Suspended="True"), {"metadata": {}}],
-            STREAM_ARCHIVE: [done],
-            EPHEMERAL_STREAM: [],
-            STREAM_STORE: [],
-        }
-    )
-    found = re.findall(
-        r'^sluice_copies{kind="(\w+)",state="(\w+)"} (\d)',
-        bench.metrics.text().decode(),
-        re.MULTILINE,
-    )
-    assert {(kind, state): int(count) for kind, state, count in found} == {
-        ("StreamCopy", "Succeeded"): 2,
-        ("StreamCopy", "Failed"): 1,
-        ("StreamCopy", "Suspended"): 0,
-        ("StreamCopy", "Active"): 0,
-        ("ScopeCopy", "Succeeded"): 0,
-        ("ScopeCopy", "Failed"): 1,
-        ("ScopeCopy", "Suspended"): 1,
-        ("ScopeCopy", "Active"): 1,
-        ("StreamArchive", "Succeeded"): 1,
-        ("StreamArchive", "Failed"): 0,
-        ("StreamArchive", "Suspended"): 0,
-        ("StreamArchive", "Active"): 0,
-    }

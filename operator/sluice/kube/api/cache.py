@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.kube.api.slim import slim
+from sluice.kube.api.kinds import OWN
+from sluice.kube.api.slim import pack, slim, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 
 class _Entry(NamedTuple):
-    """An object, and the clock's time when it was seen."""
+    """An object at hand, the clock's time when it was seen, and all of it, packed."""
 
     body: Object
     at: float
+    packed: bytes | None
 
 
 class Mirror:
@@ -55,22 +57,29 @@ class Mirror:
             return before.body
         self._drop(kind, key)
         if not gone:
+            packed = pack(body) if kind.name in OWN else None
             body = slim(kind, body)
-            known[key] = _Entry(body, self._clock())
+            known[key] = _Entry(body, self._clock(), packed)
             for place, index in self._indices.get(kind, {}).items():
                 _enter(index, place, key, body)
         return before.body if before else None
 
-    def keep_only(self, kind: Kind, live: Iterable[Object], since: float) -> None:
+    def keep_only(self, kind: Kind, live: Iterable[Object], since: float) -> list[Object]:
         """Drop objects that were last seen before `since` and are not in the later list `live`.
 
         A watch that was interrupted begins again with the objects that then exist. It never shows
         the deletions in between.
+
+        Returns:
+            The dropped objects.
         """
         there = {(body["metadata"]["namespace"], body["metadata"]["name"]) for body in live}
         known = self._objects.get(kind, {})
-        for key in [key for key, entry in known.items() if entry.at < since and key not in there]:
+        gone = [key for key, entry in known.items() if entry.at < since and key not in there]
+        dropped = [known[key].body for key in gone]
+        for key in gone:
             self._drop(kind, key)
+        return dropped
 
     def where(self, kind: Kind, place: Place, value: Hashable) -> list[Object]:
         """Return the objects of a kind for which `place` gives a value, by an index.
@@ -82,12 +91,20 @@ class Mirror:
                 values.
             value: the value to look up.
         """
+        return list(self._index(kind, place).get(value, {}).values())
+
+    def count(self, kind: Kind, place: Place, value: Hashable) -> int:
+        """Count the objects of a kind for which `place` gives a value, by an index as `where`."""
+        return len(self._index(kind, place).get(value, {}))
+
+    def _index(self, kind: Kind, place: Place) -> _Index:
+        """Return an index. It is made when it is used for the first time."""
         indices = self._indices.setdefault(kind, {})
         if place not in indices:
             index = indices[place] = {}
             for key, entry in self._objects.get(kind, {}).items():
                 _enter(index, place, key, entry.body)
-        return list(indices[place].get(value, {}).values())
+        return indices[place]
 
     def _drop(self, kind: Kind, key: tuple[str, str]) -> None:
         """Forget an object, if it is known."""
@@ -105,6 +122,19 @@ class Mirror:
         entry = self._objects.get(kind, {}).get((namespace, name))
         return entry.body if entry else None
 
+    def whole(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """Return an object of our own kinds as it was last seen, with all fields that Sluice reads.
+
+        None if it is unknown.
+        """
+        entry = self._objects.get(kind, {}).get((namespace, name))
+        return None if entry is None or entry.packed is None else unpack(entry.packed)
+
+    def version(self, kind: Kind, namespace: str, name: str) -> str | None:
+        """Return the resource version in which an object was last seen; None if it is unknown."""
+        body = self.get(kind, namespace, name)
+        return None if body is None else body["metadata"].get("resourceVersion")
+
     def all(self, kind: Kind, namespace: str | None = None) -> Iterator[Object]:
         """Return the objects of a kind, of one namespace if given."""
         for (owner, _), entry in list(self._objects.get(kind, {}).items()):
@@ -118,10 +148,13 @@ class Mirror:
         """
         key = (live["metadata"]["namespace"], live["metadata"]["name"])
         entry = self._objects.get(kind, {}).get(key)
-        if entry is None:
-            return True
-        same = entry.body["metadata"].get("resourceVersion") == live["metadata"]["resourceVersion"]
-        return not same and entry.at < since
+        return entry is None or (not is_same(entry.body, live) and entry.at < since)
+
+
+def is_same(one: Object, other: Object) -> bool:
+    """Tell whether two objects of one name are the same one, in the same state."""
+    metas = one["metadata"], other["metadata"]
+    return all(metas[0].get(it) == metas[1].get(it) for it in ("uid", "resourceVersion"))
 
 
 def _enter(index: _Index, place: Place, key: tuple[str, str], body: Object) -> None:

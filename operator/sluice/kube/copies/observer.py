@@ -117,8 +117,12 @@ class CopyObserver:
         """Forget a copy that is gone, or needs nothing any more."""
         self._memories.forget(namespace, name)
 
-    async def look(self, body: Object) -> Situation:
+    async def look(self, body: Object, *, glance: bool = False) -> Situation:
         """Look at a copy's surroundings. Nothing is changed.
+
+        Args:
+            body: the copy.
+            glance: see `reconciler.Workings`.
 
         Raises:
             InvalidSpec: this version cannot read the object.
@@ -152,7 +156,9 @@ class CopyObserver:
         if not all(isinstance(one, StoreSeen) for one in (*sources, target)):
             host = host or seen.status.driver_namespace  # the grants are withdrawn, or unknown
         child = child_of(resource, seen)
-        jobs = await self._attempts.jobs(child, places, seen, runtime=runtime, host=host)
+        jobs = await self._attempts.jobs(
+            child, places, seen, runtime=runtime, host=host, glance=glance
+        )
         at_work = any(job.active for job in jobs)
         hooked = await hooks.look(self._api, namespace, seen, at_work=at_work)
         if under_way(seen.status):
@@ -168,7 +174,7 @@ class CopyObserver:
             plan=plan,
             damaged=damaged,
             jobs=jobs,
-            pods=await self._attempts.pods(places, seen),
+            pods=await self._attempts.pods(places, seen, glance=glance),
             controls=memory.controls == controls_data(resource.spec),
             hooks=hooked,
             late_hooks=await hooks.late(self._api, namespace, seen, at_work=at_work),

@@ -179,7 +179,13 @@ class Performer:
         """Set the copy's finalizer, which keeps it while it has something in a store."""
         seen, kind, namespace = situation.seen, situation.kind, situation.namespace
         if not await finalizers.add(
-            self._api, kind, namespace, seen.name, STAGING_FINALIZER, uid=seen.uid
+            self._api,
+            kind,
+            namespace,
+            seen.name,
+            STAGING_FINALIZER,
+            uid=seen.uid,
+            known=situation.body,
         ):
             raise CopyAborted(f"{kind.name} {seen.name!r} was deleted before its driver started")
 
@@ -225,6 +231,8 @@ class Performer:
                 request = names.owned(request, job)
             await starting.write_controls(self._api, child, request)
         situation.memory.controls = manifests.controls_data(spec)
+        if running is None:
+            return  # there is no pod that has mounted it
         label = f"{names.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
         pods = await self._api.list(POD, namespace, labels=label)
         # A changed pod makes its kubelet refresh the mounted ConfigMaps at once.

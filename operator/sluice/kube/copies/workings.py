@@ -63,9 +63,9 @@ class CopyWorkings:
         """Tell whether the work ends by itself. A copy that follows its source may never end."""
         return self._kind.lifecycle_of(body) is not Lifecycle.CONTINUOUS
 
-    async def look(self, body: Object) -> Situation:
+    async def look(self, body: Object, *, glance: bool = False) -> Situation:
         """Look at a copy's surroundings."""
-        return await self._observer.look(body)
+        return await self._observer.look(body, glance=glance)
 
     def decide(self, situation: Situation) -> Decision:
         """Decide what to do."""

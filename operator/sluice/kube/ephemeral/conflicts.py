@@ -71,10 +71,8 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
         sorted(
             _told(kind, copy, meta["namespace"])
             for kind in COPIES.values()
-            for copy in mirror.all(kind)
-            if has_finalizer(copy, STAGING_FINALIZER)
-            and _has_planned(copy)
-            and (kind != STREAM_ARCHIVE or _goes_on(copy))
+            for copy in mirror.where(kind, _read_scopes, spec.get("scope"))
+            if (kind != STREAM_ARCHIVE or _goes_on(copy))
             and (kind != SCOPE_COPY or _with_ephemeral(copy))
             and here is not None
             and any(
@@ -96,9 +94,12 @@ def _has_claimed(body: Object) -> bool:
     return has_finalizer(body, STREAMS_FINALIZER) and bool(there)
 
 
-def _has_planned(copy: Object) -> bool:
-    """Tell whether the operator has planned a copy: only then it may read its sources."""
-    return (copy.get("status") or {}).get("planHash") is not None
+def _read_scopes(copy: Object) -> frozenset[str | None]:
+    """Return the scopes that an unfinished copy may read: only once the operator has planned it."""
+    planned = (copy.get("status") or {}).get("planHash") is not None
+    if not planned or not has_finalizer(copy, STAGING_FINALIZER):
+        return frozenset()
+    return frozenset(source.get("scope") for source in sources_of(copy))
 
 
 def _told(kind: Kind, body: Object, to: str) -> str:

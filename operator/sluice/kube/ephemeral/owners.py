@@ -2,13 +2,14 @@
 
 Each kind and namespace in use has a watch. So a look at an owner costs no call, and a change wakes
 the EphemeralStreams that name it. Where the operator may get objects but not list or watch them,
-each look is a GET, and changes are noticed by the resync.
+each look is a GET, and changes are noticed within a minute.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.reconcile.ephemeral.world import OwnerSeen
@@ -93,7 +94,9 @@ class Owners:
             if watch.cache.in_sync:
                 return watch.cache.get(owner.name)
         found = await self._get(kind, namespace, owner.name)
-        if watch is not None and watch.cache.in_sync:  # in sync since: later events compare to it
+        if watch is None or watch.refused is not None:
+            return replace(found, watched=False)
+        if watch.cache.in_sync:  # in sync since: later events compare to it
             return watch.cache.get(owner.name)
         return found
 

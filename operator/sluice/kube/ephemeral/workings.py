@@ -39,7 +39,12 @@ class EphemeralWorkings:
         """Return False: the work goes on as long as the resource exists."""
         return False
 
-    async def look(self, body: Object) -> EphemeralSituation:
+    async def look(
+        self,
+        body: Object,
+        *,
+        glance: bool = False,  # noqa: ARG002 - a look costs no more
+    ) -> EphemeralSituation:
         """Look at a resource's surroundings."""
         return await self._observer.look(body)
 

@@ -43,11 +43,12 @@ class Attempts:
         *,
         runtime: str | None,
         host: str | None = None,
+        glance: bool = False,
     ) -> tuple[JobSeen, ...]:
         """Return a copy's Jobs, the latest last.
 
-        The mirror may lag, so it is trusted only while a pod of the latest attempt runs. Otherwise
-        the API server lists Jobs and pods.
+        The mirror may lag, so it is trusted only while a pod of the latest attempt runs, and for a
+        glance. Otherwise the API server lists Jobs and pods.
 
         Args:
             child: the copy, as its objects name it.
@@ -56,6 +57,7 @@ class Attempts:
             runtime: hash of the runtime that the spec asks for now; None when it is unknown.
             host: the namespace in which drivers have to run, if that is not the copy's. Users of
                 the copy's namespace can make Jobs there that are like its attempts.
+            glance: whether nothing is done by what is seen.
         """
         # A complete copy is tidied once its last driver has ended; afterwards no Job matters. If
         # the finalizer stays, a driver may still run until its Job is deleted.
@@ -66,7 +68,8 @@ class Attempts:
         pods = self._seen(POD, places, seen.uid)
         latest = _latest(found, child, host)
         running = latest is not None and any(map(_is_running, drivers_of(latest, pods)))
-        if latest is None or not running or attempt_of(latest) < seen.status.attempts:
+        lags = latest is None or not running or attempt_of(latest) < seen.status.attempts
+        if lags and not glance:
             found = await self._listed(JOB, places, seen.uid)
             pods = await self._listed(POD, places, seen.uid)
             latest = _latest(found, child, host)
@@ -84,16 +87,18 @@ class Attempts:
             jobs.append(replace(state, stray=_is_stray(job, child, host)))
         return tuple(jobs)
 
-    async def pods(self, places: Sequence[str], seen: CopySeen) -> int:
+    async def pods(self, places: Sequence[str], seen: CopySeen, *, glance: bool = False) -> int:
         """Count a copy's driver and executor pods that are not gone.
 
         The count matters only while the copy is suspended or deleted, or while the rest of a run
-        is deleted. Otherwise it is 0, and the API server is not asked.
+        is deleted. Otherwise it is 0, and the API server is not asked. It is not for a glance,
+        either: see `jobs`.
         """
         suspended = seen.spec.suspend and not seen.done
         if seen.deleted is None and not (suspended or seen.waits_for_rest):
             return 0
-        pods = await self._listed(POD, places, seen.uid)
+        found = self._seen(POD, places, seen.uid)
+        pods = found if glance else await self._listed(POD, places, seen.uid)
         return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)
 
     def are_shown(self, namespace: str, uid: str) -> bool:

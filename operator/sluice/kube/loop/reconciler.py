@@ -13,12 +13,14 @@ from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, SluiceError
 from sluice.kube.api import finalizers
 from sluice.kube.api.objects import is_deleting, wants_orphan
+from sluice.kube.api.rest import is_settled
 from sluice.kube.api.status import of_invalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.api.status.common import ResourceStatus
+    from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.api.status import StatusWriter
@@ -84,8 +86,12 @@ class Workings(Protocol[S, D]):
         """Tell whether a resource ends some day by itself, and so has the condition Succeeded."""
         ...
 
-    async def look(self, body: Object) -> S:
+    async def look(self, body: Object, *, glance: bool = False) -> S:
         """Look at an object's surroundings, without a change.
+
+        Args:
+            body: the object.
+            glance: whether what the watches have shown is enough, since nothing is done by it.
 
         Raises:
             InvalidSpec: this version cannot read the object.
@@ -125,12 +131,17 @@ class Reconciler(Generic[S, D]):
         api: the API server.
         workings: the part that differs by kind.
         statuses: writes statuses.
+        mirror: the objects that the watches have shown.
     """
 
-    def __init__(self, api: Api, workings: Workings[S, D], statuses: StatusWriter) -> None:
+    def __init__(
+        self, api: Api, workings: Workings[S, D], statuses: StatusWriter, mirror: Mirror
+    ) -> None:
         self._api = api
         self._workings = workings
         self._statuses = statuses
+        self._mirror = mirror
+        self._calm: dict[tuple[str, str], str] = {}
 
     async def reconcile(self, key: Key) -> float | None:
         """Reconcile one resource.
@@ -141,6 +152,10 @@ class Reconciler(Generic[S, D]):
         Raises:
             SluiceError: a server could not be asked, or a status not written; try again.
         """
+        calm = await self._glance(key)
+        if calm is not None:
+            return calm.again
+        self._calm.pop(key[1:], None)
         body = await self._api.get(self._workings.kind, key.namespace, key.name)
         if body is None:
             self._workings.forget(key.namespace, key.name)
@@ -154,6 +169,35 @@ class Reconciler(Generic[S, D]):
         attempt = getattr(decided.status, "attempts", None)
         with structlog.contextvars.bound_contextvars(attempt=attempt):
             return await self._carry_out(situation, decided)
+
+    async def _glance(self, key: Key) -> D | None:
+        """Look at a resource as the watches have shown it, if nothing is likely to be done.
+
+        This is so if it is settled, or if the last look at this version of it changed nothing. Most
+        looks are such. They need no call to the API server for the resource itself. The watches may
+        lag, so anything else than nothing is decided once more, on what the API server says.
+
+        Returns:
+            The decision to do nothing; None if the resource has to be read.
+        """
+        kind = self._workings.kind
+        known = self._mirror.get(kind, key.namespace, key.name)
+        if known is None or is_deleting(known):
+            return None
+        if (
+            not is_settled(known)
+            and self._calm.get(key[1:]) != known["metadata"]["resourceVersion"]
+        ):
+            return None
+        body = self._mirror.whole(kind, key.namespace, key.name)
+        if body is None:
+            return None
+        try:
+            decided = self._workings.decide(await self._workings.look(body, glance=True))
+        except InvalidSpec:
+            return None
+        same = decided.status == self._workings.status.read(body.get("status"))
+        return decided if same and not decided.actions else None
 
     async def _refuse(self, body: Object, error: InvalidSpec) -> None:
         """Report that this version cannot read a resource.
@@ -177,7 +221,10 @@ class Reconciler(Generic[S, D]):
 
     async def _carry_out(self, situation: S, decided: D) -> float | None:
         """Write the status, then act; return the seconds until the next look."""
+        meta = situation.body["metadata"]
         before = self._workings.status.read(situation.body.get("status"))
+        if before == decided.status and not decided.actions:
+            self._calm[meta["namespace"], meta["name"]] = meta["resourceVersion"]
         if not await self._write(situation, before, decided.status):
             return CONFLICT_DELAY
         for action in decided.actions:

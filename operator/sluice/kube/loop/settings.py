@@ -194,7 +194,7 @@ class OperatorSettings(Setting):
         excluded_namespaces: namespaces that another operator serves; `*` for any characters.
         executor_namespaces: namespaces where drivers may make executors, since the ServiceAccount
             for that is there.
-        resync_seconds: seconds between two looks at all resources.
+        resync_seconds: seconds between two rounds that find what the watches have missed.
         look_seconds: the most seconds for a store's answers to one look, or for one change.
         ambient_identity: whether buckets without a Secret are opened with the operator's own
             identity, in every namespace.

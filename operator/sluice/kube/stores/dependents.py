@@ -82,6 +82,21 @@ def foreign_stores(body: Object) -> frozenset[StorePlace]:
     return frozenset(place for place in stores_of(body) if place.namespace != namespace)
 
 
+def named_stores(body: Object) -> frozenset[StorePlace]:
+    """Return the StreamStores that a resource names. An index of the mirror."""
+    return frozenset(stores_of(body))
+
+
+def needed_stores(body: Object) -> frozenset[StorePlace]:
+    """Return the StreamStores that a resource needs, see `needs_stores`. An index of the mirror."""
+    return named_stores(body) if needs_stores(body) else frozenset()
+
+
+def awaited_stores(body: Object) -> frozenset[StorePlace]:
+    """Return the StreamStores of a resource that is news, see `is_news`. An index of the mirror."""
+    return named_stores(body) if is_news(body) else frozenset()
+
+
 def was_admitted(body: Object) -> bool:
     """Tell whether the operator has begun to use stores for a resource, by its status.
 

@@ -21,14 +21,15 @@ from sluice.kube.api.objects import (
     is_deleting,
     parse,
 )
+from sluice.kube.api.rest import is_at_rest
 from sluice.kube.loop.queue import Key
 from sluice.kube.stores.dependents import (
     KINDS,
     StorePlace,
-    foreign_stores,
-    is_news,
+    awaited_stores,
+    named_stores,
+    needed_stores,
     shares,
-    stores_of,
     users,
     was_admitted,
 )
@@ -37,7 +38,7 @@ from sluice.kube.stores.keys import secret_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sluice.kube.api.cache import Mirror
+    from sluice.kube.api.cache import Mirror, Place
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.api.status import StatusWriter
@@ -89,15 +90,11 @@ class StoreKeeper:
             return None
         meta, place = body["metadata"], StorePlace(key.namespace, key.name)
         before = StreamStoreStatus.read(body.get("status"))
-        needing = [
-            user
-            for _, user in self._needing(key)
-            if user["metadata"]["namespace"] == key.namespace or shares(body) or was_admitted(user)
-        ]
-        eager = any(is_news(user) for user in needing)
+        eager = any(self._may_use(body, user) for _, user in self._found(awaited_stores, key))
         probed = await self._probes.look(body, eager=eager)
         held = has_finalizer(body, IN_USE_FINALIZER)
-        using = users(needing, place)
+        needing = [user for _, user in self._found(needed_stores, key)]
+        using = users((user for user in needing if self._may_use(body, user)), place)
         if held and not using:  # releasing a store in use is wrong, and the mirror may lag
             changed = before.observed_generation != meta.get("generation", 0)
             far = changed or shares(body) or before.shared_users
@@ -143,19 +140,23 @@ class StoreKeeper:
             self._wake_users(key)
         return decision.again
 
-    def _needing(self, key: Key) -> Iterator[tuple[Kind, Object]]:
-        """Return the resources that name a store, with their kinds."""
-        place = StorePlace(key.namespace, key.name)
+    def _found(self, place: Place, key: Key) -> Iterator[tuple[Kind, Object]]:
+        """Return the resources that an index finds by a store, with their kinds."""
         for kind in KINDS:
-            for body in self._mirror.all(kind, key.namespace):
-                if place in stores_of(body):
-                    yield kind, body
-            for body in self._mirror.where(kind, foreign_stores, place):
+            for body in self._mirror.where(kind, place, StorePlace(key.namespace, key.name)):
                 yield kind, body
 
+    @staticmethod
+    def _may_use(store: Object, user: Object) -> bool:
+        """Tell whether a resource that names a store uses it, or may begin to."""
+        near = user["metadata"]["namespace"] == store["metadata"]["namespace"]
+        return near or shares(store) or was_admitted(user)
+
     def _wake_users(self, key: Key) -> None:
-        """Queue the resources that name a store."""
-        for kind, body in self._needing(key):
+        """Queue the resources that name a store, and may still need it."""
+        for kind, body in self._found(named_stores, key):
+            if is_at_rest(kind, body):
+                continue
             self._queue.add(Key(kind.name, body["metadata"]["namespace"], body["metadata"]["name"]))
 
     async def _hold(self, body: Object, named: set[str], status: StreamStoreStatus) -> None:

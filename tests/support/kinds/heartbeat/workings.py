@@ -55,7 +55,7 @@ class HeartbeatWorkings:
         """Return False: the work goes on as long as the resource exists."""
         return False
 
-    async def look(self, body: Object) -> Seen:
+    async def look(self, body: Object, *, glance: bool = False) -> Seen:  # noqa: ARG002
         """Read the resource. Nothing else concerns it."""
         return Seen(body, parse(body, Heartbeat))
 
@@ -104,4 +104,5 @@ class HeartbeatWorkings:
 
 def build(parts: Parts) -> Reconciles:
     """Build the reconciler of Heartbeats."""
-    return Reconciler(parts.api, HeartbeatWorkings(parts.api), parts.statuses)
+    workings = HeartbeatWorkings(parts.api)
+    return Reconciler(parts.api, workings, parts.statuses, parts.mirror)

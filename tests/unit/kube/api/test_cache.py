@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import UID_LABEL, copy_of
-from sluice.kube.api.slim import counted, slim
+from sluice.kube.api.slim import LAST_APPLIED, identified, slim
 
 if TYPE_CHECKING:
     from sluice.kube.api.kinds import Object
@@ -105,7 +106,8 @@ def test_what_a_full_list_does_not_have_is_forgotten() -> None:
     mirror.see(JOB, thing("gone"), gone=False)
     clock.now = 10
     mirror.see(POD, thing("new"), gone=False)
-    mirror.keep_only(POD, [thing("stays", version="7")], since=5)
+    dropped = mirror.keep_only(POD, [thing("stays", version="7")], since=5)
+    assert dropped == [thing("gone")]
     assert [body["metadata"]["name"] for body in mirror.all(POD)] == ["stays", "new"]
     assert mirror.get(POD, "team", "stays") == thing("stays")
     assert mirror.get(JOB, "team", "gone") is not None
@@ -173,7 +175,55 @@ def test_of_what_there_are_thousands_little_is_kept() -> None:
     assert slim(STREAM_COPY, body) == body | {"metadata": kept, "status": told}
     assert slim(STREAM_STORE, body) == body | {"metadata": kept}
     assert slim(STREAM_COPY, {"metadata": meta}) == {"metadata": kept}
-    assert counted(body) == {
-        "metadata": {"name": "a", "namespace": "team"},
-        "status": {"conditions": told["conditions"]},
+    notes = {LAST_APPLIED: "{}", "sluice.dev/requestedAt": "now"}
+    noted = {"metadata": meta | {"annotations": notes}}
+    asked = {"metadata": kept | {"annotations": {"sluice.dev/requestedAt": "now"}}}
+    assert slim(STREAM_COPY, noted) == asked
+
+
+def test_the_resync_keeps_who_an_object_is_and_whose() -> None:
+    """A round has those of all objects in memory at once."""
+    meta = {"name": "a", "namespace": "team", "uid": "u", "resourceVersion": "7", "generation": 2}
+    labels = {"labels": {UID_LABEL: "c", "x": "y"}, "annotations": {"long": "text"}}
+    kept = {"name": "a", "namespace": "team", "uid": "u", "resourceVersion": "7"}
+    assert identified({"metadata": meta, "spec": {}}) == {"metadata": kept}
+    assert identified({"metadata": meta | labels}) == {
+        "metadata": kept | {"labels": {UID_LABEL: "c"}}
     }
+
+
+def test_our_own_resources_are_there_as_a_whole_too() -> None:
+    """Without what nobody reads; Jobs and pods are not kept whole."""
+    mirror = Mirror()
+    body = thing("a") | {"kind": "StreamCopy", "status": {"history": [{"attempt": 1}]}}
+    told = body | {"metadata": body["metadata"] | {"managedFields": [{}]}}
+    mirror.see(STREAM_COPY, told, gone=False)
+    mirror.see(POD, thing("a"), gone=False)
+    assert mirror.whole(STREAM_COPY, "team", "a") == body
+    assert mirror.whole(STREAM_COPY, "team", "b") is None
+    assert mirror.whole(POD, "team", "a") is None
+    assert (mirror.get(STREAM_COPY, "team", "a") or {})["status"] == {"conditions": []}
+
+
+def test_texts_that_many_objects_have_exist_once() -> None:
+    """Names of fields, and short values."""
+    mirror = Mirror()
+    for name in ("a", "b"):
+        text = json.dumps(thing(name) | {"spec": {"source": {"storeRef": {"name": "local"}}}})
+        mirror.see(STREAM_COPY, json.loads(text), gone=False)
+    first, second = (body["spec"]["source"]["storeRef"] for body in mirror.all(STREAM_COPY))
+    assert first["name"] is second["name"]
+    assert next(iter(first)) is next(iter(second))
+
+
+def test_objects_are_counted_by_what_a_function_gives() -> None:
+    """As many as it would find."""
+    mirror = Mirror()
+    for name in "abc":
+        mirror.see(POD, thing(name, namespace="team" if name == "a" else "other"), gone=False)
+    assert [mirror.count(POD, place, one) for one in ("team", "other", "none")] == [1, 2, 0]
+
+
+def place(body: Object) -> str:
+    """The namespace of an object."""
+    return str(body["metadata"]["namespace"])

@@ -224,7 +224,8 @@ def test_without_the_right_to_list_each_look_asks() -> None:
     async def look() -> None:
         owners = Owners(script, lambda *_: None)  # type: ignore[arg-type]
         for number in range(1, 4):
-            assert await owners.look(WORK, "team") == OwnerSeen(uid="1")
+            found = await owners.look(WORK, "team")
+            assert found == OwnerSeen(uid="1", watched=False)
             assert script.gets == number
         await owners.close()
 

@@ -21,6 +21,10 @@ POLL_SECONDS: Final = 2.0
 WAIT_SECONDS: Final = 10.0
 """Seconds between two looks at a copy that waits; events usually wake it sooner."""
 
+STORE_SECONDS: Final = 60.0
+"""Seconds between two looks at a copy that waits for a StreamStore, which wakes it then. Thousands
+may wait for one."""
+
 AT_ONCE: Final = 0.0
 """Seconds until the look that finds what was just published, or that a hook has ended."""
 

@@ -18,6 +18,7 @@ from sluice.core.reconcile.copies import deletion, finished, following
 from sluice.core.reconcile.copies.actions import (
     AT_ONCE,
     POLL_SECONDS,
+    STORE_SECONDS,
     WAIT_SECONDS,
     AddFinalizer,
     Decision,
@@ -195,7 +196,8 @@ def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | Non
         stopping = (DeleteJob(running.name),)
     hopeless = trouble.reason in _HOPELESS
     said = status.refused(trouble) if hopeless else status.waiting(trouble)
-    return Decision(status=said, actions=stopping, again=WAIT_SECONDS)
+    again = WAIT_SECONDS if stopping else STORE_SECONDS
+    return Decision(status=said, actions=stopping, again=again)
 
 
 def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
@@ -243,7 +245,10 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
         if placed and world.plan is not None and not world.controls:
             # Its ConfigMaps follow it there. An operator may have been killed in between.
             guard = (*guard, StartJob(job.attempt, world.plan.plan, follower=job.follower))
-        return Decision(status=status.starting(job), actions=guard, again=POLL_SECONDS)
+        # What keeps a pod away is told by events, which nobody watches. It rarely changes late.
+        waited = (world.now - job.started).total_seconds()
+        again = min(max(POLL_SECONDS, waited / 10), WAIT_SECONDS)
+        return Decision(status=status.starting(job), actions=guard, again=again)
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
     made: tuple[Action, ...] = ()
     if isinstance(world.answer, Planned):  # by the driver: only pods can look into volumes

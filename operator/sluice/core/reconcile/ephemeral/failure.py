@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 WAIT_SECONDS: Final = 30.0
 """Seconds between two looks at a resource that waits; events usually wake it sooner."""
 
+STORE_SECONDS: Final = 60.0
+"""Seconds between two looks at a resource that waits for its StreamStore, which wakes it then.
+Thousands may wait for one."""
+
 RETRY_SECONDS: Final = 5.0
 """Seconds before a call that a store has failed is tried again."""
 

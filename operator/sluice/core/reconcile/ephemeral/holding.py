@@ -14,6 +14,7 @@ from sluice.core.claims.claim import Ownership
 from sluice.core.reconcile.ephemeral.failure import (
     NOT_ASKED,
     STALLED_SECONDS,
+    STORE_SECONDS,
     WAIT_SECONDS,
     failed,
 )
@@ -45,6 +46,9 @@ DRIFT_SECONDS: Final = 300.0
 NEWS_SECONDS: Final = 30.0
 """Seconds between two looks for streams that an application has made under a prefix."""
 
+UNWATCHED_SECONDS: Final = 60.0
+"""Seconds between two looks at owners of which no watch tells."""
+
 SUCCESSOR_SECONDS: Final = 5.0
 """Seconds of grace that a predecessor must have left for its stream to be taken over."""
 
@@ -55,13 +59,13 @@ def hold(seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus) ->
     away = _store_trouble(seen, world)
     if away is not None:
         said = Saying(away.reason, str(Trouble.of(away)))
-        return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
+        return EphemeralDecision(status=status.working(said), again=STORE_SECONDS)
     if world.trouble is not None or holding is None:
         return failed(status, world.trouble or NOT_ASKED)
     status.holds(holding)
     match holding.ownership:
         case Ownership.OURS:
-            return _there(seen, holding, world.rival, status)
+            return _there(seen, holding, world, status)
         case Ownership.ABSENT:
             return _absent(seen, holding, world.rival, status)
         case Ownership.UNOWNED:
@@ -82,9 +86,10 @@ def _store_trouble(seen: EphemeralSeen, world: EphemeralWorld) -> SluiceError | 
 
 
 def _there(
-    seen: EphemeralSeen, holding: Holding, rival: Rival | None, status: EphemeralStatus
+    seen: EphemeralSeen, holding: Holding, world: EphemeralWorld, status: EphemeralStatus
 ) -> EphemeralDecision:
     """Keep streams that the resource owns; configure the stream if the spec has changed."""
+    rival, owners = world.rival, world.owners
     if seen.spec.stream is None and rival is not None and rival.grace is None:
         # An older resource was seen only now. A stream has one holder, but a prefix could have two.
         decision = _conflict(status, rival.name)
@@ -113,6 +118,8 @@ def _there(
         )
     said = Saying("Claimed", _what_there_is(seen, holding))
     again = DRIFT_SECONDS if seen.spec.stream is not None else NEWS_SECONDS
+    if not all(owner.watched for owner in owners):
+        again = min(again, UNWATCHED_SECONDS)
     if seen.spec.max_age_seconds is not None:
         end = seen.created + timedelta(seconds=seen.spec.max_age_seconds)
         again = min(again, max(0.0, (end - status.now).total_seconds()))

@@ -26,12 +26,14 @@ class OwnerSeen:
             a deletion with --cascade=orphan removes the references in between.
         trouble: why it cannot be read (OwnerForbidden, OwnerKindNotFound, ...); then the other
             attributes mean nothing.
+        watched: whether a change of it wakes the resource.
     """
 
     uid: str | None = None
     finished: bool = False
     deleting: bool = False
     trouble: Trouble | None = None
+    watched: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,12 @@ from sluice.core.reconcile.ephemeral.decide import (
     asks_store,
     reconcile_ephemeral,
 )
-from sluice.core.reconcile.ephemeral.failure import RETRY_SECONDS, STALLED_SECONDS, WAIT_SECONDS
+from sluice.core.reconcile.ephemeral.failure import (
+    RETRY_SECONDS,
+    STALLED_SECONDS,
+    STORE_SECONDS,
+    WAIT_SECONDS,
+)
 from sluice.core.reconcile.ephemeral.holding import DRIFT_SECONDS, NEWS_SECONDS, SUCCESSOR_SECONDS
 from sluice.core.reconcile.ephemeral.world import (
     Adopt,
@@ -98,8 +103,8 @@ def test_a_finalizer_that_somebody_took_away_is_put_back() -> None:
 @pytest.mark.parametrize(
     ("around", "reason", "again"),
     [
-        (world(store=None), "StoreNotFound", WAIT_SECONDS),
-        (world(store=AWAY), "StoreNotReady", WAIT_SECONDS),
+        (world(store=None), "StoreNotFound", STORE_SECONDS),
+        (world(store=AWAY), "StoreNotReady", STORE_SECONDS),
         (world(holding=NO_SCOPE), "ScopeNotFound", WAIT_SECONDS),
         (world(holding=None), "StoreUnavailable", RETRY_SECONDS),
         (world(trouble=trouble(StoreUnavailable("a"))), "StoreUnavailable", RETRY_SECONDS),

@@ -10,6 +10,7 @@ from sluice.core.reconcile.ephemeral.decide import (
     reconcile_ephemeral,
 )
 from sluice.core.reconcile.ephemeral.failure import RETRY_SECONDS, STALLED_SECONDS, WAIT_SECONDS
+from sluice.core.reconcile.ephemeral.holding import DRIFT_SECONDS, UNWATCHED_SECONDS
 from sluice.core.reconcile.ephemeral.world import (
     Make,
     OwnerSeen,
@@ -320,3 +321,13 @@ def test_an_owner_taken_out_of_the_spec_loses_its_reference() -> None:
     gone = replace(fewer, references=frozenset({"owner-1"}))
     decision = reconcile_ephemeral(gone, world(PRESENT, holding=OURS))
     assert (states(decision), decision.actions) == (["Present"], ())
+
+
+def test_owners_that_no_watch_tells_of_are_looked_at_each_minute() -> None:
+    """One of them is enough."""
+    seen = claimed(TWO, PRESENT, ANOTHER)
+    watched = reconcile_ephemeral(seen, world(PRESENT, ANOTHER, holding=OURS))
+    unwatched = replace(ANOTHER, watched=False)
+    alone = reconcile_ephemeral(seen, world(PRESENT, unwatched, holding=OURS))
+    assert watched.again == DRIFT_SECONDS
+    assert alone.again == UNWATCHED_SECONDS
