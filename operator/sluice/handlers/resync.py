@@ -29,6 +29,8 @@ from sluice.kube.api.slim import counted
 from sluice.kube.loop.queue import Key, Lane
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
@@ -39,6 +41,9 @@ _log = structlog.get_logger()
 
 WATCH_GRACE: Final = 10.0
 """Seconds without progress after which a watch that is behind a list counts as dead."""
+
+AGAIN: Final = 10.0
+"""Most seconds until the next round after one that failed: the API server may be back."""
 
 
 class Resync:
@@ -83,12 +88,27 @@ class Resync:
         """Make rounds for ever."""
         self.last = time.monotonic()
         while True:
+            pause = self._seconds
             try:
                 await self._round()
             except SluiceError as error:
                 _log.warning("resync failed", error=str(error))
+                pause = min(pause, AGAIN)
             self.last = time.monotonic()
-            await asyncio.sleep(self._seconds)
+            await asyncio.sleep(pause)
+
+    def queue_all(self) -> None:
+        """Queue all resources that the watches have shown."""
+        for kind in OWN.values():
+            self._queue_each(kind, self._mirror.all(kind))
+
+    def _queue_each(self, kind: Kind, bodies: Iterable[Object]) -> None:
+        for body in bodies:
+            meta = body["metadata"]
+            self._queue.add(
+                Key(kind.name, meta["namespace"], meta["name"]),
+                lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL,
+            )
 
     async def _round(self) -> None:
         began = time.monotonic()
@@ -96,13 +116,9 @@ class Resync:
         for kind, bodies in listed.items():
             self._mirror.keep_only(kind, bodies, began)
         for kind in OWN.values():
-            for body in listed[kind]:
-                meta = body["metadata"]
-                self._queue.add(
-                    Key(kind.name, meta["namespace"], meta["name"]),
-                    lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL,
-                )
-        self._count(listed)
+            self._queue_each(kind, listed[kind])
+        if self._queue.is_open:  # replicas that wait tell nothing, or sums would be too high
+            self._count(listed)
         self.synced = True
         await asyncio.sleep(WATCH_GRACE)
         for kind, bodies in listed.items():
