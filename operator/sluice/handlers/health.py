@@ -48,6 +48,7 @@ class Health:
         metrics: Metrics,
         by_name: ByName,
         settings: OperatorSettings,
+        *,
         fence: Fence,
     ) -> None:
         self._queue = queue

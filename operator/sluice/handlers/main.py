@@ -119,7 +119,7 @@ async def operate(settings: OperatorSettings) -> None:
         else:
             works.set()
         by_name = ByName(mirror, metrics, settings)
-        runner = await Health(queue, resync, metrics, by_name, settings, fence).serve()
+        runner = await Health(queue, resync, metrics, by_name, settings, fence=fence).serve()
         stack.push_async_callback(runner.cleanup)
         cluster = await _known_cluster(api, settings.cluster_id, stop)
         if cluster is None:
@@ -267,13 +267,13 @@ async def _until(
     The Lease is given back first: another replica need not wait until everything has ended.
     """
     keeping = [] if keeper is None else [asyncio.ensure_future(_keep(keeper))]
-    tasks = [*keeping, *map(asyncio.ensure_future, jobs)]
+    tasks = keeping + [asyncio.ensure_future(job) for job in jobs]
     waiter = asyncio.ensure_future(stop.wait())
     await asyncio.wait([waiter, *tasks], return_when=asyncio.FIRST_COMPLETED)
     ended = [task for task in tasks if task.done()]
     if keeper is not None:
-        for task in keeping:
-            task.cancel()
+        for one in keeping:
+            one.cancel()
         await asyncio.gather(*keeping, return_exceptions=True)
         await keeper.release()
     for task in [waiter, *tasks]:

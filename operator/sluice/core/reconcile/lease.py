@@ -57,13 +57,16 @@ class LeaseSeen:
     def of(cls, body: Mapping[str, Any]) -> LeaseSeen:
         """Read an object of the API."""
         spec = body.get("spec") or {}
-        holder, lasts = str(spec.get("holderIdentity") or ""), spec.get("leaseDurationSeconds")
-        known = isinstance(lasts, int)
+        holder, seconds = str(spec.get("holderIdentity") or ""), spec.get("leaseDurationSeconds")
+        if isinstance(seconds, int):
+            lasts = min(max(LASTS, seconds), _LONGEST)
+        else:
+            lasts = LASTS if holder else 0.0
         found = spec.get("leaseTransitions")
         return cls(
             version=str(body["metadata"]["resourceVersion"]),
             holder=holder[:_MOST_NAME],
-            seconds=min(max(LASTS, lasts), _LONGEST) if known else LASTS if holder else 0.0,
+            seconds=lasts,
             transitions=found if isinstance(found, int) else 0,
         )
 
@@ -111,10 +114,11 @@ class Replica:
         same = seen == self.seen and now - self.looked <= _GAP
         since = self.since if same else now
         after = replace(self, seen=seen, since=since, looked=now)
-        step = after._step(now)
+        step = after.next(now)
         return replace(after, has_tried=self.has_tried or step is Step.TAKE), step
 
-    def _step(self, now: float) -> Step:
+    def next(self, now: float) -> Step:
+        """Return what follows from the last look."""
         holder = "" if self.seen is None else self.seen.holder
         if holder == self.name and self.has_tried:
             return Step.TAKE

@@ -37,7 +37,7 @@ ANSWER: Final = 2.0
 """Deadline of a call, in seconds. So a connection that hangs leaves time for others."""
 
 
-class LeaseLost(Exception):  # noqa: N818 - it ends the process, and is reported by no resource
+class LeaseLost(Exception):
     """Another replica has the Lease of this one, or may have had it."""
 
 
