@@ -1,16 +1,20 @@
 """Replicas of the operator, as processes of this machine that share a Lease.
 
-Each one has its own way to the API server, which a test can cut.
+Each one has its own way to the API server, which a test can cut. It is not encrypted, by way of
+`kubectl proxy`, so that tests see which calls of a replica arrive.
 """
 
 from __future__ import annotations
 
 import re
 import signal
+import subprocess
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from support.cluster.operator_process import OperatorProcess
 from support.kube.link import Link
@@ -39,6 +43,14 @@ class Replica:
     def leads(self) -> bool:
         """Whether it says that it works."""
         return bool(_LEADS.search(self.operator.probe("metrics")[1]))
+
+    @contextmanager
+    def changing_nothing(self) -> Iterator[None]:
+        """Assert that no call of the replica's arrives that changes anything but the Lease."""
+        before = len(self.link.changes)
+        yield
+        changes = self.link.changes[before:]
+        assert [one for one in changes if "/leases" not in one] == []
 
 
 class Replicas:
@@ -80,11 +92,12 @@ def killed(replica: Replica) -> Callable[[], None]:
 
 
 def stopped(replica: Replica) -> Callable[[], None]:
-    """End a replica as Kubernetes does, and then start it anew."""
+    """End a replica as Kubernetes does, and then start it anew. It changes nothing meanwhile."""
     replica.operator.signal(signal.SIGTERM)
 
     def mend() -> None:
-        assert replica.operator.ended() == 0
+        with replica.changing_nothing():
+            assert replica.operator.ended() == 0
         replica.operator.start()
 
     return mend
@@ -92,37 +105,57 @@ def stopped(replica: Replica) -> Callable[[], None]:
 
 def frozen(replica: Replica) -> Callable[[], None]:
     """Freeze a replica. Once it goes on, it changes nothing, and ends."""
-    operator = replica.operator
-    operator.signal(signal.SIGSTOP)
+    replica.operator.signal(signal.SIGSTOP)
 
     def mend() -> None:
-        before = len(operator.log())
-        operator.signal(signal.SIGCONT)
-        assert operator.ended() == LOST
-        # The operator logs each status that it has written for another reason than before.
-        assert '"event": "state"' not in (after := operator.log()[before:]), after
-        assert "state " not in after
-        assert "another replica has the Lease" in after
-        operator.start()
+        with replica.changing_nothing():
+            replica.operator.signal(signal.SIGCONT)
+            assert replica.operator.ended() == LOST
+        assert "another replica has the Lease" in replica.operator.log()
+        replica.operator.start()
 
     return mend
 
 
 def cut_off(replica: Replica) -> Callable[[], None]:
-    """Cut a replica off from the API server. When it comes back, it ends."""
+    """Cut a replica off from the API server. When it comes back, it changes nothing, and ends."""
     replica.link.go_away()
 
     def mend() -> None:
         assert replica.operator.is_running
         assert not replica.leads
-        replica.link.come_back()
-        assert replica.operator.ended() == LOST
+        with replica.changing_nothing():
+            replica.link.come_back()
+            assert replica.operator.ended() == LOST
         replica.operator.start()
 
     return mend
 
 
 Disturbance = type(killed)
+
+
+@contextmanager
+def _unencrypted(kube: Cluster, folder: Path) -> Iterator[Path]:
+    """Yield a kubeconfig for the cluster, whose API server needs neither TLS nor a login."""
+    words = kube.kubectl_command("proxy", "--port=0")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as proxy:
+        assert proxy.stdout is not None
+        address = proxy.stdout.readline().split()[-1]
+        access = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "here", "cluster": {"server": f"http://{address}"}}],
+            "users": [{"name": "anybody", "user": {}}],
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "anybody"}}],
+            "current-context": "here",
+        }
+        path = folder / "kubeconfig"
+        path.write_text(yaml.safe_dump(access))
+        try:
+            yield path
+        finally:
+            proxy.terminate()
 
 
 @contextmanager
@@ -145,11 +178,12 @@ def replicas(
     made: list[Replica] = []
     lease = {"lease": {"namespace": namespace, "name": LEASE}}
     with ExitStack() as stack:
+        plain = stack.enter_context(_unencrypted(kube, folder))
         for name in ("one", "two"):
             place = folder / name
             place.mkdir()
             through = place / "kubeconfig"
-            link = stack.enter_context(Link.to(kube.kubeconfig, through))
+            link = stack.enter_context(Link.to(plain, through))
             operator = OperatorProcess(
                 place, through, namespace, profiles, more={**lease, **(more or {})}
             )
