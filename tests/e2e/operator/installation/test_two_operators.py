@@ -1,4 +1,4 @@
-"""Two operators for a moment at once, as an upgrade or a lost node can bring about."""
+"""Two replicas of the operator: one works, and the other takes over when that is killed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +23,10 @@ SLOW = {"bytesPerSecond": "3500Ki"}
 def test_two_operators_do_nothing_twice(
     tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]
 ) -> None:
-    """Each copy has one Job and is whole, with two operators from its first moment to its last."""
+    """Each copy has one Job and is whole, though the pod that works is killed midway."""
     sluice.scale(2)
     try:
+        leader = until("a replica works", lambda: sluice.leader)
         tenant.apply(
             *(
                 tenant.copy_resource(name, source.name, f"{scope}/{name}", limits=SLOW)
@@ -31,7 +34,11 @@ def test_two_operators_do_nothing_twice(
             )
         )
         for name in NAMES:
+            tenant.until_reason(name, "Copying")
+        sluice.run("delete", "pod", leader, "--force", "--grace-period=0")
+        for name in NAMES:
             tenant.until_ready(name)
+        assert sluice.leader not in {"", leader}
         tenant.run("delete", "scopy", "three")
     finally:
         sluice.scale(1)
