@@ -42,6 +42,9 @@ _log = structlog.get_logger()
 WATCH_GRACE: Final = 10.0
 """Seconds without progress after which a watch that is behind a list counts as dead."""
 
+_SYNCED: Final = 0.2
+"""Seconds between two looks whether the watches have shown all."""
+
 AGAIN: Final = 10.0
 """Most seconds until the next round after one that failed: the API server may be back."""
 
@@ -61,7 +64,7 @@ class Resync:
         behind: the kinds whose watches miss changes.
         last: the monotonic time of the last sign of life: the end of a round, even a failed one, or
             a comparison within it. Infinite until `run` begins.
-        synced: whether all resources were queued at least once.
+        synced: whether all resources were queued at least once, and shown by the watches.
     """
 
     def __init__(
@@ -119,7 +122,7 @@ class Resync:
             self._queue_each(kind, listed[kind])
         if self._queue.is_open:  # replicas that wait tell nothing, or sums would be too high
             self._count(listed)
-        self.synced = True
+        await self._sync(listed, began)
         await asyncio.sleep(WATCH_GRACE)
         for kind, bodies in listed.items():
             late = await self._caught_up(kind, bodies, began)
@@ -128,6 +131,15 @@ class Resync:
             self._metrics.set("sluice_watch_behind", float(gone), kind=kind.name)
             if gone:
                 _log.error("a watch misses changes", kind=kind.name)
+
+    async def _sync(self, listed: dict[Kind, list[Object]], began: float) -> None:
+        """Wait for a while until the watches have shown what there was at the start."""
+        until = time.monotonic() + WATCH_GRACE
+        while not self.synced:
+            late = any(self._late(kind, bodies, began) for kind, bodies in listed.items())
+            self.synced = not late or time.monotonic() > until
+            if not self.synced:
+                await asyncio.sleep(_SYNCED)
 
     async def _list(self, kind: Kind) -> list[Object]:
         """List the objects of a kind that the watches should show, reduced by `counted`."""

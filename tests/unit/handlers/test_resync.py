@@ -18,7 +18,7 @@ from sluice.kube.api.kinds import (
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.loop.queue import WorkQueue
+from sluice.kube.loop.queue import Lane, WorkQueue
 from sluice.metrics import Metrics
 from support.kube.finalizing import FinalizingServer
 
@@ -35,10 +35,10 @@ class Bench:
             self.server.put(EPHEMERAL_STREAM, {"metadata": {"name": f"n{number}"}})
         self.listed: list[Object] = copy.deepcopy(list(self.server.objects.values()))
         self.server.meanwhile = self._count
-        self.metrics, self.mirror = Metrics(), Mirror()
+        self.metrics, self.mirror, self.queue = Metrics(), Mirror(), WorkQueue()
         self.resync = Resync(
             self.server.api,
-            queue=WorkQueue(),
+            queue=self.queue,
             mirror=self.mirror,
             metrics=self.metrics,
             namespaces=[],
@@ -137,3 +137,18 @@ def test_what_drivers_work_for_is_counted_by_what_it_says() -> None:
         ("StreamArchive", "Suspended"): 0,
         ("StreamArchive", "Active"): 0,
     }
+
+
+def test_a_replica_that_begins_to_work_queues_all_that_the_watches_have_shown() -> None:
+    """A deleted resource is in the lane of deletions. Before, nothing is queued or counted."""
+    bench = Bench(2)
+    bench.queue.is_open = False
+    for body in bench.listed:
+        bench.mirror.see(EPHEMERAL_STREAM, body, gone=False)
+    deleted = {"metadata": {**bench.listed[0]["metadata"], "deletionTimestamp": "now"}}
+    bench.mirror.see(EPHEMERAL_STREAM, deleted | {"spec": {}}, gone=False)
+    bench.resync.queue_all()
+    assert [bench.queue.depth(lane) for lane in Lane] == [0, 0]
+    bench.queue.is_open = True
+    bench.resync.queue_all()
+    assert [bench.queue.depth(lane) for lane in Lane] == [1, 1]
