@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import socket
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
+from support.cluster.outside import OUTSIDE, nobody_else
+from support.cluster.renting import rented
 from support.cluster.replicas import (
     LEASE,
     Disturbance,
@@ -17,41 +20,40 @@ from support.cluster.replicas import (
     replicas,
     stopped,
 )
-from support.cluster.tenant import Tenant
 from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from localcluster import Cluster
+    from support.cluster.tenant import Tenant
 
-pytestmark = [pytest.mark.usefixtures("definitions"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 NOTHING = "tcp://127.0.0.1:9"
 
 
 @pytest.fixture(scope="module")
-def tenant(kube: Cluster) -> Iterator[Tenant]:
+def tenant(kube: Cluster, definitions: list[str]) -> Iterator[Tenant]:
     """Gives a namespace with a StreamStore that takes connections, and never answers.
 
     So a replica always has a thread that waits.
     """
-    name = "outside-replicas"
-    kube.kubectl("create", "namespace", name)
-    found = Tenant(kube, name, None, print)
-    with socket.create_server(("127.0.0.1", 0), backlog=1000) as silent:
+    assert definitions
+    with (
+        nobody_else(kube),
+        rented(kube, None, print, f"{OUTSIDE}{uuid4().hex[:8]}") as found,
+        socket.create_server(("127.0.0.1", 0), backlog=1000) as silent,
+    ):
         uri = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         found.apply(found.store_resource("silent", uri=uri))
         yield found
-    found.run("delete", "sst", "--all")
-    kube.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.fixture(scope="module")
 def pair(
-    kube: Cluster, definitions: list[str], tenant: Tenant, tmp_path_factory: pytest.TempPathFactory
+    kube: Cluster, tenant: Tenant, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Replicas]:
     """Gives two replicas."""
-    assert definitions
     with replicas(kube, tmp_path_factory.mktemp("replicas"), tenant.namespace) as made:
         yield made
 
