@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,3 +51,60 @@ def test_two_operators_do_nothing_twice(
         said = Counter(reason for reason, _ in tenant.events(name))
         assert said["Copied"] == said["Starting"] == 1
     assert len(tenant.get_all("jobs")) == 2
+
+
+@pytest.mark.alone
+@pytest.mark.exhaustive
+def test_an_upgrade_under_load_makes_no_gap(
+    tenant: Tenant,
+    scope: str,
+    sluice: Operator,
+    release: Callable[..., None],
+    say: Callable[[str], None],
+) -> None:
+    """Streams that are asked for all the time become ready, while Helm replaces both replicas."""
+    release(operator={"resyncSeconds": 5, "replicas": 2})
+    over, names = threading.Event(), list[str]()
+
+    def ask() -> None:
+        while not over.wait(0.5):
+            name = f"load-{len(names)}"
+            spec = {"storeRef": {"name": "store"}, "scope": scope, "stream": name}
+            tenant.apply(
+                {
+                    "apiVersion": "sluice.dev/v1alpha1",
+                    "kind": "EphemeralStream",
+                    "metadata": {"name": name},
+                    "spec": spec,
+                }
+            )
+            names.append(name)
+
+    asking = threading.Thread(target=ask)
+    try:
+        leader = until("a replica works", lambda: sluice.leader)
+        asking.start()
+        until("some are there", lambda: len(names) > 5)
+        release(operator={"resyncSeconds": 6, "replicas": 2})
+        until("another pod works", lambda: sluice.leader not in {"", leader})
+        sluice.ready()
+        before = len(names)
+        until("some more are there", lambda: len(names) > before + 5)
+    finally:
+        over.set()
+        asking.join()
+        release()
+        sluice.ready()
+    waits = []
+    for name in names:
+        ready = tenant.until(
+            f"{name} is ready",
+            lambda name=name: (
+                (one := tenant.condition(name, resource="eps")).get("status") == "True" and one
+            ),
+        )
+        body = tenant.get("eps", name)
+        assert body is not None
+        made = datetime.fromisoformat(body["metadata"]["creationTimestamp"])
+        waits.append((datetime.fromisoformat(ready["lastTransitionTime"]) - made).total_seconds())
+    say(f"  {len(names)} streams during an upgrade: ready within {max(waits):.0f} s")
