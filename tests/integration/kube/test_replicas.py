@@ -12,7 +12,7 @@ from support.cluster.outside import OUTSIDE, nobody_else
 from support.cluster.renting import rented
 from support.cluster.replicas import (
     LEASE,
-    Disturbance,
+    LOST,
     Replicas,
     cut_off,
     frozen,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from localcluster import Cluster
+    from support.cluster.replicas import Disturbance
     from support.cluster.tenant import Tenant
 
 pytestmark = pytest.mark.timeout(600)
@@ -103,7 +104,7 @@ def test_a_person_who_changes_the_lease_does_no_harm(
         name = "" if what == "nobody's" else "someone"
         tenant.patch("lease", LEASE, {"spec": {"holderIdentity": name}})
     if what == "another's":
-        assert leader.operator.ended() == 7
+        assert leader.operator.ended() == LOST
         leader.operator.start()
     works(tenant, f"after-{what.replace(chr(39), '')}")
     pair.roles()

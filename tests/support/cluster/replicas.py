@@ -18,13 +18,16 @@ import yaml
 
 from support.cluster.operator_process import OperatorProcess
 from support.kube.link import Link
-from support.until import TIGHT, until
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from localcluster import Cluster
+
+    Disturbance = Callable[["Replica"], Callable[[], None]]
+    """What happens to a replica; the result mends it, and starts a new one."""
 
 LEASE = "sluice-operator"
 LOST = 7
@@ -79,7 +82,7 @@ class Replicas:
         leader, other = self.roles()
         began = time.monotonic()
         mend = how(leader)
-        until("the other replica works", lambda: other.leads, poll=TIGHT)
+        until("the other replica works", lambda: other.leads, poll=0.1)
         seconds = time.monotonic() - began
         mend()
         return seconds
@@ -130,9 +133,6 @@ def cut_off(replica: Replica) -> Callable[[], None]:
         replica.operator.start()
 
     return mend
-
-
-Disturbance = type(killed)
 
 
 @contextmanager
