@@ -197,6 +197,7 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             "{{verb}}",
             "cps",
         ),
+        Panel("Replicas that work", "sum(sluice_leader)", "replicas"),
         Panel("Watches that missed changes", "max by (kind) (sluice_watch_behind)", "{{kind}}"),
         Panel(
             "Memory",

@@ -103,6 +103,9 @@ notices:
   header:
     name: {{ .Values.notices.header.name | quote }}
     file: {{ ternary "/etc/sluice-sink/header" "" (ne .Values.notices.header.secretName "") | quote }}
+lease:
+  namespace: {{ .Release.Namespace | quote }}
+  name: {{ include "sluice.operatorName" . | quote }}
 listen:
   host: 0.0.0.0
   port: {{ include "sluice.port" . }}

@@ -12,6 +12,7 @@ from sluice.kube.loop.queue import Lane
 if TYPE_CHECKING:
     from sluice.handlers.by_name import ByName
     from sluice.handlers.resync import Resync
+    from sluice.kube.api.fence import Fence
     from sluice.kube.loop.queue import WorkQueue
     from sluice.kube.loop.settings import OperatorSettings
     from sluice.metrics import Metrics
@@ -37,6 +38,7 @@ class Health:
         metrics: the metrics to serve.
         by_name: sets the metrics of single resources before each scrape.
         settings: the operator's settings.
+        fence: open while this replica works.
     """
 
     def __init__(
@@ -46,12 +48,15 @@ class Health:
         metrics: Metrics,
         by_name: ByName,
         settings: OperatorSettings,
+        *,
+        fence: Fence,
     ) -> None:
         self._queue = queue
         self._resync = resync
         self._metrics = metrics
         self._by_name = by_name
         self._settings = settings
+        self._fence = fence
 
     def problems(self) -> list[str]:
         """Return the reasons to restart the operator; an empty list when it is well."""
@@ -89,7 +94,10 @@ class Health:
         for lane in Lane:
             self._metrics.set("sluice_queue_depth", self._queue.depth(lane), lane=lane.value)
         self._metrics.set("sluice_queue_oldest_age_seconds", self._queue.oldest())
-        self._by_name.update()
+        leads = self._fence.is_open
+        self._metrics.set("sluice_leader", float(leads))
+        if leads:
+            self._by_name.update()
         return web.Response(
             body=self._metrics.text(),
             headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},

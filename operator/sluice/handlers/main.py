@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
+import sys
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -21,12 +23,14 @@ from sluice.handlers.resync import Resync
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.client import Api
 from sluice.kube.api.events import Recorder
+from sluice.kube.api.fence import Fence
 from sluice.kube.api.identity import cluster_id
-from sluice.kube.api.kinds import OWN
+from sluice.kube.api.kinds import OWN, STREAM_STORE
 from sluice.kube.api.status import StatusWriter
 from sluice.kube.copies.sweep import Sweep
 from sluice.kube.ephemeral.owners import Owners
 from sluice.kube.loop.controller import Controller
+from sluice.kube.loop.lease import LeaseKeeper, LeaseLost
 from sluice.kube.loop.memory import BoundedThreads
 from sluice.kube.loop.queue import Lane, WorkQueue
 from sluice.kube.loop.sink import Sink
@@ -37,6 +41,10 @@ from sluice.metrics import Metrics
 from sluice.stores.allowance import Allowance
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import Any
+
+    from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.loop.settings import OperatorSettings
 
 _log = structlog.get_logger()
@@ -51,8 +59,11 @@ take hardly longer than a few. `engine.claims.scope_lifecycle` limits how many m
 THREADS: Final = sum(WORKERS.values())
 """Threads for blocking calls to stores: one for each worker."""
 
-_WAIT: Final = 5.0
-"""Seconds between two attempts to reach the API server at the start."""
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 10.0
+"""Seconds between two attempts to reach the API server at the start; they double each time."""
+
+LEASE_LOST: Final = 7
+"""Exit code of a replica that lost the Lease. Those of errors are in `errors.EXIT_CODES`."""
 
 TIMEOUTS: Final = StoreTimeouts(connect=5, call=15, stall=15, rest=4)
 """Short deadlines: the operator makes only small calls, and must not wait for a store that is gone.
@@ -62,16 +73,17 @@ TIMEOUTS: Final = StoreTimeouts(connect=5, call=15, stall=15, rest=4)
 async def operate(settings: OperatorSettings) -> None:
     """Run the operator until SIGTERM or SIGINT. It waits while the API server is unavailable.
 
+    With a Lease, it begins to work once it holds that. Before, it only reads, so that it knows the
+    resources and the stores by then.
+
     Raises:
         ApiUnavailable: there is no configuration for an API server.
     """
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    _stop_at_signals(stop)
     async with AsyncExitStack() as stack:
         queue = WorkQueue(workers=WORKERS, served=settings.served)
-        mirror, metrics = Mirror(), Metrics()
+        mirror, metrics, fence, works = Mirror(), Metrics(), Fence(), asyncio.Event()
 
         def called(verb: str, resource: str) -> None:
             metrics.count("sluice_api_calls_total", verb=verb, resource=resource)
@@ -79,9 +91,14 @@ async def operate(settings: OperatorSettings) -> None:
         def asked(call: str, seconds: float) -> None:
             metrics.observe("sluice_store_call_seconds", seconds, call=call)
 
-        api = await stack.enter_async_context(await Api.connect(called))
+        api = await stack.enter_async_context(await Api.connect(called, fence=fence))
         sweep = Sweep(api, mirror, settings.served, seconds=settings.resync_seconds)
-        watching = watches.Watches(queue, mirror, sweep.gone)
+
+        def gone(kind: Kind, body: Object) -> None:
+            if works.is_set():
+                sweep.gone(kind, body)
+
+        watching = watches.Watches(queue, mirror, gone)
         resync = Resync(
             api,
             queue=queue,
@@ -91,14 +108,35 @@ async def operate(settings: OperatorSettings) -> None:
             namespaces=settings.namespaces,
             seconds=settings.resync_seconds,
         )
+
+        def work() -> None:
+            queue.is_open = True
+            works.set()
+            resync.queue_all()
+
+        keeper = None
+        if settings.lease.name:
+            queue.is_open = False
+            keeper = LeaseKeeper(
+                await stack.enter_async_context(await Api.connect(called)),
+                settings.lease.namespace,
+                settings.lease.name,
+                fence=fence,
+                leads=work,
+            )
+        else:
+            works.set()
         by_name = ByName(mirror, metrics, settings)
-        runner = await Health(queue, resync, metrics, by_name, settings).serve()
+        runner = await Health(queue, resync, metrics, by_name, settings, fence=fence).serve()
         stack.push_async_callback(runner.cleanup)
         cluster = await _known_cluster(api, settings.cluster_id, stop)
         if cluster is None:
             return
         allowance = Allowance()
-        threads = stack.enter_context(BoundedThreads(THREADS, settings.look_seconds, allowance))
+        threads, reading = (
+            stack.enter_context(BoundedThreads(THREADS, settings.look_seconds, allowance, one))
+            for one in (fence, None)
+        )
         connections = Connections(
             api,
             Settings(cluster_id=cluster, timeouts=TIMEOUTS),
@@ -111,7 +149,7 @@ async def operate(settings: OperatorSettings) -> None:
         recorder = Recorder(api, socket.gethostname())
         sink = Sink(settings.notices, cluster=cluster, metrics=metrics)
         await stack.enter_async_context(sink.delivering())
-        probes = Probes(connections, threads)
+        probes = Probes(connections, reading)
         owners = Owners(api, watching.owner)
         stack.push_async_callback(owners.close)
         parts = Parts(
@@ -134,8 +172,9 @@ async def operate(settings: OperatorSettings) -> None:
         controller = Controller(reconcilers, queue=queue, metrics=metrics)
         jobs = [
             resync.run(),
-            sweep.run(),
-            sweep.follow(),
+            _warm(works, probes, mirror, settings),
+            _after(works, sweep.run),
+            _after(works, sweep.follow),
             *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),
             _watch(watching, settings.namespaces, stop),
         ]
@@ -145,14 +184,19 @@ async def operate(settings: OperatorSettings) -> None:
             namespaces=settings.namespaces or "all",
             excluded=settings.excluded_namespaces,
         )
-        await _until(stop, jobs)
+        await _until(stop, jobs, keeper)
         _log.info("operator stopped")
 
 
+def _stop_at_signals(stop: asyncio.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
 async def _watch(watching: watches.Watches, namespaces: list[str], stop: asyncio.Event) -> None:
-    """Run kopf's watches until `stop` is set, or until a signal ends kopf. Then set `stop`."""
-    # kopf replaces our signal handlers, and ends without an error at a signal.
-    await kopf.operator(
+    """Run kopf's watches until `stop` is set."""
+    others = asyncio.all_tasks()
+    tasks = await kopf.spawn_tasks(
         registry=watches.registry(watching),
         settings=watches.settings(),
         standalone=True,
@@ -160,28 +204,79 @@ async def _watch(watching: watches.Watches, namespaces: list[str], stop: asyncio
         namespaces=namespaces,
         stop_flag=stop,
     )
-    stop.set()
+    # kopf has replaced our signal handlers, and would take seconds before it told us of a signal.
+    _stop_at_signals(stop)
+    await kopf.run_tasks(tasks, ignored=others)
+
+
+async def _warm(
+    works: asyncio.Event, probes: Probes, mirror: Mirror, settings: OperatorSettings
+) -> None:
+    """Probe the stores while another replica works, and wait for ever after that."""
+    while not works.is_set():
+        stores = (
+            body
+            for body in mirror.all(STREAM_STORE)
+            if settings.served.include(body["metadata"]["namespace"])
+        )
+        await probes.warm(stores)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(settings.resync_seconds):
+                await works.wait()
+    await asyncio.Event().wait()
+
+
+async def _after(works: asyncio.Event, job: Callable[[], Awaitable[None]]) -> None:
+    """Run a job once this replica works."""
+    await works.wait()
+    await job()
 
 
 async def _known_cluster(api: Api, given: str, stop: asyncio.Event) -> str | None:
     """Wait for the API server and return the cluster's identity; None if `stop` is set before."""
+    wait = _FIRST_WAIT
     while not stop.is_set():
         try:
             return await cluster_id(api, given)
         except ApiUnavailable as error:
             _log.warning("waiting for the API server", error=str(error))
         with suppress(TimeoutError):
-            async with asyncio.timeout(_WAIT):
+            async with asyncio.timeout(wait):
                 await stop.wait()
+        wait = min(2 * wait, _LONGEST_WAIT)
     return None
 
 
-async def _until(stop: asyncio.Event, jobs: list) -> None:  # type: ignore[type-arg]
-    """Run jobs until `stop` is set. A job that ends earlier ends the operator with its error."""
-    tasks = [asyncio.ensure_future(job) for job in jobs]
+async def _keep(keeper: LeaseKeeper) -> None:
+    """Keep the Lease. When another replica has it, end the process at once.
+
+    Threads that wait for a store would hold up an orderly end, and change more there.
+    """
+    try:
+        await keeper.run()
+    except LeaseLost as error:
+        _log.error("another replica has the Lease, so this one ends", holder=str(error))
+        sys.stderr.flush()
+        os._exit(LEASE_LOST)
+
+
+async def _until(
+    stop: asyncio.Event, jobs: list[Coroutine[Any, Any, None]], keeper: LeaseKeeper | None
+) -> None:
+    """Run jobs until `stop` is set. A job that ends earlier ends the operator with its error.
+
+    The Lease is given back first: another replica need not wait until everything has ended.
+    """
+    keeping = [] if keeper is None else [asyncio.ensure_future(_keep(keeper))]
+    tasks = keeping + [asyncio.ensure_future(job) for job in jobs]
     waiter = asyncio.ensure_future(stop.wait())
     await asyncio.wait([waiter, *tasks], return_when=asyncio.FIRST_COMPLETED)
     ended = [task for task in tasks if task.done()]
+    if keeper is not None:
+        for one in keeping:
+            one.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
+        await keeper.release()
     for task in [waiter, *tasks]:
         task.cancel()
     await asyncio.gather(waiter, *tasks, return_exceptions=True)

@@ -41,6 +41,12 @@ _log = structlog.get_logger()
 WATCH_GRACE: Final = 10.0
 """Seconds without progress after which a watch that is behind a list counts as dead."""
 
+_SYNCED: Final = 0.2
+"""Seconds between two looks whether the watches have shown all."""
+
+AGAIN: Final = 10.0
+"""Most seconds until the next round after one that failed: the API server may be back."""
+
 TURNS: Final = 30
 """Rounds in which each settled resource is looked at once."""
 
@@ -77,7 +83,8 @@ class Resync:
         behind: the kinds whose watches miss changes.
         last: the monotonic time of the last sign of life: the end of a round, even a failed one, or
             a comparison within it. Infinite until `run` begins.
-        synced: whether all resources were listed once, and those queued that may need something.
+        synced: whether all resources were listed once and shown by the watches, and those queued that
+            may need something.
     """
 
     def __init__(
@@ -107,12 +114,27 @@ class Resync:
         """Make rounds for ever."""
         self.last = time.monotonic()
         while True:
+            pause = self._seconds
             try:
                 await self._round()
             except SluiceError as error:
                 _log.warning("resync failed", error=str(error))
+                pause = min(pause, AGAIN)
             self.last = time.monotonic()
-            await asyncio.sleep(self._seconds)
+            await asyncio.sleep(pause)
+
+    def queue_all(self) -> None:
+        """Queue all resources that the watches have shown."""
+        for kind in OWN.values():
+            for body in self._mirror.all(kind):
+                self._look_at(kind, body)
+
+    def _look_at(self, kind: Kind, body: Object) -> None:
+        meta = body["metadata"]
+        self._queue.add(
+            Key(kind.name, meta["namespace"], meta["name"]),
+            lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL,
+        )
 
     async def _round(self) -> None:
         began = time.monotonic()
@@ -120,7 +142,7 @@ class Resync:
         for kind, bodies in listed.items():
             self._compare(kind, bodies, began)
         self._turn += 1
-        self.synced = True
+        await self._sync(listed, began)
         await asyncio.sleep(WATCH_GRACE)
         for kind, bodies in listed.items():
             late = await self._caught_up(kind, bodies, began)
@@ -159,12 +181,14 @@ class Resync:
         else:
             self._watches.wake(body)
 
-    def _look_at(self, kind: Kind, body: Object) -> None:
-        meta = body["metadata"]
-        self._queue.add(
-            Key(kind.name, meta["namespace"], meta["name"]),
-            lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL,
-        )
+    async def _sync(self, listed: dict[Kind, list[Object]], began: float) -> None:
+        """Wait for a while until the watches have shown what there was at the start."""
+        until = time.monotonic() + WATCH_GRACE
+        while not self.synced:
+            late = any(self._late(kind, bodies, began) for kind, bodies in listed.items())
+            self.synced = not late or time.monotonic() > until
+            if not self.synced:
+                await asyncio.sleep(_SYNCED)
 
     async def _list(self, kind: Kind) -> list[Object]:
         """List the objects of a kind that the watches should show, reduced by `identified`."""

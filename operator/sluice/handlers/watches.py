@@ -191,7 +191,7 @@ class _Backoffs:
     """Seconds before each retry of a call to the API server. The sequence has no end."""
 
     def __iter__(self) -> Iterator[float]:
-        return chain((1, 2, 4, 8), repeat(15))
+        return chain((1, 2, 4, 8), repeat(10))
 
 
 def settings() -> kopf.OperatorSettings:

@@ -37,7 +37,7 @@ class Site(NamedTuple):
 
 @contextmanager
 def operator_site(say: Say) -> Iterator[Site]:
-    """Provide Sluice with the chart's default values, and a store. Remove what was missing before.
+    """Provide Sluice with one replica, and a store. Remove what was missing before.
 
     Raises:
         LocalStoreError: the cluster, the store or the operator does not start.
@@ -96,13 +96,16 @@ def _store(cluster: Cluster, say: Say) -> Iterator[ClusterStore]:
 
 @contextmanager
 def _release(cluster: Cluster, say: Say) -> Iterator[None]:
-    """Install Sluice with the chart's default values. Restore the previous release afterwards."""
+    """Install Sluice with the chart's values, but one replica, whose log and memory are read.
+
+    Restore the previous release afterwards.
+    """
     image = cluster.provide(sluice_image(), say=say)
     words = ("--namespace", NAMESPACE, "--output=json")
     before = json.loads(cluster.helm("list", *words, f"--filter=^{NAME}$"))
     missing = [name for name in _DEFINITIONS if not _there(cluster, "crd", name)]
     with _namespace(cluster, NAMESPACE):
-        install(cluster, image, say=say)
+        install(cluster, image, values={"operator": {"replicas": 1}}, say=say)
         try:
             yield
         finally:

@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {
 }
 VALUES: dict[str, Any] = {
     "watch": {"excludedNamespaces": [EXCLUDED]},
-    "operator": {"resyncSeconds": 5},
+    "operator": {"resyncSeconds": 5, "replicas": 1},  # tests look at one pod, or kill it
     "driver": {"namespaces": [EXECUTOR_NAMESPACE]},
     "profiles": {
         "default": {
@@ -157,6 +157,13 @@ class Operator:
         path = "jsonpath={.items[*].status.containerStatuses[*].containerID}"
         selector = "--selector=app.kubernetes.io/component=operator"
         return self.run("get", "pods", selector, f"--output={path}").split()
+
+    @property
+    def leader(self) -> str:
+        """The name of the pod whose operator works; empty for none."""
+        path = "jsonpath={.spec.holderIdentity}"
+        found = self.run("get", "lease", "sluice-operator", "--output", path)
+        return found.partition("_")[0]
 
     def scale(self, replicas: int) -> None:
         """Stop the operator, or start it again, and wait until that is done."""

@@ -36,6 +36,10 @@ UP = {f'up{{namespace="{NAMESPACE}", job="sluice-metrics"}}': f"1{ALWAYS}"}
 
 SIGNS: dict[str, dict[str, str]] = {
     "SluiceOperatorAbsent": {"unrelated": f"1{ALWAYS}"},
+    "SluiceNoLeader": {
+        f'sluice_leader{{namespace="{NAMESPACE}", job="sluice-metrics", pod="{pod}"}}': f"0{ALWAYS}"
+        for pod in "ab"
+    },
     "SluiceQueueStuck": {"sluice_queue_oldest_age_seconds": f"121{ALWAYS}"},
     "SluiceWatchBehind": {'sluice_watch_behind{kind="Job"}': f"1{ALWAYS}"},
     "SluiceReconcileFails": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import urllib.error
@@ -74,6 +75,7 @@ class OperatorProcess:
         """Stop the process."""
         if self._process is not None:
             self._process.terminate()
+            self._process.send_signal(signal.SIGCONT)
             self._process.wait(timeout=30)
 
     def start(self) -> None:
@@ -112,6 +114,22 @@ class OperatorProcess:
         process.kill()
         process.wait(timeout=30)
         return process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, such as SIGSTOP, which freezes the process."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def code(self) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        assert self._process is not None
+        return self._process.poll()
+
+    def ended(self) -> int:
+        """Wait for the end of the process, and return its exit code."""
+        until("the operator ends", lambda: self.code() is not None)
+        assert self._process is not None
+        return self._process.wait()
 
     def probe(self, path: str) -> tuple[int, str]:
         """Return the answer of a probe; 0 while nothing listens."""

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from pathlib import Path
 
+_CHANGE = re.compile(rb"((?:POST|PUT|PATCH|DELETE) [^ ?]+)[^ ]* HTTP/1\.1\r\n")
+
 
 class Link:
     """A TCP relay that can let its present connections hang for ever, or break them.
@@ -18,6 +20,9 @@ class Link:
     Args:
         host: the server's host.
         port: the server's port.
+
+    Attributes:
+        changes: method and path of each call that changes something, if they are not encrypted.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -27,17 +32,18 @@ class Link:
         self._generation = 0
         self._away = False
         self._sockets: list[socket.socket] = []
+        self.changes: list[str] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     @classmethod
     def to(cls, kubeconfig: Path, through: Path) -> Self:
         """Return a relay to a kubeconfig's API server, and write `through`, a kubeconfig for it."""
         text = kubeconfig.read_text()
-        match = re.search(r"https://[^\s\"]+", text)
+        match = re.search(r"https?://[^\s\"]+", text)
         assert match is not None
         url = urlsplit(match[0])
         link = cls(str(url.hostname), url.port or 443)
-        through.write_text(text.replace(match[0], f"https://127.0.0.1:{link.port}"))
+        through.write_text(text.replace(match[0], f"{url.scheme}://127.0.0.1:{link.port}"))
         return link
 
     def __enter__(self) -> Self:
@@ -95,6 +101,8 @@ class Link:
             while data := one.recv(1 << 16):
                 if generation != self._generation:
                     return
+                if found := _CHANGE.match(data):
+                    self.changes.append(found[1].decode())
                 other.sendall(data)
             other.shutdown(socket.SHUT_WR)
         except OSError:

@@ -13,6 +13,7 @@ from sluice.handlers.resync import Resync
 from sluice.handlers.states import copy_state
 from sluice.handlers.watches import Watches
 from sluice.kube.api.cache import Mirror
+from sluice.kube.api.fence import Fence
 from sluice.kube.loop.queue import Key, Lane, WorkQueue
 from sluice.kube.loop.settings import OperatorSettings
 from sluice.metrics import Metrics
@@ -43,7 +44,7 @@ class Bench:
             seconds=settings.resync_seconds,
         )
         by_name = ByName(Mirror(), metrics, settings)
-        self.health = Health(self.queue, self.resync, metrics, by_name, settings)
+        self.health = Health(self.queue, self.resync, metrics, by_name, settings, fence=Fence())
 
 
 def test_an_operator_that_has_just_begun_is_well() -> None:

@@ -14,7 +14,7 @@ from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
 )
-from sluice.kube.loop.queue import WorkQueue
+from sluice.kube.loop.queue import Lane, WorkQueue
 from sluice.metrics import Metrics
 from support.kube.finalizing import FinalizingServer
 
@@ -94,3 +94,18 @@ def test_what_was_deleted_meanwhile_is_asked_for_once() -> None:
     bench.server.objects.clear()
     assert not bench.behind()
     assert bench.asked == 1
+
+
+def test_a_replica_that_begins_to_work_queues_all_that_the_watches_have_shown() -> None:
+    """A deleted resource is in the lane of deletions. Before, nothing is queued or counted."""
+    bench = Bench(2)
+    bench.queue.is_open = False
+    for body in bench.listed:
+        bench.mirror.see(EPHEMERAL_STREAM, body, gone=False)
+    deleted = {"metadata": {**bench.listed[0]["metadata"], "deletionTimestamp": "now"}}
+    bench.mirror.see(EPHEMERAL_STREAM, deleted | {"spec": {}}, gone=False)
+    bench.resync.queue_all()
+    assert [bench.queue.depth(lane) for lane in Lane] == [0, 0]
+    bench.queue.is_open = True
+    bench.resync.queue_all()
+    assert [bench.queue.depth(lane) for lane in Lane] == [1, 1]

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sluice.kube.loop.settings import ExecutorSize, OperatorSettings, PodSize, Profile
-from support.kube.chart import EVERYTHING, Rendered, render
+from support.kube.chart import EVERYTHING, NAMESPACE, Rendered, render
 
 
 def test_the_operators_pod_is_restricted(rendered: Rendered) -> None:
@@ -33,10 +35,30 @@ def test_the_operators_pod_is_restricted(rendered: Rendered) -> None:
         assert set(container["resources"]) == {"requests", "limits"}
 
 
-def test_the_operator_runs_once() -> None:
-    """One replica, and the old one ends before the new one starts."""
-    spec = render().one("Deployment")["spec"]
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_an_upgrade_leaves_no_gap(replicas: int) -> None:
+    """A new replica is ready before an old one ends, and one Lease says which works."""
+    objects = render({"operator": {"replicas": replicas}})
+    spec = objects.one("Deployment")["spec"]
+    assert spec["replicas"] == replicas
+    assert spec["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
+    }
+    assert objects.config["lease"] == {"namespace": NAMESPACE, "name": "sluice-operator"}
+
+
+def test_two_replicas_are_kept_apart_and_one_holds_up_no_node() -> None:
+    """They prefer different nodes, and a drain takes one at a time; a single one may be taken."""
+    objects = render()
+    (preferred,) = objects.pod["spec"]["affinity"]["podAntiAffinity"][
+        "preferredDuringSchedulingIgnoredDuringExecution"
+    ]
+    budget = objects.one("PodDisruptionBudget")["spec"]
+    assert preferred["podAffinityTerm"]["labelSelector"] == budget["selector"]
+    assert budget["selector"]["matchLabels"].items() <= objects.pod["metadata"]["labels"].items()
+    assert budget["maxUnavailable"] == 1
+    assert render({"operator": {"replicas": 1}}).of("PodDisruptionBudget") == []
 
 
 def test_probes_ask_the_operator() -> None:
@@ -102,6 +124,7 @@ def test_settings_reach_the_operator() -> None:
         }
     ).config
     assert config.pop("listen")["port"] == 8080
+    assert config.pop("lease")["name"] == "sluice-operator"
     assert config == {
         "clusterID": "paris",
         "namespaces": ["demo"],

@@ -71,7 +71,7 @@ def test_every_right_has_a_call_and_every_call_its_right() -> None:
     objects = render()
     granted = {
         right[:3]
-        for name in ("sluice-operator", "sluice-cluster-identity")
+        for name in ("sluice-operator", "sluice-cluster-identity", "sluice-operator-lease")
         for right in rules(objects, name)
     }
     assert len(granted) > 15

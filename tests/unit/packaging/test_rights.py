@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.kube.chart import EVERYTHING, NAMESPACED, ROOT, Rendered, render, rules
+from support.kube.chart import EVERYTHING, NAMESPACE, NAMESPACED, ROOT, Rendered, render, rules
 
 SECURITY = ROOT / "docs" / "security.md"
 CLUSTER_SCOPE = {"driver": {"namespaces": ["demo"]}}
@@ -46,6 +46,7 @@ def test_the_page_gives_a_reason_for_each_right() -> None:
     assert documented("What the operator may do") == [
         set(rules(objects, "sluice-operator")),
         set(rules(objects, "sluice-cluster-identity")),
+        set(rules(objects, "sluice-operator-lease")),
     ]
     assert documented("What a driver may do") == [set(rules(objects, "sluice-driver"))]
 
@@ -93,11 +94,13 @@ def test_nothing_is_granted_wholesale(rendered: Rendered) -> None:
 
 
 def test_an_operator_of_namespaces_has_no_rights_elsewhere() -> None:
-    """Its Roles are in the namespaces it serves, and it reads one namespace's identity."""
+    """Its Roles are in the namespaces it serves, but for the Lease; it reads one identity."""
     objects = render(NAMESPACED)
-    served = {"demo", "shop"}
-    assert {role["metadata"]["namespace"] for role in objects.of("Role")} == served
-    assert {binding["metadata"]["namespace"] for binding in objects.of("RoleBinding")} == served
+    for kind in ("Role", "RoleBinding"):
+        found = [one["metadata"] for one in objects.of(kind)]
+        lease = [one for one in found if one["name"] == "sluice-operator-lease"]
+        assert [one["namespace"] for one in lease] == [NAMESPACE]
+        assert {one["namespace"] for one in found if one not in lease} == {"demo", "shop"}
     (binding,) = objects.of("ClusterRoleBinding")
     assert binding["roleRef"]["name"] == "sluice-cluster-identity"
     assert list(rules(objects, "sluice-cluster-identity")) == [

@@ -8,7 +8,8 @@ from support.kube.chart import refusal
 
 REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "unknown value": ({"replicas": 2}, ("'replicas' not allowed",)),
-    "unknown value of the operator": ({"operator": {"replicas": 2}}, ("/operator", "replicas")),
+    "unknown value of the operator": ({"operator": {"pods": 2}}, ("/operator", "pods")),
+    "no replica": ({"operator": {"replicas": 0}}, ("/operator/replicas", "minimum")),
     "no repository": ({"image": {"repository": ""}}, ("/image/repository",)),
     "tag with a colon": ({"image": {"tag": "sluice:1"}}, ("/image/tag",)),
     "tag that is a number": ({"image": {"tag": 1.5}}, ("/image/tag", "want string")),

@@ -57,6 +57,12 @@ METRICS: Final = (
     ),
     Metric("sluice_watch_behind", "gauge", ("kind",), "1 while a watch has missed changes."),
     Metric(
+        "sluice_leader",
+        "gauge",
+        (),
+        "1 for the replica of the operator that works, 0 for one that waits to take over.",
+    ),
+    Metric(
         "sluice_copies",
         "gauge",
         ("kind", "state"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from kubernetes.aio import client as kubernetes_client
 
 from sluice.kube.api.context import configuration
+from sluice.kube.api.fence import Fence
 from sluice.kube.api.responses import asked, broken, is_success, parsed, refusal
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Connection:
         client: the connection of Kubernetes' client; closed at the end of the block.
         told: a callback for each call; see Told.
         manager: the name under which the API server notes changes of fields.
+        fence: while it is closed, calls only read.
     """
 
     def __init__(
@@ -43,24 +45,34 @@ class Connection:
         told: Told | None = None,
         *,
         manager: str = FIELD_MANAGER,
+        fence: Fence | None = None,
     ) -> None:
         self._client = client
         self._told = told
         self._manager = manager
+        self._fence = fence or Fence()
         self._ahead = 0.0
 
     @classmethod
-    async def connect(cls, told: Told | None = None, *, manager: str = FIELD_MANAGER) -> Self:
+    async def connect(
+        cls,
+        told: Told | None = None,
+        *,
+        manager: str = FIELD_MANAGER,
+        fence: Fence | None = None,
+    ) -> Self:
         """Connect by the pod's service account, or else by KUBECONFIG.
 
         Args:
             told: a callback for each call; see Told.
             manager: see the class.
+            fence: see the class.
 
         Raises:
             ApiUnavailable: neither exists, or it cannot be read.
         """
-        return cls(kubernetes_client.ApiClient(await configuration()), told, manager=manager)
+        client = kubernetes_client.ApiClient(await configuration())
+        return cls(client, told, manager=manager, fence=fence)
 
     def time(self) -> float:
         """Return the API server's time in seconds since 1970, by the date of its last answer.
@@ -131,7 +143,11 @@ class Connection:
         accept: str = JSON,
         timeout: aiohttp.ClientTimeout | float = TIMEOUT,  # noqa: ASYNC109 - given to aiohttp
     ) -> Any:
-        """Send a call. Return the answer with its status and headers; the body is not read yet."""
+        """Send a call. Return the answer with its status and headers; the body is not read yet.
+
+        Raises:
+            ApiUnavailable: the call changes something, and the fence is closed.
+        """
         if self._told is not None:
             self._told(*asked(method, path, watch="watch" in (query or {})))
         request = await self._client.param_serialize(
@@ -142,6 +158,8 @@ class Connection:
             body=body,
             auth_settings=["BearerToken"],
         )
+        if method != "GET":
+            self._fence.check()
         answer = await self._client.call_api(*request, _request_timeout=timeout)
         with suppress(KeyError, TypeError, ValueError):  # without a date, the last one still counts
             told = parsedate_to_datetime(answer.response.headers["Date"])

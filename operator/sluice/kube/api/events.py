@@ -82,4 +82,4 @@ class Recorder:
                 again = {"count": count, "lastTimestamp": now}
                 await self._api.patch(EVENT, meta["namespace"], name, again)
         except ApiUnavailable as error:
-            _log.warning("an event was not written", event=saying.reason, error=str(error))
+            _log.warning("an event was not written", reason=saying.reason, error=str(error))

@@ -6,6 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
+from sluice.kube.api.fence import Fence
 from sluice.stores.allowance import current_tenant
 from sluice.stores.deadline import within
 
@@ -52,18 +53,26 @@ class BoundedThreads(ThreadPoolExecutor):
         most: threads at a time.
         seconds: the most time of one call.
         allowance: bounds the memory that the answers of stores may take in all calls.
+        fence: while it is closed, no call begins; None for threads that only read.
     """
 
-    def __init__(self, most: int, seconds: float, allowance: Allowance) -> None:
+    def __init__(
+        self, most: int, seconds: float, allowance: Allowance, fence: Fence | None = None
+    ) -> None:
         super().__init__(most, thread_name_prefix="store")
         self._seconds = seconds
         self._allowance = allowance
+        self._fence = fence or Fence()
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """Run a call within the time and memory of its tenant; see Executor."""
+        """Run a call within the time and memory of its tenant; see Executor.
+
+        The result raises ApiUnavailable if the fence is closed when the call would begin.
+        """
         namespace = current_tenant()
 
         def bounded() -> _T:
+            self._fence.check()
             with within(self._seconds), self._allowance.look(namespace):
                 return fn(*args, **kwargs)
 

@@ -124,6 +124,10 @@ class WorkQueue:
         clock: gives seconds since a fixed moment.
         workers: number of workers of each lane; a namespace has at most half of them.
         served: the namespaces whose keys are queued; others are dropped.
+
+    Attributes:
+        is_open: whether keys are queued. In a replica that only waits to take over they would
+            become more and more.
     """
 
     def __init__(
@@ -133,6 +137,7 @@ class WorkQueue:
         workers: Mapping[Lane, int] | None = None,
         served: Served = ALL,
     ) -> None:
+        self.is_open = True
         self._clock = clock
         self._served = served
         self._lanes = {lane: _Lane((workers or {}).get(lane), clock()) for lane in Lane}
@@ -151,7 +156,7 @@ class WorkQueue:
             delay: seconds.
             lane: move the key to this lane; None leaves it in its lane.
         """
-        if not self._served.include(key.namespace):
+        if not (self.is_open and self._served.include(key.namespace)):
             return
         at = self._clock() + delay
         if key in self._working:

@@ -135,6 +135,18 @@ class SinkHeader(Setting):
     file: str = ""
 
 
+class LeaseSettings(Setting):
+    """Lease that one replica of the operator holds while it works, and the others wait for.
+
+    Attributes:
+        namespace: of the Lease.
+        name: of the Lease; empty for none. Then no other operator may serve the same namespaces.
+    """
+
+    namespace: str = "default"
+    name: str = ""
+
+
 class NoticeSettings(Setting):
     """Receiver of CloudEvents about final states. Only the administrator chooses it.
 
@@ -201,6 +213,7 @@ class OperatorSettings(Setting):
         stores: which stores are opened.
         metrics: which resources have metrics of their own.
         notices: where final states are told.
+        lease: by which replicas take turns.
     """
 
     cluster_id: str = Field(default="", alias="clusterID")
@@ -214,6 +227,7 @@ class OperatorSettings(Setting):
     metrics: MetricsSettings = MetricsSettings()
     listen: Listen = Listen()
     notices: NoticeSettings = NoticeSettings()
+    lease: LeaseSettings = LeaseSettings()
     image: str
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: list[str] = []

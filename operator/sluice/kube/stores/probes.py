@@ -6,9 +6,10 @@ import asyncio
 import math
 import random
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.archive.runs.archive_root import ArchiveRoot
@@ -22,12 +23,15 @@ from sluice.kube.loop.memory import Blocking
 from sluice.stores.deadline import within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
 
     from sluice.engine.access.source_runs import Place
     from sluice.kube.api.kinds import Object
     from sluice.kube.stores.connections import Connections
+
+_WARM: Final = 8
+"""Stores that a replica which waits asks at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,24 @@ class Probes:
             )
             self._latest[key] = found
             return found
+
+    async def warm(self, bodies: Iterable[Object]) -> None:
+        """Ask the stores of all StreamStores, a few at a time, as far as that is due.
+
+        Args:
+            bodies: the StreamStores that there are. The answers of others are forgotten.
+        """
+        there = {_key(body): body for body in bodies}
+        for key in self._latest.keys() - there.keys():
+            self.forget(*key)
+        few = asyncio.Semaphore(_WARM)
+
+        async def look(body: Object) -> None:
+            async with few:
+                with suppress(SluiceError):
+                    await self.look(body)
+
+        await asyncio.gather(*map(look, there.values()))
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget the answer of a StreamStore that is gone."""

@@ -80,6 +80,18 @@ def test_a_key_is_taken_once() -> None:
     assert take(queue) is None
 
 
+def test_a_closed_queue_keeps_nothing() -> None:
+    """A replica that waits to take over would keep the keys of all that ever was."""
+    queue, clock = made()
+    queue.is_open = False
+    queue.add(A)
+    clock.now += 100
+    assert (take(queue), queue.oldest(), queue.stands()) == (None, 0.0, 0.0)
+    queue.is_open = True
+    queue.add(B)
+    assert take(queue) == B
+
+
 def test_keys_are_taken_in_the_order_in_which_they_are_due() -> None:
     """Those that wait longest come first."""
     queue, clock = made()

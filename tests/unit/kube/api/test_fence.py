@@ -1,0 +1,103 @@
+"""What a process may still do once another one may have taken over."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from sluice.errors import ApiUnavailable
+from sluice.kube.api.client import Api
+from sluice.kube.api.fence import Fence
+from sluice.kube.api.kinds import EVENT, JOB, SECRET
+from sluice.kube.loop.memory import Blocking, BoundedThreads
+from sluice.stores.allowance import Allowance
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+class Sent:
+    """A connection that notes the methods of the calls that are sent."""
+
+    def __init__(self) -> None:
+        self.methods: list[str] = []
+
+    async def param_serialize(self, method: str, *_: object, **__: object) -> tuple[str]:
+        """Return the method alone."""
+        return (method,)
+
+    async def call_api(self, method: str, **_: object) -> Any:
+        """Answer with an empty object."""
+        self.methods.append(method)
+
+        async def read() -> bytes:
+            return b"{}"
+
+        return SimpleNamespace(status=200, read=read, response=SimpleNamespace(headers={}))
+
+
+def bench() -> tuple[Api, Sent, Fence]:
+    """A client, what it sends, and its fence, which ends in second 10."""
+    sent, now = Sent(), [0.0]
+    fence = Fence(lambda: now[0])
+    fence.until = 10.0
+    vars(fence)["now"] = now
+    return Api(cast("Any", sent), fence=fence), sent, fence
+
+
+CHANGES: dict[str, Callable[[Api], Awaitable[object]]] = {
+    "create": lambda api: api.create(EVENT, "team", {}),
+    "apply": lambda api: api.apply(SECRET, "team", {"metadata": {"name": "login"}}),
+    "patch": lambda api: api.patch(SECRET, "team", "login", {}),
+    "delete": lambda api: api.delete(JOB, "team", "job"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_behind_the_fence_nothing_is_changed(change: Callable[[Api], Awaitable[object]]) -> None:
+    """Such a call is sent before, and refused from the end of the time on. Reading goes on."""
+    api, sent, fence = bench()
+    asyncio.run(cast("Any", change(api)))
+    assert len(sent.methods) == 1
+    vars(fence)["now"][0] = 10.0
+    with pytest.raises(ApiUnavailable, match="does not hold"):
+        asyncio.run(cast("Any", change(api)))
+    assert len(sent.methods) == 1
+    asyncio.run(api.get(SECRET, "team", "login"))
+    assert sent.methods[1:] == ["GET"]
+
+
+def test_behind_the_fence_no_call_to_a_store_begins() -> None:
+    """One that has begun goes on to its end; it is one of the things that two operators may do."""
+    _, _, fence = bench()
+    begun, ended = threading.Event(), threading.Event()
+    calls: list[str] = []
+
+    def call() -> str:
+        begun.set()
+        assert ended.wait(30)
+        return "done"
+
+    async def run(threads: BoundedThreads) -> str:
+        first = asyncio.ensure_future(Blocking(threads)(call))
+        await asyncio.to_thread(begun.wait, 30)
+        vars(fence)["now"][0] = 10.0
+        with pytest.raises(ApiUnavailable, match="does not hold"):
+            await Blocking(threads)(lambda: calls.append("second"))
+        ended.set()
+        return await first
+
+    with BoundedThreads(2, 60, Allowance(), fence) as threads:
+        assert asyncio.run(run(threads)) == "done"
+    assert not calls
+
+
+def test_a_process_that_shares_its_work_with_no_other_has_no_end() -> None:
+    """As a command, a driver, or an operator without a Lease."""
+    fence = Fence()
+    assert fence.is_open
+    fence.check()
