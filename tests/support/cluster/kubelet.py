@@ -84,6 +84,13 @@ class DriverPod:
         self._report("Failed" if code else "Succeeded", {"terminated": ended})
         return code
 
+    def stop(self) -> None:
+        """Wait until the pod is deleted, and end its process as a kubelet does."""
+        gone = partial(self._tenant.get, "pod", self._name)
+        self._tenant.until(f"pod {self._name} is deleted", lambda: gone() is None)
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+
     def _config_map(self, name: str) -> Object | None:
         """Return a ConfigMap of the pod's namespace, if it is there."""
         return self._tenant.get("configmap", name)

@@ -93,6 +93,11 @@ class Process:
         until(words, lambda: words in self.said or self._process.poll() is not None)
         assert words in self.said, self.said
 
+    def close(self) -> None:
+        """Leave nothing running."""
+        self._process.kill()
+        self.ended()
+
     def interrupt(self) -> Finished:
         """Interrupt it as a person does at a terminal."""
         self._process.send_signal(signal.SIGINT)
