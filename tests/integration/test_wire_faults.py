@@ -15,6 +15,7 @@ import pytest
 from localstore import ForeignClient, Standalone
 from support.command.follow_command import LIVE, Process
 from support.command.sluice_command import Filed
+from support.store.faults import FAULTS, SHORT, Fault
 from support.store.faulty_wire import Client, FaultyWire
 from support.store.wire_table import WireTable
 from support.until import until
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.patient]
 EVENTS: Final = 6000
 """Events of a source that is copied: 6 MB."""
 
-RATE: Final = 1_000_000
+RATE: Final = 2_000_000
 """Bytes per second of a copy, so that there is time to disturb it."""
 
 LIVE_RATE: Final = 50
@@ -61,47 +62,6 @@ spec:
 """
 
 
-@dataclass(frozen=True)
-class Fault:
-    """What happens to a link.
-
-    Attributes:
-        name: its name in the table.
-        seconds: how long it lasts; 0 for a moment, or for as long as the process.
-        delay, loss: see Client.
-        sudden: what a proxy does to a client midway.
-    """
-
-    name: str
-    seconds: float = 0.0
-    delay: float = 0.0
-    loss: float = 0.0
-    sudden: Callable[[FaultyWire, Client, float], None] | None = None
-
-
-def _stall(_: FaultyWire, client: Client, seconds: float) -> None:
-    client.stalled = time.monotonic() + seconds
-
-
-def _reset(wire: FaultyWire, client: Client, _: float) -> None:
-    wire.reset(client)
-
-
-def _vanish(wire: FaultyWire, client: Client, seconds: float) -> None:
-    wire.vanish(client, seconds)
-
-
-LASTING: Final = (Fault("delay 100 ms", delay=0.1), Fault("loss 1 %", loss=0.01))
-RESET: Final = Fault("reset", sudden=_reset)
-FAULTS: Final = (
-    *LASTING,
-    Fault("stall 60 s", 60, sudden=_stall),
-    RESET,
-    Fault("half-open 20 s", 20, sudden=_vanish),
-)
-SHORT: Final = (*LASTING, RESET, Fault("half-open 2 s", 2, sudden=_vanish))
-"""The same for a few seconds, with processes that wait as little for an answer."""
-
 LINKS: Final = ("controller", "segment store")
 
 
@@ -124,7 +84,7 @@ class Place:
         return (self.near if name == "near" else self.far).segment_store
 
 
-@dataclass
+@dataclass(eq=False)
 class Cell(Filed):
     """A process, one of whose links has a fault."""
 
@@ -195,17 +155,15 @@ class Cell(Filed):
             wires["segment store"].watch(self.meter)
         self.process = Process(process)
 
+    @property
+    def is_midway(self) -> bool:
+        """Whether the process is at work, so that it can be disturbed."""
+        return LIVE in self.process.said if self.follows else self.meter.payload > EVENTS * 250
+
     def disturb(self) -> None:
-        """Wait until the process is at work, and have its fault happen."""
-        if self.follows:
-            self.process.wait_for(LIVE)
-        else:
-            until(
-                f"{self.name} is on its way",
-                lambda: self.meter.payload > EVENTS * 1000 / 4,
-            )
-        if self.fault.sudden is not None:
-            self.fault.sudden(self.place.wires[self.link], self.client, self.fault.seconds)
+        """Have what is sudden in its fault happen."""
+        assert self.process.runs, self.process.said
+        self.fault.happen(self.place.wires[self.link], self.client)
 
     def assert_exact(self) -> None:
         """The process has ended well, after few retries, and both streams have the same bytes."""
@@ -272,8 +230,7 @@ def run(cells: list[Cell], table: WireTable) -> None:
     try:
         for cell in cells:
             cell.begin()
-        for cell in cells:
-            cell.disturb()
+        _disturb([cell for cell in cells if cell.fault.sudden is not None])
         for cell in cells:
             if not cell.follows:
                 cell.process.ended()
@@ -288,6 +245,18 @@ def run(cells: list[Cell], table: WireTable) -> None:
     finally:
         for cell in cells:
             cell.process.close()
+
+
+def _disturb(waiting: list[Cell]) -> None:
+    """Have each fault happen as soon as its process is at work."""
+
+    def ready() -> list[Cell]:
+        return [one for one in waiting if one.is_midway]
+
+    while waiting:
+        for cell in until("a process is midway", ready):
+            cell.disturb()
+            waiting.remove(cell)
 
 
 def _until_undisturbed(cell: Cell) -> None:

@@ -48,7 +48,7 @@ def source(desk: Desk, foreign: ForeignClient, scope: str, standalone: Standalon
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}}
     desk.tenant.apply(
         secret | {"stringData": login},
-        desk.tenant.store_resource("guarded", uri=standalone.controller_uri, secret="login"),
+        desk.tenant.store_resource("guarded", uri=standalone.controller_uri, secret="login"),  # noqa: S106 - its name
     )
     consent(desk)
     desk.until_reason("sst", "guarded", "Reachable")

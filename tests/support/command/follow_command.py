@@ -84,6 +84,11 @@ class Process:
         return self._process.pid
 
     @property
+    def runs(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    @property
     def said(self) -> str:
         """All that it has said so far."""
         return "".join(self._said)

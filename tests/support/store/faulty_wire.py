@@ -10,7 +10,6 @@ that bytes come later, by the time after which TCP sends them again. That double
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import socket
 import struct
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Self
 from support.command.sluice_command import descendants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _HOST: Final = "127.0.0.1"
 _BYTES: Final = 1 << 16
@@ -88,7 +87,12 @@ class _Connection:
     client: Client | None
     sock: socket.socket
     dead: bool = False
-    transports: list[asyncio.Transport] = field(default_factory=list)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    def abort(self) -> None:
+        """Break both ends."""
+        for writer in self.writers:
+            writer.transport.abort()
 
 
 class FaultyWire:
@@ -101,7 +105,7 @@ class FaultyWire:
 
     def __init__(self, upstream: tuple[str, int] | None = None) -> None:
         self._listener = socket.create_server((_HOST, 0), backlog=256)
-        self._listener.setblocking(False)
+        self._listener.settimeout(0)
         self.port: int = self._listener.getsockname()[1]
         self.upstream = upstream
         self._clients: list[Client] = []
@@ -146,16 +150,14 @@ class FaultyWire:
 
     def _watch(self, client: Client) -> None:
         self._clients.append(client)
-        ports = ports_to(client.pid, self.port)
         for connection in self._connections:
-            if connection.port in ports:
-                connection.client = client
+            if connection.client is None:
+                connection.client = owner((connection.port, self.port), [client])
 
     def _reset(self, client: Client) -> None:
         for connection in [one for one in self._connections if one.client is client]:
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            for transport in connection.transports:
-                transport.abort()
+            connection.abort()
 
     def _vanish(self, client: Client, seconds: float) -> None:
         client.dark = time.monotonic() + seconds
@@ -174,12 +176,10 @@ class FaultyWire:
     async def _accept(self) -> None:
         while True:
             sock, (_, port) = await self._loop.sock_accept(self._listener)
-            task = self._loop.create_task(self._serve(_Connection(port, self._whose(port), sock)))
+            client = owner((port, self.port), self._clients)
+            task = self._loop.create_task(self._serve(_Connection(port, client, sock)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-
-    def _whose(self, port: int) -> Client | None:
-        return next((one for one in self._clients if port in ports_to(one.pid, self.port)), None)
 
     async def _serve(self, connection: _Connection) -> None:
         client = connection.client
@@ -192,17 +192,16 @@ class FaultyWire:
                 await self._pass_on(connection)
         finally:
             self._connections.discard(connection)
-            for transport in connection.transports:
-                transport.abort()
+            connection.abort()
             connection.sock.close()
 
     async def _pass_on(self, connection: _Connection) -> None:
         """Pass bytes on both ways until one of them ends with an error, or both have ended."""
         host, port = self.upstream or (_HOST, 1)
         reader, writer = await asyncio.open_connection(sock=connection.sock, limit=_BYTES)
-        connection.transports.append(writer.transport)  # type: ignore[arg-type]
+        connection.writers.append(writer)
         back_reader, back_writer = await asyncio.open_connection(host, port, limit=_BYTES)
-        connection.transports.append(back_writer.transport)  # type: ignore[arg-type]
+        connection.writers.append(back_writer)
         async with asyncio.TaskGroup() as ways:
             ways.create_task(_way(connection, reader, back_writer))
             ways.create_task(_way(connection, back_reader, writer))
@@ -227,8 +226,7 @@ async def _way(
             if connection.client is not None:
                 connection.client.moved(len(data))
     except OSError:
-        for transport in connection.transports:
-            transport.abort()
+        connection.abort()
     finally:
         taking.cancel()
 
@@ -260,25 +258,39 @@ async def _take(
         client, due = connection.client, time.monotonic()
         if client is not None:
             due += client.delay
-            if random.random() < client.loss:
-                due += random.choice(_RETRANSMISSIONS)
+            if random.random() < client.loss:  # noqa: S311 - no secret
+                due += random.choice(_RETRANSMISSIONS)  # noqa: S311
         latest = max(latest, due)  # TCP keeps the order
         await queue.put((latest, data))
 
 
-def ports_to(pid: int, port: int) -> set[int]:
-    """Return the local ports of a process's connections to a port of this machine, by `/proc`."""
-    sockets = set()
-    for one in (pid, *descendants(pid)):
-        with suppress(OSError):
-            for file in os.scandir(f"/proc/{one}/fd"):
-                with suppress(OSError):
-                    sockets.add(os.readlink(file.path))
-    found = set()
+def owner(ends: tuple[int, int], clients: Iterable[Client]) -> Client | None:
+    """Return whose a connection of this machine is, by `/proc`.
+
+    Args:
+        ends: the ports of its client's end and of the other one.
+        clients: the processes that may have it.
+    """
+    text = _inode(ends)
+    return next((one for one in clients if text is not None and _has(one.pid, text)), None)
+
+
+def _inode(ends: tuple[int, int]) -> str | None:
+    """Return the socket with these local and remote ports as links to it have it."""
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             words = line.split()
-            own, other = (int(word.rpartition(":")[2], 16) for word in words[1:3])
-            if other == port and f"socket:[{words[9]}]" in sockets:
-                found.add(own)
-    return found
+            if tuple(int(word.rpartition(":")[2], 16) for word in words[1:3]) == ends:
+                return f"socket:[{words[9]}]"
+    return None
+
+
+def _has(pid: int, text: str) -> bool:
+    """Tell whether a process, or one of its children, has a socket."""
+    for one in (pid, *descendants(pid)):
+        with suppress(OSError):
+            for file in Path(f"/proc/{one}/fd").iterdir():
+                with suppress(OSError):
+                    if str(file.readlink()) == text:
+                        return True
+    return False
