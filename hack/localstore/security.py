@@ -97,10 +97,10 @@ class Security:
         return found
 
 
-def server_certificates(folder: Path) -> ServerTLS:
-    """Make an authority, and the certificates of a server of this machine."""
+def server_certificates(folder: Path, *hosts: str) -> ServerTLS:
+    """Make an authority, and the certificates of a server of this machine, or of other hosts."""
     authority = Authority(folder)
-    certificate = authority.issue("server", HOST, "localhost")
+    certificate = authority.issue("server", HOST, "localhost", *hosts)
     keys, trusted = keystores(certificate, authority, folder)
     password = folder / "keystore.password"
     password.write_text(STORE_PASSWORD)

@@ -6,6 +6,7 @@ kubelet would end them: once their Job's pod is deleted.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -99,11 +100,10 @@ def staged(store: Standalone, stream: str, copy_id: str) -> int:
     scope, _, short = stream.partition("/")
     target, total = StreamName(scope=scope, stream=short), 0
     with segment_hash.Connection(*store.segment_store) as connection:
-        for number in range(2):
-            for part in range(4):
-                key = identity.staging_key(copy_id, number, part)
-                found = connection.info(names.staging_name(target, number, key))
-                total += 0 if found is None else found["end"]
+        for segment, index, part in product(range(4), range(2), range(4)):
+            key = identity.staging_key(copy_id, index, part)
+            found = connection.info(names.staging_name(target, segment, key))
+            total += 0 if found is None else found["end"]
     return total
 
 
