@@ -2,9 +2,11 @@
 
 import base64
 import json
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 from localcluster import store_manifests as manifests
@@ -18,6 +20,7 @@ from localstore.foreign import ForeignClient
 from localstore.foreign_jvm import Launch
 from localstore.ports import HOST
 from localstore.probe import controller_serves, segment_store_serves
+from localstore.security import server_certificates
 
 _READY_SECONDS = 180
 _POLL_SECONDS = 0.2
@@ -37,18 +40,40 @@ class ClusterStore:
         auth: whether clients have to log in, as `ADMIN` or `READER` of `localstore.accounts`. Such
             a store exists beside the store without logins.
         heap: maximum heap; see `localstore.Standalone`.
+        certificates: folder for the certificates of a store that speaks TLS; None for no TLS. It
+            needs logins as well, and exists beside the other stores.
+
+    Attributes:
+        users: its accounts; empty if no login is required.
+        bundle: the certificate of its authority, in PEM, if it speaks TLS; there once it is up.
     """
 
-    def __init__(self, cluster: Cluster, *, auth: bool = False, heap: str = "3g") -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        auth: bool = False,
+        heap: str = "3g",
+        certificates: Path | None = None,
+    ) -> None:
         self._cluster = cluster
         self._heap = heap
+        self._folder = certificates
         self.users: tuple[User, ...] = (ADMIN, READER) if auth else ()
         self.name = "pravega-auth" if auth else "pravega"
+        self.bundle: Path | None = None
+        if certificates is not None:
+            self.name += "-tls"
+            self.bundle = certificates / "ca.crt"
+
+    @property
+    def _scheme(self) -> str:
+        return "tcp" if self._folder is None else "tls"
 
     @property
     def uri(self) -> str:
         """The controller's address for pods."""
-        return f"tcp://{self.name}.{manifests.NAMESPACE}.svc:{manifests.CONTROLLER_PORT}"
+        return f"{self._scheme}://{manifests.host(self.name)}:{manifests.CONTROLLER_PORT}"
 
     @property
     def host_uri(self) -> str:
@@ -83,10 +108,16 @@ class ClusterStore:
         """
         image = self._cluster.provide(store_image(), say=say)
         self._apply(manifests.namespace())
-        if self.users and not self._kubectl("get", "secret", self.name, "--ignore-not-found"):
-            self._apply(manifests.accounts(self.name, self.users))  # a new salt would change it
-        server = manifests.deployment(self.name, image=image, heap=self._heap, users=self.users)
-        self._apply(server, manifests.service(self.name))
+        tls = None
+        if self._folder is not None:
+            tls = server_certificates(self._folder, manifests.host(self.name))
+        known = self._kubectl("get", "secret", self.name, "--ignore-not-found")
+        if tls is not None or (self.users and not known):  # a new salt would change it
+            self._apply(manifests.files(self.name, self.users, tls))
+        server = manifests.deployment(
+            self.name, image=image, heap=self._heap, users=self.users, tls=tls is not None
+        )
+        self._apply(server, manifests.service(self.name, tls=tls is not None))
         with step(say, f"waiting for {self.name}"):
             self._await()
         return self.uri
@@ -123,10 +154,12 @@ class ClusterStore:
 
     def _launch(self, user: User | None, heap: str) -> Launch:
         # localhost, because the pod's address changes with a restart.
-        controller = f"tcp://localhost:{manifests.CONTROLLER_PORT}"
+        controller = f"{self._scheme}://localhost:{manifests.CONTROLLER_PORT}"
         java = image_command("ForeignClient", heap=heap, arguments=(controller, "serve"))
         words = [f"deployment/{self.name}", f"--container={manifests.CONTAINER}", "--"]
         command = self._command("exec", "--stdin", *words)
+        if self._folder is not None:
+            java = ["env", f"FOREIGN_TRUST={manifests.TRUST}", *java]
         if user is None:
             return Launch([*command, *java])
         greeting = f"{user.name}\n{user.password}\n".encode()
@@ -141,10 +174,11 @@ class ClusterStore:
                 f"--timeout={_READY_SECONDS}s",
                 timeout=_READY_SECONDS + 10,
             )
+            trust = self._trust()
             with self.doors() as (controller, segment_store):
                 while not (
-                    controller_serves(*controller, self._authorization())
-                    and segment_store_serves(*segment_store)
+                    controller_serves(*controller, self._authorization(), tls=trust)
+                    and segment_store_serves(*segment_store, tls=trust)
                 ):
                     if time.monotonic() > deadline:
                         raise LocalClusterError(f"{self.name} runs and does not serve")
@@ -169,6 +203,15 @@ class ClusterStore:
                 for port in (manifests.CONTROLLER_PORT, manifests.SEGMENTSTORE_PORT)
             )
             yield (HOST, controller), (HOST, segment_store)
+
+    def _trust(self) -> ssl.SSLContext | None:
+        """Return how a probe trusts the store; None if it speaks no TLS."""
+        if self.bundle is None:
+            return None
+        context = ssl.create_default_context(cafile=self.bundle)
+        context.check_hostname = False  # it is asked by its pod's address
+        context.set_alpn_protocols(["h2"])
+        return context
 
     def _authorization(self) -> str | None:
         if not self.users:

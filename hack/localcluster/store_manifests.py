@@ -1,12 +1,21 @@
 """The objects of a Pravega in the cluster."""
 
+from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from localcluster.store_image import image_command
 from localstore.accounts import User, accounts_file
-from localstore.standalone_config import DIRECT_MEMORY, MAIN, Place, standalone_properties
+from localstore.certificates import Certificate
+from localstore.standalone_config import (
+    DIRECT_MEMORY,
+    MAIN,
+    Place,
+    ServerTLS,
+    standalone_properties,
+)
 
 NAMESPACE = "pravega"
 CONTAINER = "pravega"
@@ -16,6 +25,9 @@ SEGMENTSTORE_PORT = 12345
 _USER = 65532
 _DATA = Path("/data")
 _ACCOUNTS = Path("/etc/pravega/accounts")
+TRUST = _ACCOUNTS.with_name("ca.crt")
+"""The file of the container with the authority of a server that speaks TLS."""
+
 _PORTS = {
     "controller": CONTROLLER_PORT,
     "segmentstore": SEGMENTSTORE_PORT,
@@ -36,6 +48,14 @@ _PLACE = Place(
     accounts=_ACCOUNTS,
 )
 
+_TLS = ServerTLS(
+    certificate=Certificate(_ACCOUNTS.with_name("server.crt"), _ACCOUNTS.with_name("server.key")),
+    authority=TRUST,
+    keys=_ACCOUNTS.with_name("server.jks"),
+    trusted=_ACCOUNTS.with_name("trust.jks"),
+    password=_ACCOUNTS.with_name("keystore.password"),
+)
+
 # A restarted container finds the old volume, but the server recovers nothing from it.
 _START = 'rm -rf "$0" && mkdir "$0" && exec "$@"'
 
@@ -50,28 +70,50 @@ def namespace() -> dict[str, Any]:
     }
 
 
-def accounts(name: str, users: Sequence[User]) -> dict[str, Any]:
-    """Return the Secret with the server's accounts."""
-    return {
+def host(name: str) -> str:
+    """Return the name of a server's Service in the cluster."""
+    return f"{name}.{NAMESPACE}.svc"
+
+
+def files(name: str, users: Sequence[User], tls: ServerTLS | None) -> dict[str, Any]:
+    """Return the Secret with the server's accounts and certificates."""
+    secret = {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": _metadata(name),
         "stringData": {_ACCOUNTS.name: accounts_file(users)},
     }
+    if tls is None:
+        return secret
+    own = (tls.certificate.chain, tls.certificate.key, tls.authority)
+    found = (*own, tls.keys, tls.trusted, tls.password)
+    return secret | {"data": {one.name: b64encode(one.read_bytes()).decode() for one in found}}
 
 
-def service(name: str) -> dict[str, Any]:
-    """Return the Service of the controller."""
-    port = {"name": "controller", "port": CONTROLLER_PORT, "targetPort": CONTROLLER_PORT}
+def service(name: str, *, tls: bool = False) -> dict[str, Any]:
+    """Return the Service of the controller, and with TLS of the segment store.
+
+    A certificate is for a name, and not for the address that a pod will have. The server itself
+    finds its segment store there before it is ready.
+    """
+    ports = {"controller": CONTROLLER_PORT} | ({"segmentstore": SEGMENTSTORE_PORT} if tls else {})
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": _metadata(name),
-        "spec": {"selector": _labels(name), "ports": [port]},
+        "spec": {
+            "selector": _labels(name),
+            "publishNotReadyAddresses": tls,
+            "ports": [
+                {"name": one, "port": port, "targetPort": port} for one, port in ports.items()
+            ],
+        },
     }
 
 
-def deployment(name: str, *, image: str, heap: str, users: Sequence[User]) -> dict[str, Any]:
+def deployment(
+    name: str, *, image: str, heap: str, users: Sequence[User], tls: bool = False
+) -> dict[str, Any]:
     """Return the Deployment of the server.
 
     Args:
@@ -79,6 +121,7 @@ def deployment(name: str, *, image: str, heap: str, users: Sequence[User]) -> di
         image: reference of the image.
         heap: maximum heap, in the JVM's notation.
         users: accounts; no login is required if empty.
+        tls: whether it speaks TLS, with the certificates beside the accounts.
     """
     template = {
         "metadata": {"labels": _labels(name)},
@@ -93,7 +136,7 @@ def deployment(name: str, *, image: str, heap: str, users: Sequence[User]) -> di
                 "fsGroup": _USER,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [_container(image, heap, users)],
+            "containers": [_container(name, image, heap, users, tls=tls)],
             "volumes": _volumes(name, users),
         },
     }
@@ -110,12 +153,15 @@ def deployment(name: str, *, image: str, heap: str, users: Sequence[User]) -> di
     }
 
 
-def _container(image: str, heap: str, users: Sequence[User]) -> dict[str, Any]:
+def _container(
+    name: str, image: str, heap: str, users: Sequence[User], *, tls: bool
+) -> dict[str, Any]:
+    place = replace(_PLACE, host=host(name), tls=_TLS) if tls else _PLACE
     command = image_command(
         MAIN,
         heap=heap,
         direct_memory=DIRECT_MEMORY,
-        properties=standalone_properties(_PLACE, users),
+        properties=standalone_properties(place, users),
         mended=True,
     )
     mounts: list[dict[str, Any]] = [

@@ -1,16 +1,18 @@
 """Pravega as a small cluster: four processes that can be killed without losing data."""
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+from localstore.accounts import User
 from localstore.cluster_config import ALL, NAMES, Layout, Name
 from localstore.errors import LocalStoreError
 from localstore.ports import HOST
 from localstore.probe import controller_serves, is_listening, segment_store_serves
 from localstore.process import Process, one_start
 from localstore.scratch import Scratch
+from localstore.security import Security, server_certificates
 from localstore.state import living_processes, save_processes
 
 # A killed server serves again only after its old session with ZooKeeper has expired.
@@ -33,6 +35,10 @@ class Cluster:
         published_port: port at which clients find the segment store, if there is a proxy in front
             of it.
         pair: whether there are two segment stores, which share the containers.
+        users: accounts; no login is required if left out. The servers use the first, which
+            therefore needs all rights.
+        token_seconds: life of the delegation tokens.
+        tls: whether Pravega's servers speak TLS and nothing else, with certificates that it makes.
     """
 
     def __init__(
@@ -42,6 +48,9 @@ class Cluster:
         tethered: bool = True,
         published_port: int | None = None,
         pair: bool = False,
+        users: Sequence[User] = (),
+        token_seconds: int = 600,
+        tls: bool = False,
     ) -> None:
         self._names = ALL if pair else NAMES
         self._scratch: Scratch | None = None
@@ -50,7 +59,15 @@ class Cluster:
             data = self._scratch.path
         self.data = data
         self._tethered = tethered
-        self._layout = Layout.load(data, published=published_port)
+        data.mkdir(parents=True, exist_ok=True)
+        self._security = Security(
+            users=users,
+            accounts=data / "accounts",
+            token_seconds=token_seconds,
+            tls=server_certificates(data) if tls else None,
+        )
+        self._security.write(users)
+        self._layout = Layout.load(data, self._security, published=published_port)
         self.processes = living_processes(data)
 
     def __enter__(self) -> Self:
@@ -70,7 +87,12 @@ class Cluster:
     @property
     def controller_uri(self) -> str:
         """The controller's address in the form that Pravega's clients expect."""
-        return f"tcp://{HOST}:{self._layout.ports.controller}"
+        return self._layout.controller_uri
+
+    @property
+    def bundle(self) -> Path:
+        """The certificate of the servers' authority, in PEM."""
+        return self.data / "ca.crt"
 
     @property
     def segment_store(self) -> tuple[str, int]:
@@ -106,6 +128,13 @@ class Cluster:
             for process in self.processes.values():
                 process.kill()
             self._scratch.remove()
+
+    def admit(self, users: Sequence[User]) -> None:
+        """Have these accounts only, once the controller is started again: it does not look again.
+
+        The first one, which the servers use, stays as it is.
+        """
+        self._security.write(users)
 
     def kill(self, name: Name) -> None:
         """Kill one server, as in a crash."""
@@ -165,12 +194,13 @@ class Cluster:
         ports = self._layout.ports
         first, second = self.segment_store, (HOST, ports.segmentstore2)
         others = [second] if self._names is ALL else []
+        header, tls = self._security.authorization, self._security.context()
         checks: dict[Name, Callable[[], bool]] = {
             "zookeeper": lambda: is_listening(HOST, ports.zookeeper),
             "bookie": lambda: is_listening(HOST, ports.bookie),
-            "controller": lambda: controller_serves(*self.controller),
-            "segmentstore": lambda: segment_store_serves(*first, *others),
-            "segmentstore2": lambda: segment_store_serves(*second, first),
+            "controller": lambda: controller_serves(*self.controller, header, tls=tls),
+            "segmentstore": lambda: segment_store_serves(*first, *others, tls=tls),
+            "segmentstore2": lambda: segment_store_serves(*second, first, tls=tls),
         }
         return checks[name]
 

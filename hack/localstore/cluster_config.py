@@ -8,6 +8,7 @@ from localstore.foreign_jvm import compiled_client
 from localstore.jars import classpath
 from localstore.java import java_command
 from localstore.ports import HOST
+from localstore.security import Security
 from localstore.standalone_config import (
     CACHE_BYTES,
     CHECKPOINT_COMMITS,
@@ -51,21 +52,29 @@ class Layout:
     Attributes:
         data: the cluster's directory.
         ports: the servers' ports.
+        security: what they ask of their clients.
         published: port at which clients and the controller find the segment store; the segment
             store's own port if left out.
     """
 
     data: Path
     ports: Ports
+    security: Security
     published: int | None = None
 
     @classmethod
-    def load(cls, data: Path, *, published: int | None = None) -> Self:
+    def load(cls, data: Path, security: Security, *, published: int | None = None) -> Self:
         """Return the layout of a data directory, and write the servers' settings into it."""
         names = [field.name for field in fields(Ports)]
-        layout = cls(data, Ports(**kept_ports(data, names)), published)
+        layout = cls(data, Ports(**kept_ports(data, names)), security, published)
         layout._write_files()
         return layout
+
+    @property
+    def controller_uri(self) -> str:
+        """The controller's address in the form that Pravega's clients expect."""
+        scheme = "tcp" if self.security.tls is None else "tls"
+        return f"{scheme}://{HOST}:{self.ports.controller}"
 
     def log(self, name: Name) -> Path:
         """Return a server's log file."""
@@ -157,6 +166,7 @@ class Layout:
             heap="512m",
             properties={
                 "pravega.configurationFile": "/dev/null",  # all settings are below
+                **self.security.of_controller(),
                 "controller.zk.connect.uri": self._zookeeper_uri,
                 "controller.zk.connect.session.timeout.milliseconds": _SESSION_MILLIS,
                 "controller.container.count": _CONTAINERS,
@@ -210,8 +220,8 @@ class Layout:
                 "bookkeeper.ensemble.size": 1,
                 "bookkeeper.write.quorum.size": 1,
                 "bookkeeper.ack.quorum.size": 1,
-                "autoscale.controller.connect.uri": f"tcp://{HOST}:{self.ports.controller}",
-                "autoscale.controller.connect.security.auth.enable": "false",
+                "autoscale.controller.connect.uri": self.controller_uri,
+                **self.security.of_segment_store(),
                 **FEW_THREADS,
             },
         )

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Self
 
 from localstore.accounts import User, accounts_file
-from localstore.certificates import STORE_PASSWORD, Authority, keystores
 from localstore.foreign_jvm import compiled_client
 from localstore.jars import classpath
 from localstore.java import java_command
@@ -17,6 +16,7 @@ from localstore.ports import HOST
 from localstore.probe import controller_serves, segment_store_serves
 from localstore.process import Process, one_start
 from localstore.scratch import Scratch
+from localstore.security import server_certificates
 from localstore.standalone_config import (
     CACHE_BYTES,
     DIRECT_MEMORY,
@@ -25,7 +25,6 @@ from localstore.standalone_config import (
     MAIN,
     PORTS,
     Place,
-    ServerTLS,
     standalone_properties,
 )
 from localstore.state import kept_ports, living_processes, save_processes
@@ -170,14 +169,6 @@ class Standalone:
         pair = f"{self.users[0].name}:{self.users[0].password}"
         return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
-    def _certified(self) -> ServerTLS:
-        authority = Authority(self.data)
-        certificate = authority.issue("server", HOST, "localhost")
-        keys, trusted = keystores(certificate, authority, self.data)
-        password = self.data / "keystore.password"
-        password.write_text(STORE_PASSWORD)
-        return ServerTLS(certificate, authority.bundle, keys, trusted, password)
-
     def _properties(self, storage: Path) -> dict[str, object]:
         place = Place(
             ports=self._ports,
@@ -190,7 +181,7 @@ class Standalone:
         )
         place.empty.touch()
         if self._tls:
-            place = replace(place, tls=self._certified())
+            place = replace(place, tls=server_certificates(self.data))
         if self.users:
             place.accounts.write_text(accounts_file(self.users))
         cache = LARGE_CACHE_BYTES if self._lasting else CACHE_BYTES

@@ -39,6 +39,10 @@ class DriverPod:
         pod: the pod, while it waits for a node.
         folder: directory for its files.
         volumes: directory of the claims, each under its name.
+
+    Attributes:
+        process: its process.
+        log: the file of all that it writes.
     """
 
     def __init__(
@@ -51,20 +55,28 @@ class DriverPod:
         self._started = _now()
         program, *arguments = [self._here(word, folder) for word in self._container["args"]]
         self._mount(pod, folder, volumes)
+        self._secrets = [
+            (Path(self._here(mount["mountPath"], folder)), volume["secret"])
+            for volume in pod["spec"]["volumes"]
+            for mount in self._container["volumeMounts"]
+            if "secret" in volume and mount["name"] == volume["name"]
+        ]
+        self.log = folder / "driver.log"
         own = {
             one["name"]: self._here(one["value"], folder)
             for one in self._container["env"]
             if "value" in one
         }
-        self.process = subprocess.Popen(
-            [Path(sys.executable).with_name(program), *arguments],
-            env=os.environ
-            | own
-            | {"SLUICE_TERMINATION_LOG": str(self._message), "HOME": str(folder)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [Path(sys.executable).with_name(program), *arguments],
+                env=os.environ
+                | own
+                | {"SLUICE_TERMINATION_LOG": str(self._message), "HOME": str(folder)},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         self._report("Running", {"running": {"startedAt": self._started}})
 
     def close(self) -> None:
@@ -84,6 +96,25 @@ class DriverPod:
         self._report("Failed" if code else "Succeeded", {"terminated": ended})
         return code
 
+    def stop(self) -> None:
+        """Wait until the pod is deleted, and end its process as a kubelet does."""
+        gone = partial(self._tenant.get, "pod", self._name)
+        self._tenant.until(f"pod {self._name} is deleted", lambda: gone() is None)
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+
+    def refresh(self) -> None:
+        """Write the Secrets into the files anew, as a kubelet does within a minute or two."""
+        for path, volume in self._secrets:
+            self._write(path, self._of_secret(volume))
+
+    def _of_secret(self, volume: Object) -> dict[str, bytes]:
+        """Return the files of a volume with a Secret."""
+        found = self._tenant.get("secret", volume["secretName"])
+        assert found is not None
+        keys = [one["key"] for one in volume["items"]]
+        return {key: base64.b64decode(found["data"][key]) for key in keys}
+
     def _config_map(self, name: str) -> Object | None:
         """Return a ConfigMap of the pod's namespace, if it is there."""
         return self._tenant.get("configmap", name)
@@ -102,10 +133,7 @@ class DriverPod:
                 packed = found.get("binaryData", {}).items()
                 self._write(path, files | {name: base64.b64decode(data) for name, data in packed})
             elif "secret" in volume:
-                found = self._tenant.get("secret", volume["secret"]["secretName"])
-                assert found is not None
-                keys = [one["key"] for one in volume["secret"]["items"]]
-                self._write(path, {key: base64.b64decode(found["data"][key]) for key in keys})
+                self._write(path, self._of_secret(volume["secret"]))
             elif "persistentVolumeClaim" in volume:
                 assert volumes is not None
                 claim = volumes / volume["persistentVolumeClaim"]["claimName"]
@@ -115,7 +143,7 @@ class DriverPod:
 
     @staticmethod
     def _write(folder: Path, files: dict[str, bytes]) -> None:
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
             (folder / name).write_bytes(data)
 

@@ -107,6 +107,10 @@ class OperatorProcess:
         """Return the log so far."""
         return self._log.read_text()
 
+    def configure(self, **changes: Any) -> None:
+        """Change settings, which hold once the process is started again, as Helm has it done."""
+        self._config.write_text(yaml.safe_dump(yaml.safe_load(self._config.read_text()) | changes))
+
     def kill(self) -> int:
         """Kill the process, as a crash would, and return its id."""
         process = self._process

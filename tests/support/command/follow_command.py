@@ -84,6 +84,11 @@ class Process:
         return self._process.pid
 
     @property
+    def runs(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    @property
     def said(self) -> str:
         """All that it has said so far."""
         return "".join(self._said)
@@ -92,6 +97,11 @@ class Process:
         """Wait until it says something."""
         until(words, lambda: words in self.said or self._process.poll() is not None)
         assert words in self.said, self.said
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        self._process.kill()
+        self.ended()
 
     def interrupt(self) -> Finished:
         """Interrupt it as a person does at a terminal."""

@@ -38,12 +38,8 @@ class Link:
     @classmethod
     def to(cls, kubeconfig: Path, through: Path) -> Self:
         """Return a relay to a kubeconfig's API server, and write `through`, a kubeconfig for it."""
-        text = kubeconfig.read_text()
-        match = re.search(r"https?://[^\s\"]+", text)
-        assert match is not None
-        url = urlsplit(match[0])
-        link = cls(str(url.hostname), url.port or 443)
-        through.write_text(text.replace(match[0], f"{url.scheme}://127.0.0.1:{link.port}"))
+        link = cls(*api_server(kubeconfig))
+        lead(kubeconfig, through, link.port)
         return link
 
     def __enter__(self) -> Self:
@@ -107,3 +103,22 @@ class Link:
             other.shutdown(socket.SHUT_WR)
         except OSError:
             return
+
+
+def api_server(kubeconfig: Path) -> tuple[str, int]:
+    """Return the host and port of a kubeconfig's API server."""
+    url = urlsplit(_url(kubeconfig.read_text()))
+    return str(url.hostname), url.port or 443
+
+
+def lead(kubeconfig: Path, through: Path, port: int) -> None:
+    """Write `through`, a kubeconfig like another one, whose API server is at a port here."""
+    text = kubeconfig.read_text()
+    url = _url(text)
+    through.write_text(text.replace(url, f"{urlsplit(url).scheme}://127.0.0.1:{port}"))
+
+
+def _url(text: str) -> str:
+    match = re.search(r"https?://[^\s\"]+", text)
+    assert match is not None
+    return match[0]

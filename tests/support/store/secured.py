@@ -12,7 +12,7 @@ from support.command.sluice_command import Copy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from localstore import ForeignClient, Standalone, User
+    from localstore import Cluster, ForeignClient, Standalone, User
 
 LOGIN: Final = "login"
 TRUST: Final = "trust"
@@ -73,7 +73,7 @@ def mount(copy: Copy, user: User, bundle: str) -> None:
 
 
 def segments_of(
-    server: Standalone, foreign: ForeignClient, stream: tuple[str, str]
+    server: Standalone | Cluster, foreign: ForeignClient, stream: tuple[str, str]
 ) -> list[dict[str, Any]]:
     """Let the witness describe all segments of a stream, over TLS."""
     token = foreign.token(*stream)

@@ -1,6 +1,6 @@
 import pytest
 
-from localcluster.store_manifests import accounts, deployment
+from localcluster.store_manifests import deployment, files, service
 from localstore.accounts import ADMIN, READER, User
 
 
@@ -33,4 +33,16 @@ def test_accounts_are_mounted_where_one_has_to_log_in(users: tuple[User, ...]) -
     pod = deployment("one", image="i", heap="3g", users=users)["spec"]["template"]["spec"]
     secrets = [volume["secret"] for volume in pod["volumes"] if "secret" in volume]
     assert secrets == ([{"secretName": "one"}] if users else [])
-    assert accounts("one", users)["metadata"]["name"] == "one"
+    assert files("one", users, None)["metadata"]["name"] == "one"
+
+
+def test_with_tls_clients_are_told_the_name_of_the_certificate() -> None:
+    """The Service has both servers, from their start on, for the server asks itself."""
+    pod = deployment("one", image="i", heap="3g", users=(ADMIN,), tls=True)["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    name = "one.pravega.svc"
+    assert f"-Dpravegaservice.service.published.host.nameOrIp={name}" in container["command"]
+    assert "-Dsinglenode.security.tls.enable=true" in container["command"]
+    found = service("one", tls=True)["spec"]
+    assert [port["name"] for port in found["ports"]] == ["controller", "segmentstore"]
+    assert found["publishNotReadyAddresses"]

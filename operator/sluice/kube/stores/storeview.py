@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.model import StoreHealth
+from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import access
 from sluice.core.workloads.request import store_address
-from sluice.errors import InvalidSpec
+from sluice.errors import AccessDenied, InvalidSpec
 from sluice.kube.api.kinds import NAMESPACE, STREAM_STORE
 from sluice.kube.api.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, parse
 from sluice.kube.loop.served import ALL
@@ -123,7 +124,15 @@ class StoreView:
             address=store_address(resource),
             ready=ready,
             why="" if ready else str(answer),
+            denied=_denial(answer),
             held=has_finalizer(body, IN_USE_FINALIZER),
             deleting=is_deleting(body),
         )
         return FoundStore(resource, seen)
+
+
+def _denial(answer: StoreHealth | Trouble) -> Trouble | None:
+    """Return why the operator may not open a store, if that is what the answer says."""
+    if isinstance(answer, Trouble) and answer.reason == AccessDenied.__name__:
+        return answer
+    return None

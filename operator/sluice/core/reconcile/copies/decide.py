@@ -185,7 +185,7 @@ def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | Non
         return Decision(status=status.given_up(), actions=dropped(copy, status))
     if too_late(copy, world):
         return _deadline(copy, world, status)
-    trouble = stores_trouble(copy, world)
+    trouble = stores_trouble(copy, world) or _withdrawn(world)
     if trouble is None or (copy.spec.suspend and (running is not None or world.plan is not None)):
         return None
     stopping: tuple[Action, ...] = ()
@@ -198,6 +198,15 @@ def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | Non
     said = status.refused(trouble) if hopeless else status.waiting(trouble)
     again = WAIT_SECONDS if stopping else STORE_SECONDS
     return Decision(status=said, actions=stopping, again=again)
+
+
+def _withdrawn(world: World) -> Trouble | None:
+    """Return why a store may not be used any more, if that came out when it was to be asked.
+
+    The answer of its last probe counts for up to a minute.
+    """
+    trouble = world.trouble
+    return trouble if trouble is not None and trouble.reason in _WITHDRAWN else None
 
 
 def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
@@ -218,7 +227,8 @@ def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
     if copy.done or stalled:
         # The status has the copy's end already. A failed cleanup does not change it.
         return Decision(status=status.unchanged(), again=TIDY_SECONDS)
-    if copy.spec.suspend or (world.job is not None and world.job.active):
+    at_work = world.job is not None and world.job.active
+    if copy.spec.suspend or at_work or trouble.reason in _WITHDRAWN - _HOPELESS:
         return Decision(status=status.waiting(trouble), again=WAIT_SECONDS)
     return failed(copy, status, trouble, attempt=None)
 

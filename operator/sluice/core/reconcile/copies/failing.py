@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MISSING: Final = frozenset(
     {
+        "AccessDenied",
         "StoreNotFound",
         "StoreNotShared",
         "LoginNotShared",

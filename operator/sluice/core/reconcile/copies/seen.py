@@ -13,7 +13,7 @@ from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.trouble import Trouble
-from sluice.errors import LoginNotShared, StoreNotFound, StoreNotReady
+from sluice.errors import AccessDenied, LoginNotShared, StoreNotFound, StoreNotReady
 
 if TYPE_CHECKING:
     from sluice.api.kinds.scopecopy import ScopeCopySpec
@@ -251,6 +251,9 @@ def _store_trouble(
         return store
     if store.deleting and not begun:
         return Trouble.of(StoreNotReady(f"StreamStore {name!r} is being deleted", field=field))
+    if store.denied is not None:
+        why, remedy = store.denied.message, store.denied.remedy
+        return Trouble.of(AccessDenied(f"StreamStore {name!r}: {why}", field=field, remedy=remedy))
     if not store.ready:
         return Trouble.of(StoreNotReady(f"StreamStore {name!r}: {store.why}", field=field))
     return None

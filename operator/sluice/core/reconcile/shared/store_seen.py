@@ -20,6 +20,8 @@ class StoreSeen:
         address: the address in its spec.
         ready: whether it was reached lately.
         why: why it is not ready, for people.
+        denied: why the operator may not open it, if so: the administrator does not allow its
+            address, or its Secret does not consent.
         held: whether it and its Secret have the in-use finalizer.
         deleting: whether it was deleted; it stays until no resource uses it any more.
         hosts: whether the copy's drivers have to run in its namespace, which is not the copy's:
@@ -33,6 +35,7 @@ class StoreSeen:
     address: StoreAddress
     ready: bool = False
     why: str = "It was not looked at yet."
+    denied: Trouble | None = None
     held: bool = False
     deleting: bool = False
     hosts: bool = False
