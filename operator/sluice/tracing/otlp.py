@@ -51,6 +51,7 @@ HEADERS: Final = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADE
 _PROTOCOL: Final = "http/protobuf"
 _PARENT: Final = "traceparent"
 _CARRIER: Final = TraceContextTextMapPropagator()
+_EXPORTER: Final = "opentelemetry.exporter"
 _MOST_WORDS: Final = 200
 
 
@@ -161,7 +162,9 @@ class _Trouble(logging.Handler):
         library.handlers, library.propagate = [self], False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the beginning of the first complaint."""
+        """Keep the beginning of the first complaint of the exporter."""
+        if not record.name.startswith(_EXPORTER):
+            return  # others tell of attributes that are cut, and of a queue that is full
         words = record.getMessage()[:_MOST_WORDS]
         self.first = self.first or "".join(one if one.isprintable() else " " for one in words)
         self._told()

@@ -60,7 +60,7 @@ def test_a_copy_is_one_trace_from_the_first_look_to_ready(
     """Look, Job, driver, its steps, and the look that says Ready. No tenant chooses the trace."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=EVENTS, keys=8)
-    notes = {name: FORGED for name in ("traceparent", "sluice.dev/traceparent", "TRACEPARENT")}
+    notes = dict.fromkeys(("traceparent", "sluice.dev/traceparent", "TRACEPARENT"), FORGED)
     desk.tenant.apply(
         {
             "apiVersion": "sluice.dev/v1alpha1",

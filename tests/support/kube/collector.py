@@ -108,7 +108,7 @@ def collector() -> Iterator[Collector]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     made = _Handler.collector = Collector(server.server_port)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=lambda: server.serve_forever(0.02), daemon=True)
     thread.start()
     try:
         yield made
