@@ -62,6 +62,7 @@ lint: ## Style, types, layers, generated code
 	@$(BIN)/python hack/gengitops.py --check
 	@$(BIN)/python hack/genman.py --check
 	@$(BIN)/python hack/gendashboard.py --check
+	@$(BIN)/python hack/genvalues.py --check
 
 classes: # so that the JVMs of the tests start in half the time
 	@hack/bootstrap.sh
