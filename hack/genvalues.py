@@ -23,9 +23,7 @@ PAGE = ROOT / "docs" / "values.md"
 SCHEMA: Final[dict[str, Any]] = json.loads((CHART / "values.schema.json").read_text("utf-8"))
 DEFAULTS: Final[dict[str, Any]] = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
 
-NOTE = (
-    "Made by hack/genvalues.py from the chart's values.schema.json and values.yaml: change these."
-)
+NOTE = "Made by hack/genvalues.py from the schema and the defaults of the chart: change these."
 WHOLE: Final = {"affinity", "resources"}
 """Definitions that are shown as one value: they are Kubernetes' own."""
 
