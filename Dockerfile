@@ -12,7 +12,8 @@ RUN mkdir -p /usr/share/man/man1 \
  && apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
       openjdk-17-jre-headless python3 tini >/dev/null \
- && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* /usr/share/man/* \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/cache/ldconfig/* \
+      /var/log/* /usr/share/man/* \
  && find /usr/share/doc -type f ! -name copyright -delete \
 # Java's and Spark's login wants a name for the user.
  && echo 'sluice:x:65532:65532::/tmp:/usr/sbin/nologin' >>/etc/passwd \
@@ -20,6 +21,9 @@ RUN mkdir -p /usr/share/man/man1 \
 
 # Python's packages, in a virtual environment without pip.
 FROM runtime AS packages
+# Sets in compiled files are in the order of hashes; and one process compiles all, since what it has
+# compiled before shows in a file.
+ENV PYTHONHASHSEED=0
 ARG UV_VERSION=0.13.8
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
@@ -35,7 +39,7 @@ COPY pyproject.toml uv.lock docker/unused-jars ./
 # Compiled files are not checked against their source: the image does not change.
 RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requirements.txt \
  && cd /opt/sluice/lib/python3.11/site-packages \
- && pip install -q --no-cache-dir --root-user-action ignore --no-deps --require-hashes \
+ && pip install -q --no-cache-dir --no-compile --root-user-action ignore --no-deps --require-hashes \
       --only-binary :all: --no-binary pyspark --no-build-isolation \
       --target . -r /src/requirements.txt \
  && grep -v '^#' /src/unused-jars | while read -r jars; do rm -f pyspark/jars/$jars; done \
@@ -45,7 +49,7 @@ RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requireme
       pyarrow/_s3fs* pyarrow/libarrow_s3* pyarrow/lib*.so.*.*.* \
  && find . \( -name '*.pyi' -o -name '*.px[di]' -o -name '*.pyx' \) -delete \
  && echo /opt/sluice/app >sluice.pth \
- && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash .
+ && python3 -m compileall -q --invalidation-mode unchecked-hash .
 
 # Java's classes, written down as they lie in memory. Depends on few files, so that it is seldom
 # done again.

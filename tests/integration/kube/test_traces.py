@@ -74,7 +74,7 @@ def test_a_copy_is_one_trace_from_the_first_look_to_ready(
     )
     desk.drive()
     desk.until_reason("StreamCopy", "orders", "Copied")
-    traces.wait("driver", "Publish", "WritePositions", "RemoveFinalizer")
+    traces.wait("driver", "Publish", "RemoveFinalizer")
 
     (job,) = desk.tenant.get_all("jobs")
     uid = desk.tenant.get("StreamCopy", "orders")["metadata"]["uid"]
@@ -93,11 +93,11 @@ def test_a_copy_is_one_trace_from_the_first_look_to_ready(
     assert driver.resource["k8s.pod.name"].startswith(job["metadata"]["name"])
     names = [one.name for one in traces.below(driver)]
     assert names.index("Transfer") < names.index("Verify") < names.index("Publish")
-    (writing,) = (one for one in traces.spans if one.name == "WritePositions")
-    (last,) = (one for one in looks if one.id == writing.parent)
+    ending = traces.only("RemoveFinalizer")
+    (last,) = (one for one in looks if one.id == ending.parent)
     assert last.began > driver.began
     assert last.attributes["sluice.reason"] == "Copied"
 
-    assert {one.trace for one in (starting, driver, writing, *looks)} == {first.trace}
+    assert {one.trace for one in (starting, driver, ending, *looks)} == {first.trace}
     assert FORGED.split("-")[1] not in {one.trace for one in traces.spans}
     assert FORGED not in json.dumps(job)
