@@ -3,10 +3,18 @@
 #   docker build -t sluice .        or        buildah bud -t sluice .
 #
 # It runs as user 65532, with a read-only root file system, and writes to /tmp only.
+#
+# CONTRIBUTING.md says how two builds give one digest: with a base that is named by its digest, and
+# packages of Debian at a date.
 ARG BASE_IMAGE=debian:bookworm-slim
 
 # What the finished image has of Debian.
 FROM ${BASE_IMAGE} AS runtime
+# Lines of a sources.list, such as a snapshot of Debian at a date; by default the base's own.
+ARG APT_SOURCES=""
+RUN if [ -n "${APT_SOURCES}" ]; then \
+      rm -rf /etc/apt/sources.list.d/* && echo "${APT_SOURCES}" >/etc/apt/sources.list; \
+    fi
 # The JRE's package links manual pages, and slim bases have no folder for them.
 RUN mkdir -p /usr/share/man/man1 \
  && apt-get update -qq \

@@ -20,8 +20,8 @@ from localstore.cache import cache_root
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 300
 
-NO_NETWORK = ("ConnectionError", "Connection error", "Max retries", "timed out", "ServiceError")
-"""Words of pip-audit that cannot ask."""
+UNASKED = ("onnection", "Max retries", "timed out", "ServiceError", "could not be audited")
+"""Words of a pip-audit that could not ask: there is no network, or an index without weaknesses."""
 
 
 def main() -> int:
@@ -35,7 +35,8 @@ def main() -> int:
         wanted = Path(folder, "requirements.txt")
         export = ("export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--output-file")
         subprocess.run([uv, *export, wanted], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-        audit = ("tool", "run", "pip-audit", "--disable-pip", "--require-hashes", "--requirement")
+        # Strict, since packages that it cannot ask about would count as good ones.
+        audit = ("tool", "run", "pip-audit", "--strict", "--disable-pip", "--requirement")
         try:
             done = subprocess.run(
                 [uv, *audit, wanted], check=False, capture_output=True, text=True, timeout=SECONDS
@@ -44,8 +45,8 @@ def main() -> int:
             sys.stderr.write(f"pip-audit did not end in {SECONDS} s: is there a network?\n")
             return 3
     said = f"{done.stdout}{done.stderr}"
-    if done.returncode and any(one in said for one in NO_NETWORK):
-        sys.stderr.write("nobody could be asked for weaknesses: this needs a network\n")
+    if done.returncode and any(one in said for one in UNASKED):
+        sys.stderr.write(f"nobody could be asked, which needs a network: {said.splitlines()[-1]}\n")
         return 3
     print(said.strip())
     return min(done.returncode, 1)
