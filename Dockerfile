@@ -15,14 +15,17 @@ ARG APT_SOURCES=""
 RUN if [ -n "${APT_SOURCES}" ]; then \
       rm -rf /etc/apt/sources.list.d/* && echo "${APT_SOURCES}" >/etc/apt/sources.list; \
     fi
-# The JRE's package links manual pages, and slim bases have no folder for them.
-RUN mkdir -p /usr/share/man/man1 \
+# The JRE's package links manual pages, and slim bases have no folder for them. Its certificates have
+# the date of their installation.
+RUN --mount=type=bind,source=docker/undate.py,target=/run/undate.py \
+    mkdir -p /usr/share/man/man1 \
  && apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
       openjdk-17-jre-headless python3 tini >/dev/null \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/cache/ldconfig/* \
       /var/log/* /usr/share/man/* \
  && find /usr/share/doc -type f ! -name copyright -delete \
+ && python3 /run/undate.py /etc/ssl/certs/java/cacerts changeit \
 # Java's and Spark's login wants a name for the user.
  && echo 'sluice:x:65532:65532::/tmp:/usr/sbin/nologin' >>/etc/passwd \
  && echo 'sluice:x:65532:' >>/etc/group
@@ -60,8 +63,10 @@ RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requireme
  && python3 -m compileall -q --invalidation-mode unchecked-hash .
 
 # Java's classes, written down as they lie in memory. Depends on few files, so that it is seldom
-# done again.
+# done again. Which classes a training loads depends on its pace, so no two builds give the same
+# archive. Without one (CLASS_ARCHIVE=no), JVMs start in twice the time.
 FROM packages AS classes
+ARG CLASS_ARCHIVE=yes
 COPY docker/train.py ./
 COPY operator/sluice/__init__.py /opt/sluice/app/sluice/
 COPY operator/sluice/errors /opt/sluice/app/sluice/errors
@@ -71,7 +76,8 @@ COPY operator/sluice/pipelines/spark/__init__.py operator/sluice/pipelines/spark
      operator/sluice/pipelines/spark/jvm.py operator/sluice/pipelines/spark/lost.py \
      operator/sluice/pipelines/spark/sparkconf.py \
      operator/sluice/pipelines/spark/log4j2.properties /opt/sluice/app/sluice/pipelines/spark/
-RUN /opt/sluice/bin/python train.py /opt/sluice/lib/spark.jsa
+RUN mkdir made \
+ && if [ "${CLASS_ARCHIVE}" = yes ]; then /opt/sluice/bin/python train.py made/spark.jsa; fi
 
 # What is written in C. The compiler stays here.
 FROM runtime AS compiled
@@ -94,7 +100,7 @@ RUN echo "${VERSION}" >/opt/sluice/app/sluice/VERSION \
 
 FROM runtime AS filled
 COPY --from=packages /opt/sluice /opt/sluice
-COPY --from=classes /opt/sluice/lib/spark.jsa /opt/sluice/lib/spark.jsa
+COPY --from=classes /src/made/ /opt/sluice/lib/
 COPY docker/sluice docker/entrypoint /opt/sluice/bin/
 COPY LICENSE /opt/sluice/LICENSE
 COPY --from=app /opt/sluice/app /opt/sluice/app

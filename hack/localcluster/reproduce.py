@@ -1,5 +1,7 @@
 """Build an image twice, from nothing, and compare the two.
 
+Sluice's is built without its archive of Java's classes, which no two builds have in common.
+
 python -m localcluster.reproduce CONTEXT   e.g. `.` for Sluice's image
 """
 
@@ -34,8 +36,13 @@ def build_twice(image: Image, say: Say) -> list[str]:
     root = cache_root()
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix="reproduce-") as folder:
-        first, second = (_built(image, Path(folder, name), say) for name in ("first", "second"))
-        return [] if first[0] == second[0] else list(differences(first[1], second[1]))
+        builders = [Builder(Path(folder, name)) for name in ("first", "second")]
+        try:
+            first, second = (_built(image, one, Path(folder), say) for one in builders)
+            return [] if first[0] == second[0] else list(differences(first[1], second[1]))
+        finally:
+            for one in builders:
+                one.release()
 
 
 def differences(first: list[Path], second: list[Path]) -> Iterator[str]:
@@ -54,16 +61,12 @@ def differences(first: list[Path], second: list[Path]) -> Iterator[str]:
             yield f"layer {number}: the order of its files"
 
 
-def _built(image: Image, folder: Path, say: Say) -> tuple[str, list[Path]]:
+def _built(image: Image, builder: Builder, folder: Path, say: Say) -> tuple[str, list[Path]]:
     """Build an image; return its digest, and its layers as files."""
-    builder = Builder(folder)
-    try:
-        builder.build_base(say)
-        built = builder.build(image, say)
-        target = folder / "image"
-        builder.export(built, target)
-    finally:
-        builder.release()
+    builder.build_base(say)
+    built = builder.build(image, say)
+    target = folder / built.id
+    builder.export(built, target)
     say(f"sha256:{built.id}")
     index = json.loads((target / "index.json").read_text())
     manifest = json.loads(_blob(target, index["manifests"][0]["digest"]).read_text())
@@ -87,7 +90,8 @@ def _entries(layer: Path) -> Layer:
 
 def main() -> int:
     """Compare, and return the exit code."""
-    image = Image("localhost/sluice", Path(sys.argv[1]).absolute())
+    context = Path(sys.argv[1]).absolute()
+    image = Image("localhost/sluice", context, build_args={"CLASS_ARCHIVE": "no"})
     try:
         found = build_twice(image, lambda text: print(text, flush=True))
     except LocalClusterError as error:
