@@ -3,23 +3,38 @@
 #   docker build -t sluice .        or        buildah bud -t sluice .
 #
 # It runs as user 65532, with a read-only root file system, and writes to /tmp only.
+#
+# CONTRIBUTING.md says how two builds give one digest: with a base that is named by its digest, and
+# packages of Debian at a date.
 ARG BASE_IMAGE=debian:bookworm-slim
 
 # What the finished image has of Debian.
 FROM ${BASE_IMAGE} AS runtime
-# The JRE's package links manual pages, and slim bases have no folder for them.
-RUN mkdir -p /usr/share/man/man1 \
+# Lines of a sources.list, such as a snapshot of Debian at a date; by default the base's own.
+ARG APT_SOURCES=""
+RUN if [ -n "${APT_SOURCES}" ]; then \
+      rm -rf /etc/apt/sources.list.d/* && echo "${APT_SOURCES}" >/etc/apt/sources.list; \
+    fi
+# The JRE's package links manual pages, and slim bases have no folder for them. Its certificates have
+# the date of their installation.
+RUN --mount=type=bind,source=docker/undate.py,target=/run/undate.py \
+    mkdir -p /usr/share/man/man1 \
  && apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
       openjdk-17-jre-headless python3 tini >/dev/null \
- && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* /usr/share/man/* \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/cache/ldconfig/* \
+      /var/log/* /usr/share/man/* \
  && find /usr/share/doc -type f ! -name copyright -delete \
+ && python3 /run/undate.py /etc/ssl/certs/java/cacerts changeit \
 # Java's and Spark's login wants a name for the user.
  && echo 'sluice:x:65532:65532::/tmp:/usr/sbin/nologin' >>/etc/passwd \
  && echo 'sluice:x:65532:' >>/etc/group
 
 # Python's packages, in a virtual environment without pip.
 FROM runtime AS packages
+# Sets in compiled files are in the order of hashes; and one process compiles all, since what it has
+# compiled before shows in a file.
+ENV PYTHONHASHSEED=0
 ARG UV_VERSION=0.13.8
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
@@ -35,7 +50,7 @@ COPY pyproject.toml uv.lock docker/unused-jars ./
 # Compiled files are not checked against their source: the image does not change.
 RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requirements.txt \
  && cd /opt/sluice/lib/python3.11/site-packages \
- && pip install -q --no-cache-dir --root-user-action ignore --no-deps --require-hashes \
+ && pip install -q --no-cache-dir --no-compile --root-user-action ignore --no-deps --require-hashes \
       --only-binary :all: --no-binary pyspark --no-build-isolation \
       --target . -r /src/requirements.txt \
  && grep -v '^#' /src/unused-jars | while read -r jars; do rm -f pyspark/jars/$jars; done \
@@ -45,11 +60,13 @@ RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requireme
       pyarrow/_s3fs* pyarrow/libarrow_s3* pyarrow/lib*.so.*.*.* \
  && find . \( -name '*.pyi' -o -name '*.px[di]' -o -name '*.pyx' \) -delete \
  && echo /opt/sluice/app >sluice.pth \
- && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash .
+ && python3 -m compileall -q --invalidation-mode unchecked-hash .
 
 # Java's classes, written down as they lie in memory. Depends on few files, so that it is seldom
-# done again.
+# done again. Which classes a training loads depends on its pace, so no two builds give the same
+# archive. Without one (CLASS_ARCHIVE=no), JVMs start in twice the time.
 FROM packages AS classes
+ARG CLASS_ARCHIVE=yes
 COPY docker/train.py ./
 COPY operator/sluice/__init__.py /opt/sluice/app/sluice/
 COPY operator/sluice/errors /opt/sluice/app/sluice/errors
@@ -59,7 +76,8 @@ COPY operator/sluice/pipelines/spark/__init__.py operator/sluice/pipelines/spark
      operator/sluice/pipelines/spark/jvm.py operator/sluice/pipelines/spark/lost.py \
      operator/sluice/pipelines/spark/sparkconf.py \
      operator/sluice/pipelines/spark/log4j2.properties /opt/sluice/app/sluice/pipelines/spark/
-RUN /opt/sluice/bin/python train.py /opt/sluice/lib/spark.jsa
+RUN mkdir made \
+ && if [ "${CLASS_ARCHIVE}" = yes ]; then /opt/sluice/bin/python train.py made/spark.jsa; fi
 
 # What is written in C. The compiler stays here.
 FROM runtime AS compiled
@@ -82,7 +100,7 @@ RUN echo "${VERSION}" >/opt/sluice/app/sluice/VERSION \
 
 FROM runtime AS filled
 COPY --from=packages /opt/sluice /opt/sluice
-COPY --from=classes /opt/sluice/lib/spark.jsa /opt/sluice/lib/spark.jsa
+COPY --from=classes /src/made/ /opt/sluice/lib/
 COPY docker/sluice docker/entrypoint /opt/sluice/bin/
 COPY LICENSE /opt/sluice/LICENSE
 COPY --from=app /opt/sluice/app /opt/sluice/app

@@ -2,7 +2,7 @@
 # installed before, and a JDK 17 and Maven where apt cannot do it.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-crash test-rest soak lint classes bench store-up store-down cluster-up cluster-down image dist release-notes docs docs-serve clean
+.PHONY: help demo check test test-crash test-rest soak lint classes bench store-up store-down cluster-up cluster-down image reproduce dist release-notes audit docs docs-serve clean
 
 # Some images forbid Python to keep what it has compiled. Then each of the thousand processes of the
 # tests, and each command of the demo, would compile all modules anew: half a second each time.
@@ -62,6 +62,8 @@ lint: ## Style, types, layers, generated code
 	@$(BIN)/python hack/gengitops.py --check
 	@$(BIN)/python hack/genman.py --check
 	@$(BIN)/python hack/gendashboard.py --check
+	@$(BIN)/python hack/genvalues.py --check
+	@$(BIN)/python hack/licences.py
 
 classes: # so that the JVMs of the tests start in half the time
 	@hack/bootstrap.sh
@@ -98,6 +100,14 @@ dist: ## Make the files of a release in dist/: packages, chart, manifests, SBOM,
 release-notes: ## Print what the changelog says about a version (VERSION=1.2.3)
 	@hack/bootstrap.sh python
 	@PYTHONPATH=hack $(BIN)/python -m distribution notes $(VERSION)
+
+audit: ## Ask for known weaknesses of the image's Python packages (needs a network)
+	@hack/bootstrap.sh python
+	@$(BIN)/python hack/audit.py
+
+reproduce: ## Build the image twice, from nothing, and compare the two
+	@hack/bootstrap.sh python
+	@PYTHONPATH=hack $(BIN)/python -m localcluster.reproduce .
 
 docs: ## Build the documentation's site in build/site
 	@hack/bootstrap.sh python

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 _DPKG: Final = "${Package}\t${Version}\t${Architecture}\t${source:Package}\n"
 _JAR: Final = re.compile(r"(.+?)-(\d[^/]*)\.jar")
 _POM: Final = re.compile(r"META-INF/maven/([^/]+)/([^/]+)/pom\.properties")
+_BUNDLE: Final = re.compile(r"^Bundle-License: *(.*)$", re.MULTILINE)
+_LICENCES_OF_POM: Final = re.compile(r"<licenses>(.*?)</licenses>", re.DOTALL)
+_HEADING: Final = 80
+"""Characters at the beginning of a licence's text, by which one knows it."""
 _LICENCE: Final = re.compile(r"License :: OSI Approved(?: :: (.+))?")
 
 Component = dict[str, Any]
@@ -70,7 +74,9 @@ def jars(folder: Path, unused: Collection[str] = ()) -> Iterator[Component]:
         made = _component(purl or f"jar:{path.name}", name, version)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         made["hashes"] = [{"alg": "SHA-256", "content": digest}]
-        yield made | ({"group": group} if group else {})
+        made |= {"group": group} if group else {}
+        said = [{"license": {"name": one}} for one in _licences_of_jar(path)]
+        yield made | ({"licenses": said} if said else {})
 
 
 def _group(jar: Path, name: str) -> str:
@@ -79,6 +85,30 @@ def _group(jar: Path, name: str) -> str:
             if (found := _POM.fullmatch(entry)) and found[2] == name:
                 return found[1]
     return ""
+
+
+def _licences_of_jar(jar: Path) -> list[str]:
+    """Return what a jar says of its licence, any of which holds: in its manifest, pom, or text."""
+    with zipfile.ZipFile(jar) as files:
+
+        def read(pattern: str) -> Iterator[str]:
+            names = (
+                name for name in files.namelist() if re.fullmatch(pattern, name, re.IGNORECASE)
+            )
+            return (files.read(name).decode(errors="replace") for name in names)
+
+        for manifest in read("META-INF/MANIFEST.MF"):
+            if bundle := _BUNDLE.search(re.sub(r"\r?\n ", "", manifest)):
+                one = (part.partition(";")[0].strip(' "\r') for part in bundle[1].split(","))
+                return [
+                    part for part in one if part and not part.startswith(("description", "link"))
+                ]
+        for pom in read("META-INF/maven/[^/]+/[^/]+/pom.xml"):
+            if named := _LICENCES_OF_POM.search(pom):
+                return [one.strip() for one in re.findall(r"<name>(.*?)</name>", named[1])]
+        for text in read(r"(META-INF/)?LICEN[CS]E[^/]*"):
+            return [" ".join(text.split())[:_HEADING]]
+    return []
 
 
 def debian_packages() -> Iterator[Component]:

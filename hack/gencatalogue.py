@@ -1,4 +1,4 @@
-"""Generate the page of conditions, reasons, events and metrics from the catalogue.
+"""Generate the page of conditions, reasons, events, metrics and spans from the catalogue.
 
 python hack/gencatalogue.py           write docs/conditions.md
 python hack/gencatalogue.py --check   fail if the file is out of date
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.api.registry import KINDS
-from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, Place, anchor, failures
+from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, SPANS, Place, anchor, failures
 from sluice.core.reconcile.copies.actions import WAIT_SECONDS
 from sluice.core.reconcile.copies.decide import START_PATIENCE
 from sluice.core.reconcile.copies.failing import HELD, MISSING
@@ -63,7 +63,7 @@ def generate() -> str:
     """Return the page."""
     return f"""\
 <!-- {NOTE} -->
-# Conditions, reasons, events, metrics
+# Conditions, reasons, events, metrics, spans
 
 What the operator reports, and what to do about it. `kubectl describe` shows conditions and events.
 [The reference](reference.md) has all other fields of a status. [GitOps](gitops.md) says how Flux
@@ -155,7 +155,14 @@ No condition has the reason `Orphaned`, since the resource is gone then.
 
 The operator serves these metrics under `/metrics`.
 
-{table(("metric", "type", "labels", "meaning"), metric_rows())}"""
+{table(("metric", "type", "labels", "meaning"), metric_rows())}
+## Spans
+
+With [tracing](operations.md#traces), processes send these spans. One that failed has the attribute
+`error.type`, with a reason of this page or the type of an error, and never a message. The names of
+the other attributes begin with `sluice.`.
+
+{table(("span", "of", "parent", "attributes", "meaning"), span_rows())}"""
 
 
 def warnings() -> str:
@@ -265,6 +272,14 @@ def metric_rows() -> Iterable[tuple[str, ...]]:
     for metric in METRICS:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         yield f"`{metric.name}`", metric.kind, labels, metric.means
+
+
+def span_rows() -> Iterable[tuple[str, ...]]:
+    """Yield the rows of the spans."""
+    for span in SPANS:
+        name = span.name if " " in span.name else f"`{span.name}`"
+        attributes = ", ".join(f"`{one}`" for one in span.attributes)
+        yield name, span.process, span.parent, attributes, span.means
 
 
 def name_cell(name: str) -> str:

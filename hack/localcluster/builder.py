@@ -24,6 +24,12 @@ _PACKAGES = ("ca-certificates",)
 # that run them may restart.
 KEPT = 3
 
+EPOCH = 1735689600
+"""The time that all files of an image have, in seconds since 1970: two builds give one digest.
+
+Java's archive of classes notes the times of its jars, so it is none that a program takes for unset.
+"""
+
 _SECONDS = 600.0
 _RUN = Path("/run/sluice-build")
 
@@ -53,6 +59,7 @@ class Builder:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or cache_root() / "images"
+        self._run = _RUN if folder is None else folder / "run"
 
     def has_base(self) -> bool:
         """Tell whether a base image exists."""
@@ -65,7 +72,7 @@ class Builder:
             LocalClusterError: Debian 12 is not available, or a program failed.
         """
         sources = "".join(f"{line}\n" for line in archives(_SUITE))
-        key = hashlib.sha256(f"{sources}{_PACKAGES}".encode()).hexdigest()[:12]
+        key = hashlib.sha256(f"{sources}{_PACKAGES}{EPOCH}".encode()).hexdigest()[:12]
         settled = f"{BASE}-{key}"
         with locked(self._folder / "base.lock"):
             if self._id(settled) is None:
@@ -104,7 +111,7 @@ class Builder:
 
         Blobs that the folder already has stay as they are.
         """
-        storage = f"[overlay@{self._folder}/storage+{_RUN}]"
+        storage = f"[overlay@{self._folder}/storage+{self._run}]"
         uncompressed = "--dest-oci-accept-uncompressed-layers"
         copy = ["skopeo", "copy", "--insecure-policy", "--quiet", uncompressed]
         run([*copy, f"containers-storage:{storage}{built.id}", f"oci:{folder}"], seconds=_SECONDS)
@@ -112,10 +119,15 @@ class Builder:
     def _build(self, image: Image, say: Say) -> Built:
         with tempfile.TemporaryDirectory(dir=self._folder, prefix=".build-") as temporary:
             id_file = Path(temporary) / "id"
-            arguments = {"BASE_IMAGE": BASE, **image.build_args}
+            arguments = {
+                "BASE_IMAGE": BASE,
+                "SOURCE_DATE_EPOCH": str(EPOCH),
+                **image.build_args,
+            }
             command = [
                 *self._command("build"),
                 *("--isolation=chroot", "--network=host", "--layers", "--pull-never"),
+                f"--timestamp={EPOCH}",
                 *(f"--iidfile={id_file}", f"--file={image.recipe}"),
                 *(f"--volume={mount}" for mount in self._mounts()),
                 *(f"--build-arg={name}={value}" for name, value in arguments.items()),
@@ -161,9 +173,11 @@ class Builder:
             target = str(context / "rootfs.tar")
             included = f"--include={','.join(_PACKAGES)}"
             command = ["mmdebstrap", "--variant=minbase", included, _SUITE, target, str(list_file)]
-            watch(command, sign=lambda _: "still making the base image", say=say)
+            epoch = {"SOURCE_DATE_EPOCH": str(EPOCH)}
+            sign = "still making the base image"
+            watch(command, sign=lambda _: sign, say=say, environment=epoch)
             (context / "Dockerfile").write_text('FROM scratch\nADD rootfs.tar /\nCMD ["bash"]\n')
-            self._buildah("build", f"--tag={reference}", temporary)
+            self._buildah("build", f"--tag={reference}", f"--timestamp={EPOCH}", temporary)
 
     def _mounts(self) -> list[str]:
         """Return mounts that let pip reach its index in a build, without traces in the image."""
@@ -188,5 +202,5 @@ class Builder:
         if not policy.exists():
             policy.write_text(_POLICY)
         checked = [f"--signature-policy={policy}"] if command == "build" else []
-        storage = [f"--root={self._folder}/storage", f"--runroot={_RUN}"]
+        storage = [f"--root={self._folder}/storage", f"--runroot={self._run}"]
         return ["buildah", *storage, "--storage-driver=overlay", command, *checked, *arguments]

@@ -1,11 +1,13 @@
-"""Fixtures for tests that run commands in this process."""
+"""Fixtures for tests that run commands in this process, or trace it."""
 
+import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from sluice import cli
+from support.kube.collector import Collector, collector
 
 
 @pytest.fixture
@@ -25,3 +27,14 @@ def run_here(
         return code, shown.out, shown.err
 
     return call
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    """Yield a collector of traces that the environment names."""
+    library = logging.getLogger("opentelemetry")
+    kept = library.handlers, library.propagate
+    with collector() as running:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", running.url)
+        yield running
+    library.handlers, library.propagate = kept

@@ -77,6 +77,30 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end }}
 
+{{- /* The variables by which the operator sends its spans; nothing without an endpoint. */ -}}
+{{- define "sluice.tracing" -}}
+{{- with .Values.tracing }}
+{{- if .endpoint }}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ .endpoint | quote }}
+- name: OTEL_TRACES_SAMPLER
+  value: {{ .sampler }}
+{{- with .samplerArgument }}
+- name: OTEL_TRACES_SAMPLER_ARG
+  value: {{ . | quote }}
+{{- end }}
+- name: OTEL_RESOURCE_ATTRIBUTES
+  value: {{ printf "k8s.namespace.name=%s,k8s.pod.name=$(POD_NAME)" $.Release.Namespace | quote }}
+{{- if .headers.secretName }}
+- name: OTEL_EXPORTER_OTLP_HEADERS
+  valueFrom: {secretKeyRef: {name: {{ .headers.secretName | quote }}, key: {{ .headers.secretKey | quote }}}}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* Port of /livez, /readyz and /metrics. */ -}}
 {{- define "sluice.port" -}}
 8080
@@ -106,6 +130,11 @@ notices:
 lease:
   namespace: {{ .Release.Namespace | quote }}
   name: {{ include "sluice.operatorName" . | quote }}
+tracing:
+  endpoint: {{ .Values.tracing.endpoint | quote }}
+  headers: {{ toJson .Values.tracing.headers }}
+  sampler: {{ .Values.tracing.sampler }}
+  samplerArgument: {{ .Values.tracing.samplerArgument | quote }}
 listen:
   host: 0.0.0.0
   port: {{ include "sluice.port" . }}

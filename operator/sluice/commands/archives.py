@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sluice import console
+from sluice import console, tracing
 from sluice.archive.runs.archive import find_run
 from sluice.archive.runs.verify import verify_archive
 from sluice.commands.cluster.drill import drill
@@ -252,7 +252,7 @@ def restore(
         limits=Limits(),
     )
     began = time.monotonic()
-    with Stores(settings) as stores, ExitStack() as stack:
+    with tracing.started("sluice"), Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
         own = Tasks(spark=spark, settings=settings, threads=slots)
         ended = run_job(job, stores, own, patience)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from sluice import console
+from sluice import console, tracing
 from sluice.api.fields.hooks import HooksSpec
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.load import load
@@ -129,7 +129,7 @@ def run(
     slots = tasks or os.cpu_count() or 1
     began = time.monotonic()
     ended: list[CommandResult] = []
-    with Stores(settings) as stores, ExitStack() as stack:
+    with tracing.started("sluice"), Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
         where = Tasks(spark=spark, settings=settings, threads=slots)
         jobs = all_jobs(_unhooked(read(file)), settings, verify=verify, tasks=slots)
@@ -165,6 +165,17 @@ def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> 
 def run_job(
     job: Job[Any], stores: Stores, tasks: Tasks, patience: float | None
 ) -> CommandResult | None:
+    """Do the work for one resource, and show its result; return None if it is suspended."""
+    with tracing.span("run", parent=tracing.inherited(), resource=job.name) as span:
+        result = _run_job(job, stores, tasks, patience)
+        if result is not None and result.failures:
+            span.fail(result.failures[0].reason)
+    return result
+
+
+def _run_job(
+    job: Job[Any], stores: Stores, tasks: Tasks, patience: float | None
+) -> CommandResult | None:
     """Plan and do the work for one resource, and show its result; return None if it is suspended.
 
     The seconds of a single stream are reported without Spark's start. During that start, small
@@ -185,7 +196,8 @@ def run_job(
         view = _VIEWS[type(job.request)](job)
         if not job.suspend:
             view.before(stores)
-        found = job.plan(stores)
+        with tracing.span("plan"):
+            found = job.plan(stores)
         report = found.report
         if found.plan is not None:
             if job.suspend:

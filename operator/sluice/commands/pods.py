@@ -11,6 +11,7 @@ from typing import Any
 import click
 from structlog import contextvars
 
+from sluice import tracing
 from sluice.api.scalars.quantities import Bytes
 from sluice.commands.shared import PATIENCE, settings_of
 from sluice.errors import EXIT_CODES
@@ -81,14 +82,9 @@ def driver(*, plan_file: Path, **options: Any) -> None:
         resource=os.environ.get("SLUICE_RESOURCE"), attempt=os.environ.get("SLUICE_ATTEMPT")
     )
     log = os.environ.get("SLUICE_TERMINATION_LOG")
-    trouble = drive(
-        DriverOptions(
-            plan=plan_file,
-            termination_log=Path(log) if log else None,
-            **options,
-        ),
-        settings_of(None),
-    )
+    given = DriverOptions(plan=plan_file, termination_log=Path(log) if log else None, **options)
+    with tracing.started("sluice-driver"):
+        trouble = drive(given, settings_of(None))
     sys.exit(0 if trouble is None else EXIT_CODES[trouble.category])
 
 
@@ -105,7 +101,8 @@ def operator(config: Path) -> None:
     from sluice.handlers.main import operate  # noqa: PLC0415
     from sluice.kube.loop.settings import OperatorSettings  # noqa: PLC0415
 
-    asyncio.run(operate(OperatorSettings.read(config)))
+    with tracing.started("sluice-operator"):
+        asyncio.run(operate(OperatorSettings.read(config)))
 
 
 def _heap(text: str) -> int:

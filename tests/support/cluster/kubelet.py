@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -26,6 +27,9 @@ Object = dict[str, Any]
 
 _FOLDERS = ("/etc/sluice", "/var/run/sluice")
 """The directories in which containers find mounted files."""
+
+_NAMES = {"POD_NAME": "name", "POD_NAMESPACE": "namespace", "POD_UID": "uid"}
+"""Variables that have a field of the pod's metadata."""
 
 PROFILES = {"default": {"nodeSelector": {"sluice.dev/taken-by": "nobody"}, "catchUpFrom": "4Mi"}}
 """Profiles of an operator whose pods are run by this module."""
@@ -62,11 +66,7 @@ class DriverPod:
             if "secret" in volume and mount["name"] == volume["name"]
         ]
         self.log = folder / "driver.log"
-        own = {
-            one["name"]: self._here(one["value"], folder)
-            for one in self._container["env"]
-            if "value" in one
-        }
+        own = {name: self._here(value, folder) for name, value in self._environment(pod).items()}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [Path(sys.executable).with_name(program), *arguments],
@@ -118,6 +118,16 @@ class DriverPod:
     def _config_map(self, name: str) -> Object | None:
         """Return a ConfigMap of the pod's namespace, if it is there."""
         return self._tenant.get("configmap", name)
+
+    def _environment(self, pod: Object) -> dict[str, str]:
+        """Return the container's variables, also the names of its pod, and what names them."""
+        found = {name: str(pod["metadata"].get(key, "")) for name, key in _NAMES.items()}
+        for one in self._container["env"]:
+            if "value" in one:
+                found[one["name"]] = re.sub(
+                    r"\$\((\w+)\)", lambda match: found.get(match[1], match[0]), one["value"]
+                )
+        return found
 
     def _mount(self, pod: Object, folder: Path, volumes: Path | None) -> None:
         """Write the pod's ConfigMaps and Secrets into files, and link its claims."""

@@ -29,7 +29,11 @@ class LocalOperator:
 
 @contextmanager
 def opened(
-    kube: Cluster, folder: Path, store_uri: str, more: Mapping[str, Any] | None = None
+    kube: Cluster,
+    folder: Path,
+    store_uri: str,
+    more: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[LocalOperator]:
     """Yield an operator and its namespace, with a StreamStore `store`.
 
@@ -38,11 +42,14 @@ def opened(
         folder: directory for the operator's files.
         store_uri: the address of the store's controller for programs of this machine.
         more: other settings of the operator.
+        environment: further variables of the operator.
     """
     name = f"{OUTSIDE}{folder.name}"
     with (
         nobody_else(kube),
-        OperatorProcess(folder, kube.kubeconfig, name, PROFILES, more=more) as operator,
+        OperatorProcess(
+            folder, kube.kubeconfig, name, PROFILES, more=more, environment=environment
+        ) as operator,
         rented(kube, None, print, name) as tenant,
     ):
         tenant.apply(tenant.store_resource(uri=store_uri))

@@ -34,6 +34,7 @@ class OperatorProcess:
         cluster: the cluster's identity; None for the namespace, empty for the cluster's own.
         more: other settings.
         program: the words before the command; the installed `sluice` by default.
+        environment: further variables.
     """
 
     def __init__(
@@ -47,12 +48,13 @@ class OperatorProcess:
         cluster: str | None = None,
         more: Mapping[str, Any] | None = None,
         program: Sequence[str | Path] = (_SLUICE,),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         (self.port,) = free_ports(1)
         self._log = folder / "operator.log"
         self._config = folder / "operator.yaml"
-        self._kubeconfig = kubeconfig
         self._program = program
+        self._environment = {"KUBECONFIG": str(kubeconfig), **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         config = {
             "clusterID": namespace if cluster is None else cluster,
@@ -88,7 +90,7 @@ class OperatorProcess:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._program, "--log-level=info", "operator", f"--config={self._config}"],
-                env=os.environ | {"KUBECONFIG": str(self._kubeconfig)},
+                env=os.environ | self._environment,
                 stderr=log,
             )
 

@@ -29,8 +29,20 @@ EVERYTHING: Mapping[str, Any] = {
     "stores": {"allowed": ["tls://*.example.com:9090", "https://s3.eu-west-1.amazonaws.com"]},
     "imagePullSecrets": [{"name": "registry"}],
     "driver": {"namespaces": ["demo"]},
-    "networkPolicy": {"egress": {"enabled": True, "notices": {"cidrs": ["192.0.2.7/32"]}}},
+    "networkPolicy": {
+        "egress": {
+            "enabled": True,
+            "notices": {"cidrs": ["192.0.2.7/32"]},
+            "tracing": {"cidrs": ["192.0.2.8/32"]},
+        }
+    },
     "notices": {"sink": "https://events.example/sluice", "header": {"secretName": "sink"}},
+    "tracing": {
+        "endpoint": "https://traces.example:4318",
+        "headers": {"secretName": "traces"},
+        "sampler": "parentbased_traceidratio",
+        "samplerArgument": "0.1",
+    },
     "monitoring": {
         "serviceMonitor": {"enabled": True},
         "prometheusRule": {"enabled": True},

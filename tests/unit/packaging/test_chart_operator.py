@@ -143,6 +143,12 @@ def test_settings_reach_the_operator() -> None:
         },
         "metrics": {"resources": True, "maxResources": 50_000},
         "notices": {"sink": "", "header": {"name": "Authorization", "file": ""}},
+        "tracing": {
+            "endpoint": "",
+            "headers": {"secretName": "", "secretKey": "headers"},
+            "sampler": "parentbased_always_on",
+            "samplerArgument": "",
+        },
         "profiles": {"large": {"slots": 8, "ttlSecondsAfterFinished": 31_536_000, "sparkConf": {}}},
     }
 

@@ -12,6 +12,7 @@ import pytest
 DRIVER: Final = "import sluice.cli; sluice.cli.cli.get_command(None, 'driver')"
 WORKER: Final = "import sluice.pipelines.spark.daemon"
 
+TRACING: Final = {"opentelemetry", "requests", "sluice.tracing.otlp"}
 OPERATOR: Final = {
     *("aiohttp", "kopf", "kubernetes", "prometheus_client"),
     *("sluice.administration", "sluice.handlers", "sluice.kube"),
@@ -37,7 +38,7 @@ def test_what_runs_without_a_cluster_knows_no_kubernetes(command: str) -> None:
     """Its client alone takes longer to import than a small copy takes."""
     found = imported(f"import sluice.cli; sluice.cli.cli.get_command(None, {command!r})")
     assert "sluice.pipelines" in found
-    assert found.isdisjoint(OPERATOR | ARCHIVES | {"pyspark", "grpc"})
+    assert found.isdisjoint(OPERATOR | ARCHIVES | TRACING | {"pyspark", "grpc"})
 
 
 def test_a_driver_imports_what_its_plan_needs_when_it_has_read_it() -> None:
@@ -45,7 +46,8 @@ def test_a_driver_imports_what_its_plan_needs_when_it_has_read_it() -> None:
     found = imported(DRIVER)
     assert "sluice.pipelines.driver.driver" in found
     assert found.isdisjoint(
-        {
+        TRACING
+        | {
             "yaml",
             *("sluice.console", "sluice.pipelines.spark.kubernetes", "sluice.stores.pravega"),
             *("sluice.engine.archive.archive_run", "sluice.engine.scope.runner"),
@@ -61,6 +63,7 @@ def test_a_worker_of_spark_imports_what_moves_bytes() -> None:
     assert found.isdisjoint(
         OPERATOR
         | ARCHIVES
+        | TRACING
         | {
             *("click", "rich", "structlog", "yaml"),
             *("sluice.api.kinds", "sluice.commands", "sluice.console", "sluice.pipelines.driver"),
@@ -79,4 +82,4 @@ def test_a_follower_needs_no_spark() -> None:
     """It lives for months beside many others, so a JVM or a library for archives is too much."""
     found = imported("import sluice.engine.follow.work")
     assert "sluice.engine.copy.stream_copy" in found
-    assert found.isdisjoint(OPERATOR | ARCHIVES | {"pyspark", "grpc", "sluice.pipelines"})
+    assert found.isdisjoint(OPERATOR | ARCHIVES | TRACING | {"pyspark", "grpc", "sluice.pipelines"})

@@ -57,6 +57,15 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"notices": {"header": {"name": "X Y"}}},
         ("/notices/header/name", "pattern"),
     ),
+    "an endpoint with credentials": (
+        {"tracing": {"endpoint": "https://me:secret@traces.example"}},
+        ("/tracing/endpoint",),
+    ),
+    "a sampler that is none": ({"tracing": {"sampler": "some"}}, ("/tracing/sampler",)),
+    "more than all traces": (
+        {"tracing": {"samplerArgument": "1.5"}},
+        ("/tracing/samplerArgument",),
+    ),
     "an uninstall's policy": ({"uninstall": {"policy": "keep"}}, ("/uninstall/policy", "refuse")),
     "no time to uninstall": (
         {"uninstall": {"timeoutSeconds": 30}},

@@ -1,4 +1,4 @@
-"""List every reason, event and metric, with its meaning and its remedy.
+"""List every reason, event, metric and span, with its meaning and its remedy.
 
 Conditions and events share their reasons. The reasons of failures are the names of the errors, with
 texts in `sluice.errors`. The other reasons are here. `docs/conditions.md` is generated from both.
@@ -17,6 +17,7 @@ from sluice.core.catalogue.failures import (
 )
 from sluice.core.catalogue.metrics import METRICS, Metric
 from sluice.core.catalogue.reasons import NORMAL, OUTCOMES, Place, Reason
+from sluice.core.catalogue.spans import SPANS, SpanKind
 
 __all__ = [
     "ABSTRACT",
@@ -26,10 +27,12 @@ __all__ = [
     "OF_COMMANDS",
     "OUTCOMES",
     "PAGE",
+    "SPANS",
     "FailureReason",
     "Metric",
     "Place",
     "Reason",
+    "SpanKind",
     "anchor",
     "failures",
     "is_warning",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
+from sluice import tracing
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.core.reconcile.copies.actions import (
@@ -208,6 +209,7 @@ class Performer:
             settings=self._settings,
             follower=follower,
             behind=behind(situation.seen),
+            trace=tracing.current(),
         )
 
     async def _write_plan(self, situation: Situation, plan: Plan) -> None:

@@ -14,6 +14,7 @@ from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.request import retention_of
 from sluice.kube.api.names import child_labels, controls_name, run_name
 from sluice.kube.jobs.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
+from sluice.kube.jobs.traced import trace_variables
 
 if TYPE_CHECKING:
     from sluice.api.fields.running import ResourcesSpec
@@ -73,6 +74,7 @@ class JobRequest:
         settings: the operator's settings.
         follower: whether its pod follows the source, in a process of its own and without Spark.
         behind: the bytes that a live target is behind, which a driver is to stage; else 0.
+        trace: the context in which the driver goes on with the operator's trace.
     """
 
     child: Child
@@ -83,6 +85,7 @@ class JobRequest:
     settings: OperatorSettings
     follower: bool = False
     behind: int = 0
+    trace: str = ""
 
     @property
     def size(self) -> PodSize:
@@ -223,6 +226,7 @@ def _environment(request: JobRequest) -> list[Object]:
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in fields.items()
         ),
+        *trace_variables(request.settings.tracing, request.trace),
     ]
 
 

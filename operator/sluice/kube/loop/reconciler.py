@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import structlog
 
+from sluice import tracing
 from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, SluiceError
 from sluice.kube.api import finalizers
 from sluice.kube.api.objects import is_deleting, wants_orphan
 from sluice.kube.api.rest import is_settled
 from sluice.kube.api.status import of_invalid
+from sluice.kube.loop.traces import Traces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,6 +144,7 @@ class Reconciler(Generic[S, D]):
         self._statuses = statuses
         self._mirror = mirror
         self._calm: dict[tuple[str, str], str] = {}
+        self._traces = Traces()
 
     async def reconcile(self, key: Key) -> float | None:
         """Reconcile one resource.
@@ -159,7 +162,9 @@ class Reconciler(Generic[S, D]):
         body = await self._api.get(self._workings.kind, key.namespace, key.name)
         if body is None:
             self._workings.forget(key.namespace, key.name)
+            self._traces.forget(key.namespace, key.name)
             return None
+        began = tracing.now()
         try:
             situation = await self._workings.look(body)
         except InvalidSpec as error:
@@ -167,7 +172,10 @@ class Reconciler(Generic[S, D]):
             return None
         decided = self._workings.decide(situation)
         attempt = getattr(decided.status, "attempts", None)
-        with structlog.contextvars.bound_contextvars(attempt=attempt):
+        with (
+            structlog.contextvars.bound_contextvars(attempt=attempt),
+            self._traces.acting(body, decided, began),
+        ):
             return await self._carry_out(situation, decided)
 
     async def _glance(self, key: Key) -> D | None:
@@ -229,7 +237,8 @@ class Reconciler(Generic[S, D]):
             return CONFLICT_DELAY
         for action in decided.actions:
             try:
-                await self._workings.perform(situation, action)
+                with tracing.span(type(action).__name__):
+                    await self._workings.perform(situation, action)
             except SluiceError as error:
                 _log.warning("not done", action=type(action).__name__, error=str(error))
                 return await self._after_failure(situation, decided, Trouble.of(error))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from sluice.api.scalars.quantities import Bytes, MilliCpu
@@ -147,6 +147,22 @@ class LeaseSettings(Setting):
     name: str = ""
 
 
+def _is_url(text: str) -> str:
+    """Check a URL of HTTP, which may be empty."""
+    if not text:
+        return text
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("give a URL such as https://events.example.com/sluice")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("a URL has no credentials: put a header into a Secret")
+    return text
+
+
+HttpUrl = Annotated[str, Field(max_length=2048), AfterValidator(_is_url)]
+"""A URL without credentials; empty for none."""
+
+
 class NoticeSettings(Setting):
     """Receiver of CloudEvents about final states. Only the administrator chooses it.
 
@@ -155,20 +171,36 @@ class NoticeSettings(Setting):
         header: header that the sink asks for.
     """
 
-    sink: str = Field(default="", max_length=2048)
+    sink: HttpUrl = ""
     header: SinkHeader = SinkHeader()
 
-    @field_validator("sink", mode="after")
-    @classmethod
-    def _is_url(cls, sink: str) -> str:
-        if not sink:
-            return sink
-        parts = urlsplit(sink)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("give a URL such as https://events.example.com/sluice")
-        if parts.username is not None or parts.password is not None:
-            raise ValueError("a URL has no credentials: put a header into a Secret")
-        return sink
+
+class TracingHeaders(Setting):
+    """Headers for the collector, whose values are credentials: a key of a Secret.
+
+    Attributes:
+        secret_name: a Secret of the pod's own namespace; empty for no headers.
+        secret_key: its key, with the headers as OTEL_EXPORTER_OTLP_HEADERS has them.
+    """
+
+    secret_name: str = ""
+    secret_key: str = "headers"  # noqa: S105 - a key's name
+
+
+class TracingSettings(Setting):
+    """Where drivers send spans. The operator itself goes by its environment.
+
+    Attributes:
+        endpoint: URL of a collector, for OTLP over HTTP; empty for none.
+        headers: headers that the collector asks for.
+        sampler: which traces are kept, as OTEL_TRACES_SAMPLER names it.
+        sampler_argument: the share that is kept, for the samplers by share.
+    """
+
+    endpoint: HttpUrl = ""
+    headers: TracingHeaders = TracingHeaders()
+    sampler: str = "parentbased_always_on"
+    sampler_argument: str = ""
 
 
 AddressPattern = Annotated[
@@ -214,6 +246,7 @@ class OperatorSettings(Setting):
         metrics: which resources have metrics of their own.
         notices: where final states are told.
         lease: by which replicas take turns.
+        tracing: where drivers send spans.
     """
 
     cluster_id: str = Field(default="", alias="clusterID")
@@ -228,6 +261,7 @@ class OperatorSettings(Setting):
     listen: Listen = Listen()
     notices: NoticeSettings = NoticeSettings()
     lease: LeaseSettings = LeaseSettings()
+    tracing: TracingSettings = TracingSettings()
     image: str
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: list[str] = []

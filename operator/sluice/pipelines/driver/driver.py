@@ -7,6 +7,7 @@ or an abort may have been interrupted. The driver finds both in the target store
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Self
 import structlog
 from pydantic import ValidationError
 
+from sluice import tracing
 from sluice.core.archive.retention import Retention
 from sluice.core.events import framing
 from sluice.core.values.trouble import Trouble
@@ -121,7 +123,15 @@ def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
     """
     _log.info("driver started", counting=framing.LANGUAGE)
     try:
-        trouble, told = _drive(options, settings)
+        with tracing.span(
+            "driver",
+            parent=tracing.inherited(),
+            resource=os.environ.get("SLUICE_RESOURCE"),
+            attempt=os.environ.get("SLUICE_ATTEMPT"),
+        ) as span:
+            trouble, told = _drive(options, settings)
+            if trouble is not None:
+                span.fail(trouble.reason)
     except Terminated:
         termination.write(options.termination_log, INTERRUPTED)
         raise
@@ -159,7 +169,8 @@ def _planned(wanted: Unplanned, stores: Stores) -> Plan | None:
     """Plan the request that the operator could not plan. Return None if nothing is left to do."""
     sources = [(address, stores.place(address)) for address in wanted.sources]
     target = (wanted.target, stores.place(wanted.target))
-    plan: Plan | None = _workload(wanted).plan(sources, target, run=wanted.run).plan
+    with tracing.span("plan"):
+        plan: Plan | None = _workload(wanted).plan(sources, target, run=wanted.run).plan
     return plan
 
 

@@ -25,6 +25,7 @@ from sluice.engine.tasks.executor import SizedExecutor, ThreadExecutor, is_small
 from sluice.engine.tasks.runner import Runner
 from sluice.engine.tasks.scheduler import is_slow
 from sluice.errors import InvalidSpec, SluiceError
+from sluice.pipelines.programs.step_spans import step_spans
 from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def run_plan(
         SluiceError: Spark did not start.
     """
     target = stores.place(plan.target)
-    with tasks.of(plan) as executor:
+    with tasks.of(plan) as executor, step_spans(plan, listener) as listener:  # noqa: PLR1704 - the same, traced
         if isinstance(plan, ScopeCopyPlan):
             places = [stores.place(one) for one in plan.sources]
             with ExitStack() as opened:

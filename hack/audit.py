@@ -1,0 +1,56 @@
+"""Ask for known weaknesses of the Python packages that the image has, by pip-audit.
+
+python hack/audit.py
+
+The lock says which packages, with which versions. The service is that of pip-audit's own choice, so
+this needs a network. Debian's packages and the jars are in the image's bill of materials, which
+scanners of images read (/opt/sluice/sbom.cdx.json).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from localstore.cache import cache_root
+
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS = 300
+
+UNASKED = ("onnection", "Max retries", "timed out", "ServiceError", "could not be audited")
+"""Words of a pip-audit that could not ask: there is no network, or an index without weaknesses."""
+
+
+def main() -> int:
+    """Ask.
+
+    Returns:
+        0 if there is nothing, 1 if there are weaknesses, 3 if nobody could be asked.
+    """
+    uv = shutil.which("uv") or str(cache_root() / "uv" / "bin" / "uv")  # as bootstrap.sh has it
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = Path(folder, "requirements.txt")
+        export = ("export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--output-file")
+        subprocess.run([uv, *export, wanted], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        # Strict, since packages that it cannot ask about would count as good ones.
+        audit = ("tool", "run", "pip-audit", "--strict", "--disable-pip", "--requirement")
+        try:
+            done = subprocess.run(
+                [uv, *audit, wanted], check=False, capture_output=True, text=True, timeout=SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            sys.stderr.write(f"pip-audit did not end in {SECONDS} s: is there a network?\n")
+            return 3
+    said = f"{done.stdout}{done.stderr}"
+    if done.returncode and any(one in said for one in UNASKED):
+        sys.stderr.write(f"nobody could be asked, which needs a network: {said.splitlines()[-1]}\n")
+        return 3
+    print(said.strip())
+    return min(done.returncode, 1)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
