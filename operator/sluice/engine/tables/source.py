@@ -272,8 +272,8 @@ class ContinuedStream:
 
 
 def _joined(archived: SegmentInfo | None, live: SegmentInfo | None) -> SegmentInfo | None:
-    """Return a segment's state. Bytes between the archived ones and the live ones are gone."""
-    if archived is None or (live is not None and live.start > archived.length):
+    """Return a segment's state. A read finds out if bytes between both are gone."""
+    if archived is None:
         return live
     if live is None:
         # Of a segment that is gone, the archive has all if it was sealed then.
