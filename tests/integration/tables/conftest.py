@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def store(standalone: Standalone) -> Iterator[Store]:
     """Yield the shared store."""
-    made = connect(
-        StoreAddress(uri=standalone.controller_uri), Settings(timeouts=PATIENT)
-    )
+    made = connect(StoreAddress(uri=standalone.controller_uri), Settings(timeouts=PATIENT))
     yield made
     made.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -13,7 +14,7 @@ import sluice
 from sluice.core.archive.names import Format
 from sluice.errors import InvalidSpec, MalformedEvents, SourceNotFound, SourceTruncated
 from sluice.notebook import end_of
-from support.store.archiving import archive_stream
+from support.store.archiving import archive_in
 from support.store.clicks import KEYS, SCHEMA, Clicks, digest
 
 if TYPE_CHECKING:
@@ -74,11 +75,10 @@ def test_a_stream_of_javas_client_has_its_pointers(
 
 def test_batches_are_read_as_they_are_taken(clicks: Clicks, stream: Stream) -> None:
     """DuckDB, for one, takes them without a table in memory."""
-    duckdb = pytest.importorskip("duckdb")
     clicks.write(20)
-    with stream:
-        rows = stream.batches(schema=SCHEMA, format="Json")
-        found = duckdb.sql("SELECT k, count(*), max(n) FROM rows GROUP BY k").fetchall()
+    with stream, duckdb.connect() as engine:
+        engine.register("clicks", stream.batches(schema=SCHEMA, format="Json"))
+        found = engine.sql("SELECT k, count(*), max(n) FROM clicks GROUP BY k").fetchall()
     assert sorted(found) == sorted((f"key-{n}", 20, 19) for n in range(KEYS))
 
 
@@ -134,7 +134,7 @@ def test_an_archive_and_then_the_stream_is_the_stream(
     clicks.write(10)
     cut = clicks.cut()
     clicks.write(10)
-    _archive(clicks, store, tmp_path, form)
+    archive_in(tmp_path, clicks, store, form)
     clicks.merge()
     clicks.write(10)
     clicks.split()
@@ -165,13 +165,11 @@ def test_events_that_neither_archive_nor_stream_has_are_named(
 ) -> None:
     """A gap between both is an error with segment and offset, never a table without its rows."""
     clicks.write(5)
-    _archive(clicks, store, tmp_path, Format.SEGMENTS)
+    archive_in(tmp_path, clicks, store)
     clicks.write(5)
     clicks.truncate()
     with (
-        sluice.open(
-            standalone.controller_uri, str(clicks.name), archive=tmp_path.as_uri()
-        ) as both,
+        sluice.open(standalone.controller_uri, str(clicks.name), archive=tmp_path.as_uri()) as both,
         pytest.raises(SourceTruncated, match=r"segment 0 of .* no events from offset \d\d+ on"),
     ):
         table(both)
@@ -179,21 +177,14 @@ def test_events_that_neither_archive_nor_stream_has_are_named(
 
 def test_what_is_not_there_is_said(standalone: Standalone, scope: str, clicks: Clicks) -> None:
     """A stream without a scope, an archive of another stream, a position of another stream."""
-    with sluice.open(standalone.controller_uri, f"{scope}/none") as none:
-        with pytest.raises(SourceNotFound, match=f"there is no stream {scope}/none"):
-            none.to_arrow()
+    with (
+        sluice.open(standalone.controller_uri, f"{scope}/none") as none,
+        pytest.raises(SourceNotFound, match=f"there is no stream {scope}/none"),
+    ):
+        none.to_arrow()
     with sluice.open(standalone.controller_uri, str(clicks.name)) as stream:
         with pytest.raises(InvalidSpec, match="is no stream"):
             sluice.open(standalone.controller_uri, "clicks")
         foreign = stream.head().to_json() | {"stream": "other/stream"}
         with pytest.raises(InvalidSpec, match="a position in other/stream"):
             stream.to_arrow(start=foreign)
-
-
-def _archive(clicks: Clicks, store: Store, folder: Path, form: Format) -> None:
-    """Record a run of the stream in a folder."""
-    from sluice.archive.objects.directory import DirectoryObjects
-    from sluice.archive.runs.archive_root import ArchiveRoot
-
-    root = ArchiveRoot(folder.as_uri(), lambda path: DirectoryObjects(folder / path))
-    archive_stream(root, "", form, store, clicks.name)

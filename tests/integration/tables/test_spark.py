@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+import sluice
 from support.command.spark import Spark, SparkFailed
-from support.store.clicks import DDL, KEYS, Clicks
+from support.store.archiving import archive_in
+from support.store.clicks import DDL, KEYS, SCHEMA, Clicks, digest
 from support.until import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from localstore import Standalone
+    from sluice.stores.base import Store
 
 READ = """
 df = spark.read.format("sluice").options(**options).schema(ddl).load()
@@ -31,6 +37,13 @@ result = [one["numInputRows"] for one in query.recentProgress]
 
 ROWS = """
 result = [row.asDict() for row in spark.read.schema(ddl).parquet(out).collect()]
+"""
+
+TABLE = """
+import pyarrow
+rows = spark.read.schema(ddl).parquet(out).toArrow()
+with pyarrow.ipc.new_file(file, rows.schema) as opened:
+    opened.write_table(rows)
 """
 
 
@@ -71,6 +84,13 @@ class Query:
         given = self._given | {"options": {**self._given["options"], **more}}  # type: ignore[dict-item]
         counts: list[int] = self.spark.run(WRITE, **given)
         return counts
+
+    def table(self) -> pa.Table:
+        """Return all rows so far, as a table of Arrow."""
+        file = Path(self._given["out"]).with_suffix(".arrow")
+        self.spark.run(TABLE, file=str(file), **self._given)
+        with pa.ipc.open_file(file) as opened:
+            return opened.read_all().cast(SCHEMA)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all rows so far."""
@@ -120,4 +140,125 @@ def test_a_query_goes_on_from_its_checkpoint(
     clicks.write(1)
     query.run()
     assert sum(query.run()) == 0
+    clicks.assert_exact(query.rows(), ordered=False)
+
+
+PROGRESS = """
+df = spark.readStream.format("sluice").options(**options).schema(ddl).load()
+query = (df.writeStream.format("noop").option("checkpointLocation", at)
+         .trigger(availableNow=True).start())
+query.awaitTermination()
+import pyspark_sluice
+last = query.lastProgress
+result = [lag._asdict() for lag in pyspark_sluice.lag_of(last)], last.sources[0].endOffset
+"""
+
+
+def test_the_progress_has_the_lag(
+    spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
+) -> None:
+    """In bytes up to the stream's tail, also behind what a limited batch took; positions are JSON.
+
+    The last batch of a run has read all that the stream had, so nothing is behind it.
+    """
+    clicks.write(5)
+    lags, end = spark.run(PROGRESS, options=options, ddl=DDL, at=str(tmp_path / "at"))
+    assert lags == [{"stream": str(clicks.name), "bytes": 0}]
+    assert json.loads(end)["stream"] == str(clicks.name)
+    with sluice.open(options["store"], options["stream"]) as stream:
+        assert stream.to_arrow(start=end).num_rows == 0
+        assert json.loads(end) == stream.tail().to_json()
+
+
+def test_truncated_events_end_a_query(
+    spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
+) -> None:
+    """The error names segment and offset, and no row is passed over in silence."""
+    query = Query(spark, tmp_path, options)
+    clicks.write(5)
+    query.run()
+    clicks.write(5)
+    offset = clicks.cut()[0]
+    clicks.write(1)
+    clicks.truncate()
+    with pytest.raises(SparkFailed, match=r"segment 0 of .* has no events from offset \d+ on"):
+        query.run()
+    assert offset > 0
+    clicks.written = defaultdict(int, dict.fromkeys(clicks.written, 5))
+    clicks.assert_exact(query.rows(), ordered=False)
+
+
+def test_malformed_events_are_rescued_by_a_column(
+    spark: Spark, clicks: Clicks, options: dict[str, str]
+) -> None:
+    """Without the column the query fails with the event's pointer."""
+    clicks.write(2)
+    clicks.write_raw(b'{"k": 1}')
+    with pytest.raises(SparkFailed, match=r"the event .*/clicks/0.#epoch.0:\d+-16 does not fit"):
+        spark.run(READ, options=options, ddl=DDL)
+    ddl = f"{DDL}, _malformed BINARY"
+    rows = spark.run(READ, options={**options, "malformed": "Rescue"}, ddl=ddl)
+    assert len(rows) == 2 * KEYS + 1
+    assert [row["k"] for row in rows if row["_malformed"] != "None"].count(None) == 1
+    dropped = spark.run(READ, options={**options, "malformed": "Drop"}, ddl=DDL)
+    clicks.assert_exact(dropped, ordered=False)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"pasword": "Marked-1"}, "there is no option pasword"),
+        ({"password": "Marked-1"}, "there is no option password"),
+        ({"store": "tcp://user:Marked-1@127.0.0.1:1"}, "the address has a user or a password"),
+        ({"format": "Xml"}, "Input should be 'Json', 'Csv', 'Text' or 'Bytes'"),
+        ({"malformed": "Rescue"}, "_malformed and malformed: Rescue belong together"),
+        ({"startingPosition": "{}"}, "no segment"),
+        ({"maxEventsPerTrigger": "0"}, "greater than 0"),
+    ],
+)
+def test_wrong_options_are_refused_and_their_values_not_told(
+    spark: Spark, options: dict[str, str], more: dict[str, str], said: str
+) -> None:
+    """A password that is put into the wrong place comes back in no message."""
+    with pytest.raises(SparkFailed) as caught:
+        spark.run(READ, options={**options, **more}, ddl=DDL)
+    assert said in str(caught.value)
+    assert "Marked-1" not in str(caught.value)
+
+
+def test_an_archive_and_then_the_stream_is_the_stream(
+    spark: Spark,
+    clicks: Clicks,
+    store: Store,
+    options: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """A query over both has the rows of the stream by SHA-256, and its checkpoint counts for both.
+
+    It began on the stream alone, whose oldest events were truncated before it read them.
+    """
+    clicks.write(10)
+    query = Query(spark, tmp_path, options)
+    assert sum(query.run(maxEventsPerTrigger="50")) == 10 * KEYS
+    clicks.split()
+    clicks.write(10)
+    cut = clicks.cut()
+    clicks.write(10)
+    archive_in(tmp_path / "archive", clicks, store)
+    clicks.merge()
+    clicks.write(10)
+    with sluice.open(options["store"], options["stream"]) as stream:
+        whole = stream.to_arrow(schema=SCHEMA, format="Json")
+    clicks.truncate(cut)
+    with pytest.raises(SparkFailed, match="has no events from offset"):
+        query.run()
+    both = {"archive": (tmp_path / "archive").as_uri()}
+    query.run(maxEventsPerTrigger="100", **both)
+    clicks.assert_exact(query.rows(), ordered=False)
+    assert digest(query.table()) == digest(whole)
+    fresh = Query(spark, tmp_path / "fresh", {**options, **both})
+    fresh.run(maxBytesPerTrigger="20000")
+    assert digest(fresh.table()) == digest(whole)
+    clicks.write(10)
+    query.run(**both)
     clicks.assert_exact(query.rows(), ordered=False)

@@ -2,168 +2,52 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
-
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.events.decoding import decoded
-from sluice.core.tables.columns import Format, columns_of
-from sluice.core.tables.decoding import Decoder
 from sluice.core.tables.positions import StreamPosition
 from sluice.core.values.model import KeyRange
-from sluice.engine.tables.reading import (
-    NO_LIMIT,
-    Limit,
-    batches,
-    next_position,
-    size_between,
-    stretches_between,
-)
+from sluice.engine.tables.reading import Limit, stretches_between
 from sluice.engine.tables.source import StoredStream
 from sluice.errors import InvalidSpec, SourceNotFound, SourceReplaced, SourceTruncated
 from support.engine.plans import SOURCE
-from support.engine.sources import events_of, put_scaled_source, put_source
+from support.engine.reading import LIMITS, SIZES, Change, Reading, act, changes, new_world
+from support.engine.sources import put_scaled_source, put_source
 from support.model import ModelStore, World, segment_name
 
-SIZES = st.lists(st.integers(0, 40), max_size=6)
-LIMITS = st.just(NO_LIMIT) | st.builds(
-    Limit, st.none() | st.integers(1, 150), st.none() | st.integers(1, 5)
+
+@given(
+    st.lists(SIZES, min_size=1, max_size=3),
+    st.lists(st.tuples(changes(4), LIMITS), max_size=6),
+    LIMITS,
 )
-ACTIONS = st.one_of(
-    st.tuples(st.just("write"), st.integers(0, 7), SIZES),
-    st.tuples(st.just("split"), st.integers(0, 7)),
-    st.tuples(st.just("merge"), st.integers(0, 7)),
-    st.tuples(st.just("read"), LIMITS),
-)
-
-
-@dataclass
-class Reading:
-    """A reader of a stream in a model store, which begins at its head.
-
-    Attributes:
-        world: the store's contents.
-        place: the position so far.
-        seen: the offset and bytes of the events that were read, by segment.
-    """
-
-    world: World
-    place: StreamPosition = field(init=False)
-    seen: dict[int, list[tuple[int, bytes]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Begin at the head."""
-        self.source = StoredStream(ModelStore(self.world), SOURCE)
-        self.place = self.source.head()
-        self.keys = {one.id: one.keys for one in self.place.cut}
-
-    def read(self, limit: Limit = NO_LIMIT, until: StreamPosition | None = None) -> bool:
-        """Read to the next position. Return whether there was any progress."""
-        begin = self.place
-        end = next_position(self.source, begin, limit, until=until)
-        stored = json.loads(json.dumps(end.to_json()))
-        assert StreamPosition.from_json(stored) == end
-        self._assert_once(begin, end, limit)
-        self.place = end
-        return end != begin
-
-    def _assert_once(self, begin: StreamPosition, end: StreamPosition, limit: Limit) -> None:
-        parts = stretches_between(self.source, begin, end)
-        for made in self.source.generations(begin):
-            self.keys |= {one.id: one.keys for one in made}
-        ranges = [self.keys[one.segment] for one in parts]
-        assert not any(a.overlaps(b) for n, a in enumerate(ranges) for b in ranges[:n])
-        columns = columns_of(Format.BYTES, None)
-        rows = pa.Table.from_batches(
-            batches(self.source, parts, Decoder(columns, Format.BYTES)), schema=columns.schema
-        ).to_pylist()
-        for row in rows:
-            self.seen.setdefault(row["_segment"], []).append((row["_offset"], row["event"]))
-        if limit.events is not None:
-            assert len(rows) <= limit.events
-        if limit.bytes is not None:
-            longest = max((one.end - one.start for one in parts), default=0)
-            total = size_between(self.source, begin, end)
-            assert total <= limit.bytes or len(rows) <= len(parts) or longest <= limit.bytes
-
-    def written(self) -> dict[int, list[tuple[int, bytes]]]:
-        """Return what the reader should have seen at the end."""
-        found = {}
-        for made in self.world.streams[SOURCE].ever:
-            for one in made:
-                data = self.world.segments[segment_name(SOURCE, one.id)].data
-                if data:
-                    found[one.id] = list(decoded([memoryview(bytes(data))], 0))
-        return found
-
-
-def act(world: World, action: tuple[object, ...], number: int) -> None:
-    """Write to the stream, split a segment or merge two."""
-    stream = world.streams[SOURCE]
-    active = stream.segments
-    kind, place = action[0], action[1]
-    assert isinstance(place, int)
-    at = place % len(active)
-    keys = active[at].keys
-    if kind == "write":
-        (sizes,) = action[2:]
-        assert isinstance(sizes, list)
-        world.segments[segment_name(SOURCE, active[at].id)].data += events_of(sizes, number)
-    elif kind == "split":
-        middle = (keys.low + keys.high) / 2
-        halves = [KeyRange(low=keys.low, high=middle), KeyRange(low=middle, high=keys.high)]
-        world.replace(SOURCE, {active[at].id}, halves)
-    elif at + 1 < len(active):
-        whole = KeyRange(low=keys.low, high=active[at + 1].keys.high)
-        world.replace(SOURCE, {active[at].id, active[at + 1].id}, [whole])
-
-
-def new_world(*shapes: list[int]) -> World:
-    """Return a store with the stream, whose segments have events of these sizes."""
-    world = World()
-    put_source(world, *shapes)
-    world.numbers[SOURCE] = len(shapes)
-    return world
-
-
-@given(st.lists(SIZES, min_size=1, max_size=3), st.lists(ACTIONS, max_size=25), LIMITS)
 def test_each_event_is_read_once_whatever_happens_to_the_stream(
-    shapes: list[list[int]], actions: list[tuple[object, ...]], limit: Limit
+    shapes: list[list[int]], rounds: list[tuple[list[Change], Limit]], limit: Limit
 ) -> None:
     """Over writes, splits and merges, with any limit; positions survive JSON."""
     world = new_world(*shapes)
     reader = Reading(world)
-    for number, action in enumerate(actions):
-        if action[0] == "read":
-            assert isinstance(action[1], Limit)
-            reader.read(action[1])
-        else:
-            act(world, action, number)
+    for changed, most in rounds:
+        act(world, changed)
+        reader.read(most)
     while reader.read(limit):
         pass
     assert reader.seen == reader.written()
     assert reader.place == reader.source.tail()
 
 
-@given(st.lists(SIZES, min_size=1, max_size=3), st.lists(ACTIONS, max_size=20), LIMITS)
+@given(st.lists(SIZES, min_size=1, max_size=3), changes(8), changes(8), LIMITS)
 def test_a_target_is_reached_and_not_passed(
-    shapes: list[list[int]], actions: list[tuple[object, ...]], limit: Limit
+    shapes: list[list[int]], before: list[Change], after: list[Change], limit: Limit
 ) -> None:
     """A run up to what the stream had at one time ends there, though the stream goes on."""
     world = new_world(*shapes)
     reader = Reading(world)
-    changes = [action for action in actions if action[0] != "read"]
-    half = len(changes) // 2
-    for number, action in enumerate(changes[:half]):
-        act(world, action, number)
+    act(world, before)
     target = reader.source.tail()
     written = reader.written()
-    for number, action in enumerate(changes[half:], half):
-        act(world, action, number)
+    act(world, after)
     while reader.read(limit, until=target):
         pass
     assert reader.seen == written
@@ -178,8 +62,8 @@ def test_all_events_between_two_positions_are_read_again_the_same() -> None:
     source = StoredStream(ModelStore(world), SOURCE)
     begin, end = source.head(), source.tail()
     first = stretches_between(source, begin, end)
-    act(world, ("write", 0, [9]), 1)
-    act(world, ("split", 0), 2)
+    act(world, [("write", 0, [9])])
+    act(world, [("split", 0)])
     assert stretches_between(source, begin, end) == first
     ids = [one.segment for one in first]
     order = [one.id for made in source.generations(begin) for one in made]
@@ -194,8 +78,8 @@ def test_truncated_events_are_named_by_segment_and_offset() -> None:
     segment.start = 13
     with pytest.raises(SourceTruncated, match="segment 0 of in/s has no events from offset 0 on"):
         reader.read()
-    act(world, ("split", 0), 0)
-    act(world, ("split", 2), 0)
+    act(world, [("split", 0)])
+    act(world, [("split", 2)])
     world.truncate(SOURCE)
     with pytest.raises(SourceTruncated, match=r"segment 0 .*: it is deleted"):
         reader.read()
@@ -206,10 +90,10 @@ def test_truncation_of_events_that_were_read_is_no_loss() -> None:
     world = new_world([5, 5], [4])
     reader = Reading(world)
     reader.read()
-    act(world, ("split", 0), 0)
+    act(world, [("split", 0)])
     reader.read()
     world.truncate(SOURCE)
-    act(world, ("write", 0, [6, 6]), 1)
+    act(world, [("write", 0, [6, 6])])
     reader.read()
     assert len(reader.seen[world.streams[SOURCE].segments[0].id]) == 2
     assert not reader.read()
