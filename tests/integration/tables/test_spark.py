@@ -11,10 +11,14 @@ import pyarrow as pa
 import pytest
 
 import sluice
+from sluice.config import Settings
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.stores.connect import connect
+from sluice.stores.credentials import Credentials
 from support.command.spark import Spark, SparkFailed
 from support.store.archiving import archive_in
 from support.store.clicks import DDL, KEYS, SCHEMA, Clicks, digest
-from support.until import PATIENT
+from support.until import PATIENT, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,10 +52,23 @@ with pyarrow.ipc.new_file(file, rows.schema) as opened:
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with all that Spark writes beside its results, and with `secrets`."""
+    made = tmp_path_factory.mktemp("spark")
+    for name in ("events", "secrets"):
+        (made / name).mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def spark(folder: Path) -> Iterator[Spark]:
     """Yield a session that the tests of the module share."""
-    environment = {"SLUICE_STORE_TIMEOUT": str(PATIENT.call)}
-    with Spark(tmp_path_factory.mktemp("spark"), environment) as made:
+    environment = {
+        "SLUICE_STORE_TIMEOUT": str(PATIENT.call),
+        "SLUICE_CREDENTIALS_DIR": str(folder / "secrets"),
+    }
+    logging = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(folder / "events")}
+    with Spark(folder, environment, logging) as made:
         yield made
 
 
@@ -262,3 +279,74 @@ def test_an_archive_and_then_the_stream_is_the_stream(
     clicks.write(10)
     query.run(**both)
     clicks.assert_exact(query.rows(), ordered=False)
+
+
+EXPLAIN = """
+import contextlib, io
+told = io.StringIO()
+df = spark.read.format("sluice").options(**options).schema(ddl).load()
+with contextlib.redirect_stdout(told):
+    df.explain("extended")
+    df.explain("formatted")
+result = told.getvalue() + df._jdf.queryExecution().toString(), df.count()
+"""
+
+
+def test_a_login_is_in_no_plan_log_or_checkpoint(
+    spark: Spark, folder: Path, standalone_auth: Standalone, tmp_path: Path
+) -> None:
+    """Its name is in the options, and each process reads its files. Without it the read fails."""
+    login = {user.name: user.password for user in standalone_auth.users}["admin"]
+    secret = folder / "secrets" / "guarded"
+    secret.mkdir()
+    (secret / "username").write_text("admin")
+    (secret / "password").write_text(login)
+    uri = standalone_auth.controller_uri
+    store = connect(StoreAddress(uri=uri), Settings(), credentials=Credentials("admin", login))
+    store.create_scope("tables")
+    clicks = Clicks(store, StreamName(scope="tables", stream="clicks"))
+    clicks.write(5)
+    store.close()
+    options = {"store": uri, "stream": "tables/clicks", "format": "Json"}
+    with pytest.raises(SparkFailed, match="AuthenticationFailed"):
+        spark.run(READ, options=options, ddl=DDL)
+    options["secret"] = "guarded"  # noqa: S105 - its name
+    plans, count = spark.run(EXPLAIN, options=options, ddl=DDL)
+    assert count == 5 * KEYS
+    assert "sluice" in plans
+    query = Query(spark, tmp_path, options)
+    query.run()
+    clicks.assert_exact(query.rows(), ordered=False)
+    written = [file for place in (folder, tmp_path) for file in place.rglob("*") if file.is_file()]
+    assert len(written) > 10
+    told = [plans, *(f.read_text(errors="replace") for f in written if f.parent != secret)]
+    assert not any(login in one for one in told)
+
+
+@pytest.mark.exhaustive
+def test_a_killed_query_loses_no_row_and_repeats_none(
+    clicks: Clicks, options: dict[str, str], tmp_path: Path
+) -> None:
+    """The program and its JVM are killed in the midst of batches, twice, over scale events."""
+    limited = {**options, "maxEventsPerTrigger": "60"}
+    given = {"options": limited, "ddl": DDL}
+    given |= {"out": str(tmp_path / "out"), "at": str(tmp_path / "at")}
+    for scale in (clicks.split, clicks.merge):
+        clicks.write(40)
+        scale()
+        _run_and_kill(given, tmp_path)
+    clicks.write(40)
+    with Spark(tmp_path) as living:
+        query = Query(living, tmp_path, options)
+        query.run()
+        clicks.assert_exact(query.rows(), ordered=False)
+
+
+def _run_and_kill(given: dict[str, Any], folder: Path) -> None:
+    """Run the query in a process that is killed after a few batches."""
+    commits = folder / "at" / "commits"
+    wanted = len(list(commits.glob("[0-9]*"))) + 3
+    with Spark(folder) as dying:
+        dying.begin(WRITE, **given)
+        until("batches are committed", lambda: len(list(commits.glob("[0-9]*"))) >= wanted)
+        dying.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sluice.core.tables.decoding import Decoder
-    from sluice.core.tables.positions import StreamPosition
+    from sluice.core.tables.positions import Sizes, StreamPosition
     from sluice.engine.tables.source import TableSource
 
 
@@ -71,22 +72,21 @@ def next_position(
         SourceTruncated: bytes after the position are gone.
         EventsDamaged: the stream does not hold events.
     """
-    place = _entered(source, begin, until)
-    sizes = source.infos([one.id for one in place.segments])
+    sizes = source.infos([one.id for one in begin.segments])
+    place, sizes = _entered(source, begin, sizes, until)
     end = moved(place, sizes, partial(_admit, source, limit), until=until)
-    return _entered(source, end, until)
+    return _entered(source, end, sizes, until)[0]
 
 
 def _entered(
-    source: TableSource, place: StreamPosition, until: StreamPosition | None
-) -> StreamPosition:
+    source: TableSource, place: StreamPosition, sizes: Sizes, until: StreamPosition | None
+) -> tuple[StreamPosition, Sizes]:
     """Enter the segments that follow on those that are finished. Most often there are none."""
-    sizes = source.infos([one.id for one in place.segments])
     if place == until or not any(is_finished(one, sizes) for one in place.segments):
-        return place
+        return place, sizes
     generations = source.generations(place)
     sizes = source.infos([one.id for made in generations for one in made])
-    return entered(place, generations, sizes, until=until)
+    return entered(place, generations, sizes, until=until), sizes
 
 
 def _admit(source: TableSource, limit: Limit, there: Mapping[int, Stretch]) -> Mapping[int, int]:
@@ -118,14 +118,24 @@ def _reach(
     number, start, end = stretch
     if most_events is None and (most_bytes is None or end - start <= most_bytes):
         return end, 0
-    reach = admitted(
-        source.read(number, start, end),
-        start,
-        end=end,
-        most_bytes=most_bytes,
-        most_events=most_events,
-    )
+    with _named(source, number):
+        reach = admitted(
+            source.read(number, start, end),
+            start,
+            end=end,
+            most_bytes=most_bytes,
+            most_events=most_events,
+        )
     return reach.end, reach.events
+
+
+@contextmanager
+def _named(source: TableSource, segment: int) -> Iterator[None]:
+    """Name the segment in errors about its events."""
+    try:
+        yield
+    except EventsDamaged as error:
+        raise EventsDamaged(f"segment {segment} of {source.stream}: {error.message}") from None
 
 
 def batches(
@@ -143,10 +153,9 @@ def batches(
         origin = Origin(number, source.segment_name(number))
         blocks = (block.data for block in source.read(number, start, end))
         try:
-            for group in groups(blocks, start):
-                yield decoder.decode(group, origin)
-        except EventsDamaged as error:
-            raise EventsDamaged(f"segment {number} of {source.stream}: {error.message}") from None
+            with _named(source, number):
+                for group in groups(blocks, start):
+                    yield decoder.decode(group, origin)
         except SourceUnsupported as error:
             error.remedy = "Read the positions before and behind it, or the event by the command."
             raise
