@@ -69,7 +69,7 @@ classes: # so that the JVMs of the tests start in half the time
 	@hack/bootstrap.sh
 	@$(BIN)/python hack/classes.py
 
-bench: ## Measure against the official Java client, and the operator (ONLY=engine, archives, scopes, follow, operator or scale)
+bench: ## Measure against the official Java client, and the operator (ONLY=engine, archives, scopes, follow, queries, operator or scale)
 	@hack/bootstrap.sh
 	@PYTHONPATH=hack:tests $(BIN)/python -m bench $(if $(ONLY),--only $(ONLY))
 

@@ -2,7 +2,8 @@
 
 A group stands for its keys. `engine` and `archives` are copies and archives in a process of this
 machine. `scopes` are whole scopes by the command. `follow` are streams that are followed.
-`operator` is the operator in a cluster. `scale` is an operator of thousands of resources.
+`queries` are streams as tables. `operator` is the operator in a cluster. `scale` is an operator of
+thousands of resources.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
-from bench import crossing, far, scopes, secured
+from bench import crossing, far, queries, scopes, secured
 from bench.archive_phases import archive_phases
 from bench.cluster import applies, ephemerals, small_streams
 from bench.cluster.site import operator_site
@@ -95,6 +96,7 @@ def main() -> int:
             "archives": archives,
             "scopes": scopes.KEYS,
             "follow": FOLLOW_KEYS,
+            "queries": list(queries.KEYS),
             "operator": OPERATOR_KEYS,
             "scale": [key for keys, _ in SCALE for key in keys],
         }
@@ -122,6 +124,8 @@ def main() -> int:
     _measure(report, only, "with TLS and without", secured.both_stores, [((secured.KEY,), copies)])
     _measure(report, only, "whole scopes by the command", scopes.local_store, SCOPES)
     _measure(report, only, "streams that are followed", scopes.local_store, FOLLOW)
+    tables = [(queries.KEYS, queries.measure_queries)]
+    _measure(report, only, "streams as tables", scopes.local_store, tables)
     _measure(report, only, "the operator in a cluster", operator_site, OPERATOR)
     many = [(keys, partial(measured, scale=scale)) for keys, measured in SCALE]
     _measure(report, only, "thousands of resources", scale_site, many)

@@ -79,6 +79,7 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── SourceKept                a moved stream was not deleted: it is not as it was copied
     │   ├── JournalDamaged            the copy's journal cannot be read
     │   ├── EventsDamaged             a segment's bytes are no events
+    │   ├── MalformedEvents           events do not fit the schema they are read by
     │   ├── DigestMismatch            staged bytes differ from the source's
     │   └── ArchiveDamaged            an archive is not what its manifest says
     └── CopyAborted               the copy's journal is gone: it was aborted, or lost
@@ -128,6 +129,7 @@ from sluice.errors.integrity import (
     EventsDamaged,
     IntegrityError,
     JournalDamaged,
+    MalformedEvents,
     OutcomeUnknown,
     SourceKept,
     SourceReplaced,
@@ -255,6 +257,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "SourceKept",
     "JournalDamaged",
     "EventsDamaged",
+    "MalformedEvents",
     "DigestMismatch",
     "ArchiveDamaged",
     "CopyAborted",

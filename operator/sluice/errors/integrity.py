@@ -78,6 +78,15 @@ class EventsDamaged(IntegrityError):
     default_remedy = "Check the source store's disks; Sluice copies no damaged segment."
 
 
+class MalformedEvents(IntegrityError):
+    """Events do not fit the format and the schema that they are read by."""
+
+    default_remedy = (
+        "Correct the schema, or read with malformed: Drop, or with Rescue and the column "
+        "_malformed, which takes such events."
+    )
+
+
 class DigestMismatch(IntegrityError):
     """Staged bytes differ from the source's; nothing was published."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archive.planning import resolve_archive
@@ -11,10 +13,12 @@ from sluice.engine.tasks.executor import InlineExecutor
 from support.engine.runners import archive_runner
 
 if TYPE_CHECKING:
-    from sluice.archive.runs.archive_root import ArchiveRoot
+    from pathlib import Path
+
     from sluice.core.copy.plan import OnTruncation
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
+    from support.store.clicks import Clicks
 
 EVENTS: Final = {Format.SEGMENTS: 3000, Format.PARQUET: 3000, Format.EVENT_OBJECTS: 300}
 """Number of events for a run of each format: a gateway takes some milliseconds for each object."""
@@ -49,3 +53,9 @@ def archive_stream(
     )
     (report,) = runner.run()
     assert report.error is None, report.error
+
+
+def archive_in(folder: Path, clicks: Clicks, store: Store, form: Format = Format.SEGMENTS) -> None:
+    """Record a run of a stream in a folder that is one archive."""
+    root = ArchiveRoot(folder.as_uri(), lambda path: DirectoryObjects(folder / path))
+    archive_stream(root, "", form, store, clicks.name)

@@ -58,8 +58,10 @@ ABSTRACT: Final = frozenset(
 )
 """Errors that only group others. They are never raised, so no condition has them."""
 
-OF_COMMANDS: Final = frozenset({"ReaderGroupNotFound", "ReaderGroupBusy", "ReaderGroupExists"})
-"""Errors of the command line only, so no condition has them either."""
+OF_COMMANDS: Final = frozenset(
+    {"ReaderGroupNotFound", "ReaderGroupBusy", "ReaderGroupExists", "MalformedEvents"}
+)
+"""Errors of the command line or of tables only, so no condition has them either."""
 
 _OF_RESTORES: Final = frozenset({"ArchiveNotFound", "ArchiveUnsupported", "ArchiveDamaged"})
 """Errors of reading an archive: of its next run, and of copies from it."""

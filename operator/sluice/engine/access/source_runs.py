@@ -185,6 +185,19 @@ def _choose(wanted: ArchiveChoice, place: ArchiveRoot, field: str) -> ArchivedSt
     return open_run(place, wanted.path, entry)
 
 
+def open_whole(wanted: ArchiveChoice, place: ArchiveRoot, field: str) -> ArchivedStore:
+    """Open a run of an archive that lacks no bytes.
+
+    Raises:
+        ArchiveNotFound: there is no archive at the path, or no such run.
+        ArchiveDamaged, ArchiveUnsupported: its head or its manifest cannot be read.
+        SourceTruncated: the run lacks bytes.
+    """
+    run = _choose(wanted, place, field)
+    _check_gaps(run, "Fail", field)
+    return run
+
+
 def open_run(place: ArchiveRoot, path: str, entry: RunEntry) -> ArchivedStore:
     """Open a run that a head lists, as a store.
 

@@ -1,0 +1,1 @@
+"""Streams as tables: read live streams and archives by positions, as batches of Arrow."""
