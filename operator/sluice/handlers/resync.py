@@ -3,8 +3,8 @@
 So nothing depends on a single event, and a dead watch is noticed. A round queues
 
 - what the watches have not shown, or not in its present state, or not that it is gone;
-- StreamStores, resources that are not settled, and those with a StreamStore of another namespace, whose grant
-  depends on labels that nobody watches;
+- StreamStores, resources that are not settled, and those with a StreamStore of another namespace,
+  whose grant depends on labels that nobody watches;
 - a part of the others, so that each is looked at once in `TURNS` rounds.
 """
 
