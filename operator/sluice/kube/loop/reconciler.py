@@ -177,8 +177,8 @@ class Reconciler(Generic[S, D]):
     async def _glance(self, key: Key) -> D | None:
         """Look at a resource as the watches have shown it, if nothing is likely to be done.
 
-        This is so if it is settled, or if the last look left it in this version, and changed nothing
-        or waits for long. Most looks are such. They need no call to the API server for the resource
+        This is so if it is settled, or if the last look left it in this version, and changed
+        nothing or waits for long. Most looks are such. They need no call to the API server for the resource
         itself. The watches may lag, so anything else than nothing is decided once more, on what the
         API server says.
 
