@@ -178,9 +178,9 @@ class Reconciler(Generic[S, D]):
         """Look at a resource as the watches have shown it, if nothing is likely to be done.
 
         This is so if it is settled, or if the last look left it in this version, and changed
-        nothing or waits for long. Most looks are such. They need no call to the API server for the resource
-        itself. The watches may lag, so anything else than nothing is decided once more, on what the
-        API server says.
+        nothing or waits for long. Most looks are such, and need no call for the resource itself.
+        The watches may lag, so anything else than nothing is decided once more, on what the API
+        server says.
 
         Returns:
             The decision to do nothing; None if the resource has to be read.
