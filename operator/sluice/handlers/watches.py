@@ -202,7 +202,7 @@ class _NoDiffs(kopf.DiffBaseStorage):
 
     def build(self, **_: Any) -> kopf.BodyEssence:
         """Return an essence without a field."""
-        return kopf.BodyEssence({})  # type: ignore[typeddict-item]
+        return kopf.BodyEssence({})
 
     def fetch(self, **_: Any) -> None:
         """Return no former essence."""
