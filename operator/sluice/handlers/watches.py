@@ -194,6 +194,23 @@ class _Backoffs:
         return chain((1, 2, 4, 8), repeat(10))
 
 
+class _NoDiffs(kopf.DiffBaseStorage):
+    """A storage of no former states: no handler asks for differences.
+
+    To build them, kopf would copy each object at each event, which is almost half of its time.
+    """
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        """Return an essence without a field."""
+        return kopf.BodyEssence({})
+
+    def fetch(self, **_: Any) -> None:
+        """Return no former essence."""
+
+    def store(self, **_: Any) -> None:
+        """Store nothing."""
+
+
 def settings() -> kopf.OperatorSettings:
     """Return kopf's settings: every call has a deadline, and kopf writes nothing itself."""
     found = kopf.OperatorSettings()
@@ -212,7 +229,5 @@ def settings() -> kopf.OperatorSettings:
     found.scanning.disabled = True
     found.persistence.finalizer = f"{GROUP}/unused"
     found.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=GROUP, v1=False)
-    found.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(
-        prefix=GROUP, key="last-handled", v1=False
-    )
+    found.persistence.diffbase_storage = _NoDiffs()
     return found

@@ -55,6 +55,7 @@ class Rest(NamedTuple):
     """What an operator took at rest."""
 
     synced: float
+    started: float
     cpu: float
     calls: dict[str, float]
     store: dict[str, float]
@@ -94,7 +95,12 @@ def _measurements(whole: int, count: int, rest: Rest) -> list[Measurement]:
     calls = {f"{name} a minute": number for name, number in rest.calls.items()}
     calls |= {f"store: {name} a minute": number for name, number in rest.store.items()}
     return [
-        Measurement(key(whole, "synced_s"), (rest.synced,), Goal("<", 60)),
+        Measurement(
+            key(whole, "synced_s"),
+            (rest.synced,),
+            Goal("<", 60),
+            counts={"processor seconds": rest.started},
+        ),
         Measurement(key(whole, "cpu_cores"), (rest.cpu,), Goal("<", 0.1), unit=""),
         Measurement(
             key(whole, "calls_per_min"),
@@ -165,7 +171,7 @@ def _rest(site: Site, operator: Operator, name: str, count: int, say: Say) -> Re
     if not operator.is_alive:
         raise BenchError("/livez fails")
     store = by_labels(grown, "sluice_store_call_seconds_count")
-    return Rest(synced, cpu, calls, store, memory, peak, answers)
+    return Rest(synced, started, cpu, calls, store, memory, peak, answers)
 
 
 async def _answers(site: Site, name: str, streams: int) -> list[float]:

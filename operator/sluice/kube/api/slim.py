@@ -66,7 +66,8 @@ def slim(kind: Kind, body: Object) -> Object:
         return kept
     if body.get("status"):
         kept |= {"status": _slim_status(body["status"])}
-    return _interned(kept)  # type: ignore[no-any-return] - an object stays one
+    found: Object = _interned(kept)
+    return found
 
 
 def pack(body: Object) -> bytes:

@@ -163,7 +163,7 @@ class CopyObserver:
         hooked = await hooks.look(self._api, namespace, seen, at_work=at_work)
         if under_way(seen.status):
             memory.survey = None  # what was read before a hook is old after it
-        plan, damaged = await self._plan(namespace, seen, memory)
+        plan, damaged = await self._plan(namespace, seen, memory, glance=glance)
         world = World(
             now=datetime.now(UTC),
             sources=tuple(sources),
@@ -353,12 +353,12 @@ class CopyObserver:
         return world
 
     async def _plan(
-        self, namespace: str, seen: CopySeen, memory: CopyMemory
+        self, namespace: str, seen: CopySeen, memory: CopyMemory, *, glance: bool
     ) -> tuple[PlanSeen | None, bool]:
         """Read the plan ConfigMap; return its plan, and whether it exists without a valid plan."""
         if memory.plan is not None:
             return memory.plan[0], False
-        if seen.done and seen.deleted is None:
+        if (seen.done and seen.deleted is None) or (glance and seen.status.plan_hash is None):
             return None, False
         name = plan_name(seen.name, seen.uid)
         found = await self._api.get(CONFIG_MAP, namespace, name)

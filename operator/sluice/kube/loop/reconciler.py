@@ -34,6 +34,10 @@ CONFLICT_DELAY: Final = 0.1
 """Seconds before the next look at a resource that changed during a look."""
 
 
+LONG: Final = 30.0
+"""Seconds until the next look from which on nothing is likely to have changed by then."""
+
+
 class Decided(Protocol):
     """Decision about a resource, see `core.reconcile`."""
 
@@ -181,9 +185,10 @@ class Reconciler(Generic[S, D]):
     async def _glance(self, key: Key) -> D | None:
         """Look at a resource as the watches have shown it, if nothing is likely to be done.
 
-        This is so if it is settled, or if the last look at this version of it changed nothing. Most
-        looks are such. They need no call to the API server for the resource itself. The watches may
-        lag, so anything else than nothing is decided once more, on what the API server says.
+        This is so if it is settled, or if the last look left it in this version, and changed
+        nothing or waits for long. Most looks are such, and need no call for the resource itself.
+        The watches may lag, so anything else than nothing is decided once more, on what the API
+        server says.
 
         Returns:
             The decision to do nothing; None if the resource has to be read.
@@ -231,10 +236,11 @@ class Reconciler(Generic[S, D]):
         """Write the status, then act; return the seconds until the next look."""
         meta = situation.body["metadata"]
         before = self._workings.status.read(situation.body.get("status"))
-        if before == decided.status and not decided.actions:
-            self._calm[meta["namespace"], meta["name"]] = meta["resourceVersion"]
         if not await self._write(situation, before, decided.status):
             return CONFLICT_DELAY
+        waits = decided.again is None or decided.again >= LONG
+        if not decided.actions and (waits or before == decided.status):
+            self._calm[meta["namespace"], meta["name"]] = meta["resourceVersion"]
         for action in decided.actions:
             try:
                 with tracing.span(type(action).__name__):

@@ -15,7 +15,7 @@ from sluice.kube.api.kinds import EPHEMERAL_STREAM
 from sluice.kube.api.objects import REQUESTED_AT
 from sluice.kube.api.status import StatusWriter
 from sluice.kube.loop.queue import Key
-from sluice.kube.loop.reconciler import Reconciler
+from sluice.kube.loop.reconciler import LONG, Reconciler
 from support.kube.api_server import BEGAN, ApiServer
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Fake:
     done: list[str] = field(default_factory=list)
     acts: bool = False
     ready: bool = True
+    again: float | None = AGAIN
 
     async def look(self, body: Object, *, glance: bool = False) -> Any:
         """The object, and nothing else."""
@@ -69,7 +70,7 @@ class Fake:
             observed_generation=generation,
         )
         status = ResourceStatus(observed_generation=generation, conditions=(said,))
-        return Decision(status, actions=("act",) if self.acts else ())
+        return Decision(status, actions=("act",) if self.acts else (), again=self.again)
 
     async def perform(self, _: Any, action: str) -> None:
         """Note the action."""
@@ -136,6 +137,16 @@ def test_a_resource_at_which_nothing_is_to_be_done_is_not_read(*, ready: bool) -
     assert [bench.look(), bench.look()] == [0, 0]
     assert bench.again == AGAIN
     assert bench.server.changes == [("apply", "EphemeralStream", "one")]
+
+
+@pytest.mark.parametrize("again", [LONG, None])
+def test_a_resource_that_waits_for_long_is_not_read(again: float | None) -> None:
+    """Thousands may wait for one store. What is looked at soon again has mostly changed by then."""
+    bench = Bench(ready=False, again=again)
+    assert bench.look() == 1
+    bench.show()
+    assert bench.look() == 0
+    assert bench.again == again
 
 
 def test_a_change_that_the_watches_show_is_decided_on_what_the_api_server_says() -> None:
