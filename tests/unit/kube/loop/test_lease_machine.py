@@ -72,8 +72,7 @@ class Distant:
 class Patient(LeaseKeeper):
     """A keeper whose calls get no answer only when the machine says so."""
 
-    @staticmethod
-    async def _within(call: Awaitable[Any]) -> Any:
+    async def _within(self, call: Awaitable[Any]) -> Any:
         return await call
 
 
