@@ -108,5 +108,5 @@ def test_a_person_who_changes_the_lease_does_no_harm(
         leader.operator.start()
     works(tenant, f"after-{what.replace(chr(39), '')}")
     pair.roles()
-    holder = tenant.run("get", "lease", LEASE, "--output=jsonpath={.spec.holderIdentity}")
-    assert holder.startswith(socket.gethostname())
+    holder = ("get", "lease", LEASE, "--output=jsonpath={.spec.holderIdentity}")
+    until("a replica has it", lambda: tenant.run(*holder).startswith(socket.gethostname()))

@@ -46,12 +46,14 @@ class LeaseSeen:
         holder: the name of the replica that holds it; empty for none.
         seconds: for how long others leave it unchanged. 0 for one that was released.
         transitions: how often it went from one replica to another.
+        renewed: the time that its holder wrote with the last renewal.
     """
 
     version: str
     holder: str
     seconds: float
     transitions: int
+    renewed: str = ""
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> LeaseSeen:
@@ -68,6 +70,7 @@ class LeaseSeen:
             holder=holder[:_MOST_NAME],
             seconds=lasts,
             transitions=found if isinstance(found, int) else 0,
+            renewed=str(spec.get("renewTime") or ""),
         )
 
 
@@ -91,6 +94,7 @@ class Replica:
         until: until when it acts.
         has_led: whether it has ever held the Lease.
         has_tried: whether it has ever tried to take the Lease. An answer may have been lost.
+        attempt: the time that its last try wrote, and when that began.
         seen: the Lease as of the last look; None if there was none.
         since: the first look of those that saw the Lease like this.
         looked: the last look.
@@ -100,6 +104,7 @@ class Replica:
     until: float = -math.inf
     has_led: bool = False
     has_tried: bool = False
+    attempt: tuple[str, float] = ("", -math.inf)
     seen: LeaseSeen | None = None
     since: float = -math.inf
     looked: float = -math.inf
@@ -114,6 +119,9 @@ class Replica:
         same = seen == self.seen and now - self.looked <= _GAP
         since = self.since if same else now
         after = replace(self, seen=seen, since=since, looked=now)
+        wrote, began = self.attempt
+        if wrote and seen is not None and (seen.holder, seen.renewed) == (self.name, wrote):
+            after = after.held(began)  # a try whose answer was lost, or came too late
         step = after.next(now)
         return replace(after, has_tried=self.has_tried or step is Step.TAKE), step
 
@@ -139,13 +147,14 @@ class Replica:
         Args:
             began: the time before the call that wrote it.
         """
-        return replace(self, has_led=True, until=began + ACTS)
+        return replace(self, has_led=True, until=max(self.until, began + ACTS))
 
-    def spec(self, now: datetime) -> dict[str, Any]:
+    def trying(self, began: float, now: datetime) -> tuple[Replica, dict[str, Any]]:
         """Return the spec with which this replica takes or renews the Lease it has seen.
 
         Args:
-            now: the time, for people only.
+            began: the time before the call that writes it.
+            now: the time of day, for people, and to tell this call's result from others.
         """
         time = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec: dict[str, Any] = {
@@ -156,7 +165,7 @@ class Replica:
         if self.seen is None or self.seen.holder != self.name:
             before = -1 if self.seen is None else self.seen.transitions
             spec |= {"acquireTime": time, "leaseTransitions": (before + 1) % _MOST_TRANSITIONS}
-        return spec
+        return replace(self, attempt=(time, began)), spec
 
 
 RELEASED: Final[dict[str, Any]] = {

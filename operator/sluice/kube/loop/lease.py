@@ -34,7 +34,10 @@ LOOKED: Final = 1.0
 """Seconds between two looks of a replica that waits, and between two tries after a failure."""
 
 ANSWER: Final = 2.0
-"""Deadline of a call, in seconds. So a connection that hangs leaves time for others."""
+"""Deadline of a call, in seconds. So a connection that hangs leaves time for others.
+
+It doubles with each failure, up to four times as much: the API server may be slow.
+"""
 
 
 class LeaseLost(Exception):
@@ -70,7 +73,7 @@ class LeaseKeeper:
         self._replica = Replica(f"{socket.gethostname()}_{uuid4()}")
         self._version = ""
         """The Lease's version as this replica wrote it; empty if that is unknown."""
-        self._failing = False
+        self._failures = 0
         fence.until = -math.inf
 
     async def run(self) -> NoReturn:
@@ -82,9 +85,11 @@ class LeaseKeeper:
         while True:
             try:
                 pause = await self._turn()
-                self._failing = False
+                self._failures = 0
             except ApiUnavailable as error:
-                self._failed(error)
+                if not self._failures:
+                    _log.warning("cannot look at the Lease, or renew it", error=str(error))
+                self._failures += 1
                 pause = LOOKED
             await asyncio.sleep(pause)
 
@@ -114,13 +119,15 @@ class LeaseKeeper:
         if self._version:
             began, version = self._clock(), self._version
             self._version = ""  # unknown, until the call has an answer
-            if self._wrote(began, await self._patch(version, self._spec())):
+            if self._wrote(began, await self._patch(version, self._spec(began))):
                 return self._until_next(began)
         seen = await self._look()
         now = self._clock()
         self._replica, step = self._replica.look(seen, now)
         if step is Step.END:
+            self._fence.until = -math.inf
             raise LeaseLost("nobody" if seen is None else seen.holder or "nobody")
+        self._act()
         if step is Step.WAIT:
             return min(LOOKED, max(0.0, self._replica.free - now))
         began = self._clock()
@@ -130,38 +137,38 @@ class LeaseKeeper:
                 "apiVersion": LEASE.api_version,
                 "kind": LEASE.name,
                 "metadata": meta,
-                "spec": self._spec(),
+                "spec": self._spec(began),
             }
             written = await self._within(self._api.create(LEASE, self._namespace, made))
         else:
-            written = await self._patch(seen.version, self._spec())
+            written = await self._patch(seen.version, self._spec(began))
         return self._until_next(began) if self._wrote(began, written) else 0.0
 
     def _wrote(self, began: float, written: Object | None) -> bool:
         """Take in the answer to a call that wrote the Lease: None if it was changed meanwhile."""
         if written is None:
             return False
-        paused = not self._fence.is_open
         seen = LeaseSeen.of(written)
         self._version = seen.version
         self._replica, _ = self._replica.look(seen, self._clock())
         self._replica = self._replica.held(began)
-        self._fence.until = self._replica.until
-        if paused:
-            _log.info("holds the Lease", name=self._replica.name)
-            self._leads()
+        self._act()
         return True
 
-    def _failed(self, error: ApiUnavailable) -> None:
-        if not self._failing:
-            _log.warning("cannot look at the Lease, or renew it", error=str(error))
-        self._failing = True
+    def _act(self) -> None:
+        """Open the fence for as long as this replica acts."""
+        paused = not self._fence.is_open
+        self._fence.until = self._replica.until
+        if paused and self._fence.is_open:
+            _log.info("holds the Lease", name=self._replica.name)
+            self._leads()
 
     def _until_next(self, began: float) -> float:
         return max(0.0, began + RENEWED - self._clock())
 
-    def _spec(self) -> Object:
-        return self._replica.spec(datetime.now(UTC))
+    def _spec(self, began: float) -> Object:
+        self._replica, spec = self._replica.trying(began, datetime.now(UTC))
+        return spec
 
     async def _look(self) -> LeaseSeen | None:
         body = await self._within(self._api.get(LEASE, self._namespace, self._name))
@@ -172,15 +179,15 @@ class LeaseKeeper:
         change = {"metadata": {"resourceVersion": version}, "spec": spec}
         return await self._within(self._api.patch(LEASE, self._namespace, self._name, change))
 
-    @staticmethod
-    async def _within(call: Awaitable[_T]) -> _T:
+    async def _within(self, call: Awaitable[_T]) -> _T:
         """Wait for a call until its deadline.
 
         Raises:
             ApiUnavailable: also if there was no answer in time.
         """
+        seconds = ANSWER * 2 ** min(self._failures, 2)
         try:
-            async with asyncio.timeout(ANSWER):
+            async with asyncio.timeout(seconds):
                 return await call
         except TimeoutError as error:
-            raise ApiUnavailable(f"no answer within {ANSWER:g} s") from error
+            raise ApiUnavailable(f"no answer within {seconds:g} s") from error

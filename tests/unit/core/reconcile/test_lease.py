@@ -99,7 +99,7 @@ def test_whatever_is_written_in_it_the_lease_is_free_within_a_minute(spec: dict[
     looks = [(float(second), lease) for second in range(61)]
     assert steps(*looks)[-1] is Step.TAKE
     replica, _ = Replica(ME).look(lease, 0.0)
-    written = replica.spec(NOW)
+    _, written = replica.trying(0.0, NOW)
     assert written["holderIdentity"] == ME
     assert 0 <= written["leaseTransitions"] < 2**31
     assert written["renewTime"] == written["acquireTime"] == "2026-01-01T00:00:00.000000Z"
@@ -138,10 +138,21 @@ def test_its_own_name_means_nothing_to_a_replica_that_never_wrote_it() -> None:
 def test_a_renewal_changes_no_more_than_it_has_to() -> None:
     """Who took the Lease when stays, and what a person changed is put right."""
     replica, _ = leader().look(seen(ME), 1.0)
-    assert replica.spec(NOW) == {
+    assert replica.trying(1.0, NOW)[1] == {
         "holderIdentity": ME,
         "leaseDurationSeconds": 10,
         "renewTime": "2026-01-01T00:00:00.000000Z",
     }
     taken, _ = Replica(ME).look(seen(), 1.0)
-    assert taken.spec(NOW)["leaseTransitions"] == 4
+    assert taken.trying(1.0, NOW)[1]["leaseTransitions"] == 4
+
+
+def test_a_renewal_whose_answer_was_lost_counts_once_it_is_seen() -> None:
+    """From when it began. So an API server that is slow to answer costs a holder nothing."""
+    replica, spec = leader().trying(2.0, NOW)
+    later = seen(ME, "2")
+    arrived = LeaseSeen(later.version, ME, LASTS, 3, renewed=spec["renewTime"])
+    assert replica.look(later, 6.0)[0].until == ACTS
+    assert replica.look(arrived, 6.0)[0].until == 2.0 + ACTS
+    other = LeaseSeen(later.version, OTHER, LASTS, 3, renewed=spec["renewTime"])
+    assert replica.look(other, 6.0)[0].until == ACTS

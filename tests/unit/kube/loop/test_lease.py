@@ -88,7 +88,7 @@ def test_a_free_lease_is_taken_and_renewed_by_one_call_each_time(bench: Bench) -
     assert bench.begun == 1
 
 
-def test_a_renewal_without_an_answer_is_given_up_and_counts_for_nothing(bench: Bench) -> None:
+def test_a_renewal_without_an_answer_is_given_up_and_counts_once_it_is_seen(bench: Bench) -> None:
     """Though it has arrived. The next one looks at the Lease first, and finds its own name."""
     bench.turn()
     bench.server.is_silent = True

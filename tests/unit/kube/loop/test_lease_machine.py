@@ -72,8 +72,7 @@ class Distant:
 class Patient(LeaseKeeper):
     """A keeper whose calls get no answer only when the machine says so."""
 
-    @staticmethod
-    async def _within(call: Awaitable[Any]) -> Any:
+    async def _within(self, call: Awaitable[Any]) -> Any:
         return await call
 
 
@@ -222,16 +221,18 @@ class Replicas(RuleBasedStateMachine):
         replica = self.all[which]
         replica.release()
 
-    @rule(spec=STRANGE)
-    def edit(self, spec: dict[str, Any]) -> None:
-        """Edit the Lease, or only touch it."""
+    @rule(spec=STRANGE, which=ONE)
+    def edit(self, spec: dict[str, Any], which: int) -> None:
+        """Edit the Lease, or only touch it. A replica looks at it next."""
         if (body := self.server.body(LEASE, NAME, NAMESPACE)) is not None:
             self.server.edit(LEASE, NAME, NAMESPACE, spec=body["spec"] | spec)
+        self.work(which, 4)
 
-    @rule()
-    def delete(self) -> None:
-        """Delete the Lease."""
+    @rule(which=ONE)
+    def delete(self, which: int) -> None:
+        """Delete the Lease. A replica looks for it next."""
         self.server.remove(LEASE, NAME, NAMESPACE)
+        self.work(which, 4)
 
     @invariant()
     def at_most_one_acts(self) -> None:
