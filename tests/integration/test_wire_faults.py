@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.patient]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900), pytest.mark.patient]
 
 EVENTS: Final = 4000
 """Events of a source that is copied: 4 MB."""
@@ -285,7 +285,6 @@ def test_a_copy_is_exact_whatever_its_links_do(
     say(table.written())
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("source", ["near", "far"])
 def test_every_link_bears_every_fault(
     place: Place, table: WireTable, tmp_path: Path, say: Callable[[str], None], source: str

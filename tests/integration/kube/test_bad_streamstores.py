@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from support.cluster.desk import Desk
     from support.cluster.local_operator import LocalOperator
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
 MARK: Final = "k9-marked-password"
 """What no text may have."""
