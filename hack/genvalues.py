@@ -88,9 +88,9 @@ def section(name: str, node: Node) -> str:
         (f"`{'.'.join(path)}`", default(path), allowed(one), one["description"])
         for path, one in found
     ]
+    lines: list[tuple[str, ...]]
     if found[0][0] == (name,):
-        (_, given, of, _), lines = rows[0], [("default", "allowed"), ("---", "---")]
-        lines.append((given, of))
+        lines = [("default", "allowed"), ("---", "---"), rows[0][1:3]]
     else:
         lines = [("value", "default", "allowed", "meaning"), ("---",) * 4, *rows]
     table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

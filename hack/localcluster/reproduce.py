@@ -1,6 +1,7 @@
 """Build an image twice, from nothing, and compare the two.
 
-Sluice's is built without its archive of Java's classes, which no two builds have in common.
+Sluice's is built without its archive of Java's classes, which no two builds have in common. The
+base has this machine's archives of Debian; elsewhere the Dockerfile's APT_SOURCES names some.
 
 python -m localcluster.reproduce CONTEXT   e.g. `.` for Sluice's image
 """
