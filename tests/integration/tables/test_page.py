@@ -6,19 +6,20 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from support.command.spark import Spark
 from support.store.archiving import archive_in
 from support.store.clicks import KEYS, Clicks
 
 if TYPE_CHECKING:
-    import pytest
-
     from localstore import Standalone
     from sluice.stores.base import Store
 
 PAGE = Path(__file__).parents[3] / "docs" / "notebooks.md"
 
 
+@pytest.mark.exhaustive
 def test_the_examples_of_the_page_work(
     clicks: Clicks,
     store: Store,

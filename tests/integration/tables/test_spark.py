@@ -205,6 +205,7 @@ def test_truncated_events_end_a_query(
     clicks.assert_exact(query.rows(), ordered=False)
 
 
+@pytest.mark.exhaustive
 def test_malformed_events_are_rescued_by_a_column(
     spark: Spark, clicks: Clicks, options: dict[str, str]
 ) -> None:
@@ -225,13 +226,20 @@ def test_malformed_events_are_rescued_by_a_column(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"pasword": "Marked-1"}, "there is no option pasword"),
         ({"password": "Marked-1"}, "there is no option password"),
         ({"store": "tcp://user:Marked-1@127.0.0.1:1"}, "the address has a user or a password"),
-        ({"format": "Xml"}, "Input should be 'Json', 'Csv', 'Text' or 'Bytes'"),
-        ({"malformed": "Rescue"}, "_malformed and malformed: Rescue belong together"),
-        ({"startingPosition": "{}"}, "no segment"),
-        ({"maxEventsPerTrigger": "0"}, "greater than 0"),
+        pytest.param(
+            {"format": "Xml"},
+            "Input should be 'Json', 'Csv', 'Text' or 'Bytes'",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            {"malformed": "Rescue"},
+            "_malformed and malformed: Rescue belong together",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param({"startingPosition": "{}"}, "no segment", marks=pytest.mark.exhaustive),
+        pytest.param({"maxEventsPerTrigger": "0"}, "greater than 0", marks=pytest.mark.exhaustive),
     ],
 )
 def test_wrong_options_are_refused_and_their_values_not_told(

@@ -88,7 +88,7 @@ def _nested(kind: pa.DataType) -> Any:
     """Return the type of Python that a value within another one has."""
     types = pa.types
     if types.is_struct(kind):
-        return TypedDict(  # type: ignore[operator] - the type is made from the schema
+        return TypedDict(  # type: ignore[operator]  # made from the schema
             "Nested", {field.name: _nested(field.type) | None for field in kind}, total=False
         )
     if types.is_list(kind) or types.is_large_list(kind):

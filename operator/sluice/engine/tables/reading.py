@@ -72,7 +72,7 @@ def next_position(
         SourceTruncated: bytes after the position are gone.
         EventsDamaged: the stream does not hold events.
     """
-    sizes = source.infos([one.id for one in begin.segments])
+    sizes: Sizes = source.infos([one.id for one in begin.segments])
     place, sizes = _entered(source, begin, sizes, until)
     end = moved(place, sizes, partial(_admit, source, limit), until=until)
     return _entered(source, end, sizes, until)[0]
