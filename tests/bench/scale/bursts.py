@@ -130,7 +130,7 @@ def measure_namespace(site: Site, say: Say, *, scale: float) -> list[Measurement
         words = ("delete", "namespace", name, "--wait=true", "--timeout=1800s")
         site.cluster.kubectl(*words, timeout=1810)
         seconds = time.monotonic() - begun
-        left = [one for one in site.java.streams(name) if one != "source"]
+        left = [one for one in site.java.streams(name) or () if one != "source"]
         if left:
             raise BenchError(f"streams are left: {left[:5]}")
         if not operator.is_alive:

@@ -221,7 +221,7 @@ def _delete_some(site: Site, operator: Operator, name: str, count: int) -> float
     site.run(delete)
     operator.until("they are gone", lambda: _all_streams(operator) <= before - count)
     took = time.monotonic() - begun
-    left = {*names} & {*site.java.streams(name)}
+    left = {*names} & {*(site.java.streams(name) or ())}
     if left:
         raise BenchError(f"streams are left: {sorted(left)[:5]}")
     return took

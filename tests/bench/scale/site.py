@@ -88,12 +88,9 @@ class Operator:
     Args:
         site: where it runs.
         namespaces: the namespaces that it serves.
-        program: the words before the command; the installed `sluice` if left out.
     """
 
-    def __init__(
-        self, site: Site, namespaces: Sequence[str], program: Sequence[str | Path] = ()
-    ) -> None:
+    def __init__(self, site: Site, namespaces: Sequence[str]) -> None:
         folder = site.folder / uuid4().hex[:8]
         folder.mkdir()
         first, *others = namespaces
@@ -104,7 +101,6 @@ class Operator:
             {"default": {}},
             others=others,
             more={"resyncSeconds": RESYNC},
-            **({"program": program} if program else {}),
         )
         self.began = 0.0
 
