@@ -1,7 +1,7 @@
 """Compare what a session has appended a little at a time, so that nothing waits for long meanwhile.
 
 Ten seconds' bytes at once would hold up the bytes that come by a tenth of a second. A little is
-compared by another thread if there is one, since two stores are asked for the bytes: XXX
+compared by another thread if there is one: a comparison waits for both stores, one after the other.
 """
 
 from __future__ import annotations
