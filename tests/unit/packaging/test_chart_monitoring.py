@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from sluice.core.catalogue import METRICS
 from support.kube.chart import EVERYTHING, render
 
-
 OF_TARGETS = {"job", "namespace"}
 """Labels that Prometheus gives all metrics of a release."""
 
