@@ -1,21 +1,19 @@
 """Compare what a session has appended a little at a time, so that nothing waits for long meanwhile.
 
-Ten seconds' bytes at once would hold up the bytes that come by a tenth of a second. A little is
-compared by another thread if there is one: a comparison waits for both stores, one after the other.
+One thread follows and compares. Ten seconds' bytes at once would hold up the bytes that come by a
+tenth of a second. At 10,000 events/s, 99 % of the events arrive within 19 ms with 256 KiB at a
+time, and within 16 ms with 48 KiB.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import wait
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.follow.rows import proved
 from sluice.engine.follow.perform import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from concurrent.futures import Executor, Future
+    from collections.abc import Collection
 
     from sluice.core.copy.journal import Journal
     from sluice.engine.follow.line import Line
@@ -49,8 +47,6 @@ class Comparing:
         clock: time.
         every: seconds after which all is compared, and recorded where it is time to.
         long: bytes of a journal from which on its records are replaced by one.
-        beside: returns what compares a little in another thread, one comparison at a time; None for
-            the calling thread.
     """
 
     def __init__(
@@ -62,7 +58,6 @@ class Comparing:
         clock: Clock,
         every: float,
         long: int,
-        beside: Callable[[], Executor | None],
     ) -> None:
         self._journal = journal
         self._log = log
@@ -70,8 +65,6 @@ class Comparing:
         self._clock = clock
         self._every = every
         self._long = long
-        self._beside = beside
-        self._running: Future[object] | None = None
         self._began = self._all = self._last = clock.monotonic()
 
     def some(self, lines: Collection[Line]) -> None:
@@ -81,23 +74,13 @@ class Comparing:
             DigestMismatch, SourceTruncated: as `Prover.prove` does.
             BackendError: a store refused a call or did not answer it.
         """
-        if self._running is not None and self._running.done():
-            self.finish()
         now = self._clock.monotonic()
         behind = [line.confirmed - line.compared for line in lines]
         if now - self._all >= self._every or sum(behind) >= COMPARE_BYTES:
             self.all(lines)
-        elif self._running is not None:
-            return
         elif now - self._last >= LITTLE_SECONDS and max(behind, default=0) >= LITTLE_BYTES:
             self._last = now
-            most = max(lines, key=lambda line: line.confirmed - line.compared)
-            if (beside := self._beside()) is None:
-                self._compare(most, now)
-            elif self._is_due(most, now):
-                to = self._bounded(most)
-                prove = partial(self._prover.prove, at_once=True)
-                self._running = beside.submit(prove, self._journal, most.row, to)
+            self._compare(max(lines, key=lambda line: line.confirmed - line.compared), now)
 
     def all(self, lines: Collection[Line]) -> None:
         """Compare what is confirmed, and record it where a chunk is whole, or now and then.
@@ -106,7 +89,6 @@ class Comparing:
             DigestMismatch, SourceTruncated: as `Prover.prove` does.
             BackendError: a store refused a call or did not answer it.
         """
-        self.finish()
         now = self._all = self._last = self._clock.monotonic()
         records = []
         for line in lines:
@@ -124,31 +106,12 @@ class Comparing:
             self._log.write(records)
             shorten(self._log, self._long)
 
-    def finish(self) -> None:
-        """Wait for the comparison in another thread. Raises as `all` does."""
-        running, self._running = self._running, None
-        if running is not None:
-            running.result()
-
-    def close(self) -> None:
-        """Let no comparison outlive the session. Its failure would show again."""
-        if self._running is not None:
-            wait([self._running])
-
     def _compare(self, line: Line, now: float) -> None:
         """Compare what is confirmed of a segment, up to a bound."""
-        if self._is_due(line, now):
-            self._prover.prove(self._journal, line.row, self._bounded(line))
-
-    def _is_due(self, line: Line, now: float) -> bool:
-        """Tell whether something of a segment is to be compared, and note that it is."""
+        link = self._prover.link(self._journal, line.row.index)
         line.compared = line.confirmed
         if line.sent > line.confirmed and now - line.since >= LATE_SECONDS:
-            return False  # it stands still, and a comparison would as well
-        return self._prover.link(self._journal, line.row.index).offset < line.confirmed
-
-    def _bounded(self, line: Line) -> int:
-        """Return up to where a segment is compared now."""
-        link = self._prover.link(self._journal, line.row.index)
-        line.compared = min(line.confirmed, link.offset + COMPARE_BYTES)
-        return line.compared
+            return  # it stands still, and a comparison would as well
+        if link.offset < line.confirmed:
+            line.compared = min(line.confirmed, link.offset + COMPARE_BYTES)
+            self._prover.prove(self._journal, line.row, line.compared)

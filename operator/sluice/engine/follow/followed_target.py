@@ -46,7 +46,6 @@ from sluice.errors import InvalidEventNumber, SluiceError, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import Executor
     from datetime import datetime
 
     from sluice.core.copy.journal import Journal
@@ -89,8 +88,6 @@ class FollowedTarget(NewTarget):
         leave: tells whether the driver is to leave the stream for a while, given for how many
             seconds nothing has come. It is asked at every turn.
         staging: how this driver catches up from far behind; None to append any number of bytes.
-        beside: compares a little at a time in another thread, one comparison at a time, while there
-            is no rate to wait for; None for the calling thread.
 
     Attributes:
         standing: how far the stream was followed at the last look; None while it was not.
@@ -115,11 +112,9 @@ class FollowedTarget(NewTarget):
         ahead: int = MOST,
         leave: Callable[[float], bool] = lambda _: False,
         staging: Staging | None = None,
-        beside: Executor | None = None,
     ) -> None:
         super().__init__(stream, keep=True, alone=True)
         self._staging = staging
-        self._beside = beside
         self._state: SeenStream | None = None
         self._limits = limits
         self._wish = wish
@@ -344,7 +339,6 @@ class FollowedTarget(NewTarget):
             longest=self._longest,
             most=self._ahead,
             leave=lambda age: self._leave(min(age, self._quiet.seconds)),
-            beside=lambda: self._beside if self._limits().bytes_per_second is None else None,
             owes=self.standing is not None and not self.standing.at_rest,
         )
         try:

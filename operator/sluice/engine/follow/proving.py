@@ -67,14 +67,8 @@ class Prover:
         since = self.recorded.setdefault(index, began)
         return now - since >= RECORD_SECONDS
 
-    def prove(self, journal: Journal, row: Row, to: int, *, at_once: bool = False) -> Link:
+    def prove(self, journal: Journal, row: Row, to: int) -> Link:
         """Compare a segment up to an offset of the source, up to which the target has it.
-
-        Args:
-            journal: the copy's journal.
-            row: the segment.
-            to: the source offset.
-            at_once: whether not to wait for the speed at which the target is read.
 
         Returns:
             The digest of all bytes of the segment up to there.
@@ -89,7 +83,7 @@ class Prover:
         for stretch in row.stretches(chain.link.offset, to):
             if chain.link.offset < stretch.start:
                 chain.leap(stretch.start)
-            self._compare(journal, row, stretch, chain, None if at_once else self._flow)
+            self._compare(journal, row, stretch, chain)
         if chain.link.offset < to:
             chain.leap(to)
         return chain.link
@@ -196,14 +190,13 @@ class Prover:
                     raise
         return Chain(resumed(known))
 
-    def _compare(
-        self, journal: Journal, row: Row, stretch: Stretch, chain: Chain, flow: Flow | None
-    ) -> None:
+    def _compare(self, journal: Journal, row: Row, stretch: Stretch, chain: Chain) -> None:
         start, end, shift = stretch
         plan = journal.plan
-        name = target_name(plan, row, self._target)
         while (start := max(start, chain.link.offset)) < end:
-            ours = self._target.read(name, start + shift, end + shift, flow=flow)
+            ours = self._target.read(
+                target_name(plan, row, self._target), start + shift, end + shift, flow=self._flow
+            )
             try:
                 theirs = self._source.read(source_name(plan, row, self._source), start, end)
                 where = f"segment {row.target} of {plan.target}"

@@ -25,7 +25,6 @@ from sluice.stores.tails import Arrived, Ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Executor
 
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.steps import Follow
@@ -84,7 +83,6 @@ class Session:
         most: bytes that all segments ask for ahead, at most.
         leave: tells, given the seconds since the session began, whether the driver is to leave the
             stream for a while.
-        beside: compares a little in another thread; see `Comparing`.
         owes: whether the source has bytes that the target has not. The first of them are waited
             for, so that a slow store, or a long event, is followed in turns, too.
     """
@@ -109,7 +107,6 @@ class Session:
         longest: int = LONGEST,
         most: int = MOST,
         leave: Callable[[float], bool] = lambda _: False,
-        beside: Callable[[], Executor | None] = lambda: None,
         owes: bool = False,
     ) -> None:
         self._most = most
@@ -126,9 +123,7 @@ class Session:
         self._watch = watch
         self._listed = listed
         self._clock = clock
-        self._comparing = Comparing(
-            journal, log, prover, clock=clock, every=every, long=long, beside=beside
-        )
+        self._comparing = Comparing(journal, log, prover, clock=clock, every=every, long=long)
         self._waits = step.waits
         plan = journal.current
         self._lines: dict[str, Line] = {}
@@ -163,7 +158,6 @@ class Session:
             BackendError: a store refused a call or did not answer it.
         """
         with ExitStack() as opened:
-            opened.callback(self._comparing.close)
             tails = opened.enter_context(self._source.tails(most=self._most))
             for line in self._lines.values():
                 opened.enter_context(line.opened)

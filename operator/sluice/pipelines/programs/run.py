@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +28,7 @@ from sluice.pipelines.programs.step_spans import step_spans
 from sluice.pipelines.spark.tasks import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from pyspark import SparkContext
 
@@ -174,15 +173,12 @@ def run_plan(
             return scope
         sources = [stores.source(one) for one in plan.sources]
         how = {"limits": limits, "key": key, "staging": _staging(tasks)}
-        with (
-            _comparing() as beside,
-            ThreadExecutor(sources, target, slots=tasks.threads) as here,
-        ):
-            work = (
-                _first_leg(plan, sources, target, **how)
-                if until_live
-                else _work(plan, sources, target, wish=wish, beside=beside, **how)
-            )
+        work = (
+            _first_leg(plan, sources, target, **how)
+            if until_live
+            else _work(plan, sources, target, wish=wish, **how)
+        )
+        with ThreadExecutor(sources, target, slots=tasks.threads) as here:
             (report,) = Runner(
                 [work],
                 executor=SizedExecutor(here, executor, lambda: _is_moved_here(work, plan, tasks)),
@@ -195,16 +191,6 @@ def run_plan(
     if isinstance(plan, ArchiveRunPlan) and report.error is None:
         _tidy(root(target).archive(plan.archive.path), retention(), plan.archive.maker)
     return report
-
-
-@contextmanager
-def _comparing() -> Iterator[ThreadPoolExecutor]:
-    """Make the thread that compares what a follower has appended, if there is anything to."""
-    pool = ThreadPoolExecutor(1, "compare")
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _staging(tasks: Tasks) -> Staging | None:
