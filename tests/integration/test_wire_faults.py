@@ -110,7 +110,7 @@ class Cell(Filed):
 
     @property
     def row(self) -> str:
-        """What is disturbed, for the table."""
+        """The cell's name in the table."""
         side = "source" if self.source == "far" else "target"
         return f"{'follower' if self.follows else 'driver'} - {side}'s {self.link}"
 
@@ -163,7 +163,7 @@ class Cell(Filed):
         return begun or not self.process.runs
 
     def disturb(self) -> None:
-        """Have what is sudden in its fault happen."""
+        """Begin the sudden part of its fault."""
         assert self.process.runs, self.process.said
         self.fault.happen(self.place.wires[self.link], self.client)
 

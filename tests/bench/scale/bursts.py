@@ -162,7 +162,7 @@ def _profile(number: int) -> Object:
 def _measure_waiting(
     site: Site, say: Say, keys: tuple[str, str], uri: str, bodies: list[Object]
 ) -> list[Measurement]:
-    """Measure an operator of resources that all wait for somebody to mend something."""
+    """Measure an operator of resources that all wait until people mend them."""
     with namespace(site) as name, Operator(site, [name]) as operator:
 
         async def make(api: Api) -> None:

@@ -30,7 +30,7 @@ class Fault:
     sudden: Callable[[FaultyWire, Client, float], None] | None = None
 
     def happen(self, wire: FaultyWire, client: Client) -> None:
-        """Have what is sudden in it happen."""
+        """Begin its sudden part."""
         if self.sudden is not None:
             self.sudden(wire, client, self.seconds)
 

@@ -1,4 +1,4 @@
-"""What is said of two builds of one image that differ."""
+"""The report on two builds of one image that differ."""
 
 from __future__ import annotations
 

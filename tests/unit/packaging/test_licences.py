@@ -51,7 +51,7 @@ def test_a_licence_that_is_not_allowed_is_named_with_its_package(
 
 
 def test_a_package_that_says_nothing_is_refused() -> None:
-    """Somebody has to look."""
+    """A person has to look."""
     (line,) = licences.refused([component("left-pad"), component("tink")])
     assert line.startswith("left-pad says nothing")
 

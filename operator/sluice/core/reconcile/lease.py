@@ -131,7 +131,7 @@ class Replica:
         if holder == self.name and self.has_tried:
             return Step.TAKE
         if self.has_led:
-            # If somebody deleted the Lease, or the name in it, no other replica has it yet.
+            # A Lease that was deleted, or whose name was, is no other replica's yet.
             return Step.TAKE if not holder and now < self.until else Step.END
         return Step.TAKE if now >= self.free else Step.WAIT
 

@@ -25,21 +25,11 @@ from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.core.workloads.request import request_of, source_stores
 from sluice.engine.workloads.choice import identity_of, workload_of
 from sluice.engine.workloads.scope import made_by_driver
-from sluice.errors import (
-    SluiceError,
-    StoreNotFound,
-    StoreNotReady,
-    StoreNotShared,
-)
+from sluice.errors import SluiceError, StoreNotFound, StoreNotReady, StoreNotShared
 from sluice.kube.api.kinds import CONFIG_MAP, SCOPE_COPY
 from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_copy
 from sluice.kube.copies.drills import Drills
-from sluice.kube.copies.following import (
-    groups_of,
-    is_wished,
-    look_at_groups,
-    seal_trouble,
-)
+from sluice.kube.copies.following import groups_of, is_wished, look_at_groups, seal_trouble
 from sluice.kube.copies.memory import CopyMemory
 from sluice.kube.copies.situation import Situation, child_of
 from sluice.kube.copies.store_access import READS, look_at_store, writes_of

@@ -50,12 +50,7 @@ from sluice.engine.workloads.scope import record_run
 from sluice.errors import CopyAborted, HookRefused
 from sluice.kube.api import finalizers, names
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
-from sluice.kube.api.objects import (
-    STAGING_FINALIZER,
-    driver_namespace,
-    goal_of,
-    wants_orphan,
-)
+from sluice.kube.api.objects import STAGING_FINALIZER, driver_namespace, goal_of, wants_orphan
 from sluice.kube.api.responses import Refused
 from sluice.kube.copies import following, starting
 from sluice.kube.copies.drills import held, scratch_of

@@ -147,7 +147,7 @@ def run_plan(
         SluiceError: Spark did not start.
     """
     target = stores.place(plan.target)
-    with tasks.of(plan) as executor, step_spans(plan, listener) as listener:  # noqa: PLR1704 - the same, traced
+    with tasks.of(plan) as executor, step_spans(plan, listener) as traced:
         if isinstance(plan, ScopeCopyPlan):
             places = [stores.place(one) for one in plan.sources]
             with ExitStack() as opened:
@@ -166,7 +166,7 @@ def run_plan(
                     target=target,
                     executor=mover,
                     limits=limits,
-                    listener=listener,
+                    listener=traced,
                     patience=patience,
                 ).run()
             _tidy_all(scope, target, retention(), limits)
@@ -183,7 +183,7 @@ def run_plan(
                 [work],
                 executor=SizedExecutor(here, executor, lambda: _is_moved_here(work, plan, tasks)),
                 limits=limits,
-                listener=listener,
+                listener=traced,
                 patience=patience,
                 slow=here,
                 unit=_unit(plan),

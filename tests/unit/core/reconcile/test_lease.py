@@ -118,7 +118,7 @@ def test_a_holder_renews_after_its_time_if_no_other_came() -> None:
 
 @pytest.mark.parametrize("now", [1.0, 600.0])
 def test_a_holder_ends_when_another_has_the_lease(now: float) -> None:
-    """Even if its time is not over: somebody decided so."""
+    """Even if its time is not over: a person decided so."""
     assert steps((now, seen()), replica=leader()) == [Step.END]
 
 
@@ -130,7 +130,7 @@ def test_a_holder_takes_back_what_is_nobodys_within_its_time(lease: LeaseSeen | 
 
 
 def test_its_own_name_means_nothing_to_a_replica_that_never_wrote_it() -> None:
-    """Somebody else did. After a try whose answer was lost, it was itself."""
+    """Another replica did. After a try whose answer was lost, it was itself."""
     assert steps((0.0, seen(ME))) == [Step.WAIT]
     assert steps((0.0, seen("", seconds=0)), (1.0, seen(ME, "2"))) == [Step.TAKE, Step.TAKE]
 

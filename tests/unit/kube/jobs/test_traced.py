@@ -39,7 +39,7 @@ def test_a_driver_goes_on_with_the_trace_of_its_job() -> None:
 
 @pytest.mark.parametrize("context", ["", CONTEXT])
 def test_a_driver_is_not_traced_by_default(context: str) -> None:
-    """Its pod is what it was, whatever traces the operator."""
+    """Its pod stays the same, whatever traces the operator."""
     made = replace(request(), trace=context)
     assert manifests.job(made) == manifests.job(request())
     assert [name for name in environment(driver(made)) if "OTEL" in name] == []

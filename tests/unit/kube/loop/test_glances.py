@@ -32,7 +32,7 @@ AGAIN: Final = 7.0
 
 @dataclass
 class Decision:
-    """What is decided."""
+    """A decision, as the test wants it."""
 
     status: ResourceStatus
     actions: Sequence[Any] = ()

@@ -150,7 +150,7 @@ STRANGE = st.sampled_from(
 
 
 class Replicas(RuleBasedStateMachine):
-    """Three replicas, the Lease, and somebody who changes it."""
+    """Three replicas, the Lease, and a person who changes it."""
 
     def __init__(self) -> None:
         super().__init__()

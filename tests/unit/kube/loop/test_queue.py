@@ -4,15 +4,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import settings, stateful
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sluice.kube.loop.queue import FIRST_DELAY, LONGEST_DELAY, Key, Lane, WorkQueue
 
@@ -394,7 +388,7 @@ class Queue(RuleBasedStateMachine):
 
 def test_the_queue_does_what_a_plain_account_says() -> None:
     """Under any order of adding, taking and finishing, no key is lost, doubled or overtaken."""
-    run_state_machine_as_test(
+    stateful.run_state_machine_as_test(
         Queue,
         settings=settings(
             max_examples=30,

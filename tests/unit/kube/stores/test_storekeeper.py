@@ -153,7 +153,7 @@ def test_no_secret_is_changed_where_the_operator_may_not() -> None:
 
 
 def test_a_secret_that_does_not_consent_is_not_held() -> None:
-    """Whoever may name it cannot keep it from being deleted; one that is held stays held."""
+    """A user who may name it cannot keep it from being deleted; one that is held stays held."""
     denied = Trouble.of(AccessDenied("the Secret 'keys' lacks the label"))
     bench = Bench(schedule=SCHEDULE, answer=denied)
     assert bench.held() == ["local", "archives"]
