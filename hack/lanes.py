@@ -42,7 +42,7 @@ LANES = {
 """The folders with the tests of each lane, in the order in which lanes begin."""
 
 _ON_KUBERNETES = ("alone", "pods", "patient", "outside", "api")
-_AT_A_TIME = 3, 2
+_AT_A_TIME = 2, 2
 """The number of lanes that run at a time: with a Kubernetes, and without one."""
 _ROOT = Path(__file__).parents[1]
 _ARTIFACTS = _ROOT / "artifacts"

@@ -94,6 +94,7 @@ def test_a_driver_copies_alone(
     assert_copied(plan, store, java)
 
 
+@pytest.mark.exhaustive
 def test_a_driver_that_comes_late_succeeds(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:
@@ -199,6 +200,7 @@ def test_a_driver_that_is_told_to_stop_does(jobs: DriverJobs, plan: Plan) -> Non
     assert end.message["reason"] == "Interrupted"
 
 
+@pytest.mark.exhaustive
 def test_without_room_for_executors_the_driver_says_so(jobs: DriverJobs, plan: Plan) -> None:
     """When none can be scheduled in time, the driver ends with a category of its own."""
     much = {"requests": {"cpu": "900", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from localstore.reports import Read
     from sluice.core.values.model import KeyRange, StreamConfig
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.exhaustive]
 
 EVENTS = 500
 KEYS = 64
@@ -35,20 +35,10 @@ SOURCE = ("cut-off", "source")
 ABORTED = [cut for cut in APPENDING if cut.call not in {"append_at", "create", "set_attribute"}]
 """Where an abort finds another state of the target or of its transactions than the one before."""
 
-TELLING = "between two commits"
-"""The step that `make test` takes; `make test-rest` takes the others."""
-
 
 def parameters(cuts: Iterable[Cut]) -> list[Any]:
     """Steps as parameters."""
-    return [
-        pytest.param(
-            cut,
-            id=cut.name.replace(" ", "-"),
-            marks=[] if cut.name == TELLING else [pytest.mark.exhaustive],
-        )
-        for cut in cuts
-    ]
+    return [pytest.param(cut, id=cut.name.replace(" ", "-")) for cut in cuts]
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,12 @@ def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
         pytest.param(2, [], id="as the source is"),
         pytest.param(3, [], id="of more segments", marks=pytest.mark.exhaustive),
         pytest.param(1, [SPLIT, MERGED], id="of fewer epochs", marks=pytest.mark.exhaustive),
-        pytest.param(3, [SPLIT, MERGED], id="of fewer epochs, more of them"),
+        pytest.param(
+            3,
+            [SPLIT, MERGED],
+            id="of fewer epochs, more of them",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
 def test_a_source_is_appended_beside_a_live_writer(
@@ -121,6 +126,7 @@ def test_a_copy_appends_once_and_another_one_again(copy: Copy, foreign: ForeignC
     assert (read.events, read.duplicates) == (2 * events, events)
 
 
+@pytest.mark.exhaustive
 def test_sources_are_appended_one_after_the_other(
     copy: Copy, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:
@@ -142,6 +148,7 @@ def test_sources_are_appended_one_after_the_other(
     assert _looks(copy) == before
 
 
+@pytest.mark.exhaustive
 def test_a_target_that_is_made_again_is_appended_to_again(
     copy: Copy, foreign: ForeignClient
 ) -> None:
@@ -173,6 +180,7 @@ def test_a_sealed_target_is_refused(copy: Copy, foreign: ForeignClient) -> None:
     assert report.error.reason == "TargetSealed"
 
 
+@pytest.mark.exhaustive
 def test_each_step_may_be_another_drivers(
     copy: Copy, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:

@@ -82,6 +82,7 @@ class Example(Filed):
         return self.path
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("what", COPIES)
 def test_an_example_copies_the_scope_that_it_names(
     what: str, tmp_path: Path, standalone: Standalone, foreign: ForeignClient

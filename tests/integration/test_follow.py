@@ -85,6 +85,7 @@ def test_large_events_are_followed(
     assert_readable(foreign, target, events=expected.events, digest=expected.digest)
 
 
+@pytest.mark.exhaustive
 def test_lost_bytes_are_left_out_and_all_else_is_followed(
     streams: Pair,
     standalone: Standalone,

@@ -289,6 +289,7 @@ def test_a_terminal_shows_how_far_it_is(copy: FollowingCopy, foreign: ForeignCli
     assert "in the target, proved to" in screen.said
 
 
+@pytest.mark.exhaustive
 def test_a_large_first_leg_goes_through_spark(copy: FollowingCopy, foreign: ForeignClient) -> None:
     """Then the same process follows; the one that goes on after an interrupt needs no Spark."""
     copy.environment = {"SLUICE_SPARK_BYTES": "1"}
@@ -309,6 +310,7 @@ def test_a_large_first_leg_goes_through_spark(copy: FollowingCopy, foreign: Fore
     assert_same(foreign, copy, 300)
 
 
+@pytest.mark.exhaustive
 def test_reader_groups_go_on_in_the_target(copy: FollowingCopy, foreign: ForeignClient) -> None:
     """Each event is read once; a group whose readers are online is waited for, and named."""
     scope = copy.source[0]

@@ -168,6 +168,7 @@ def test_a_scope_is_followed_and_cut_over_and_nothing_is_lost(
         assert_readable(foreign, (target, stream), **there_are)
 
 
+@pytest.mark.exhaustive
 def test_a_first_leg_ends_and_a_follower_goes_on(
     standalone: Standalone, foreign: ForeignClient, scope: str, tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ def test_an_interrupt_leaves_the_scope_live(copy: FollowedScope, foreign: Foreig
     assert again.json[0]["counts"] == {"alreadyComplete": len(STREAMS)}
 
 
+@pytest.mark.exhaustive
 def test_a_changed_file_ends_what_another_process_follows(
     copy: FollowedScope, foreign: ForeignClient
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_changed_file_ends_what_another_process_follows(
         assert_same(foreign, copy, stream, EACH)
 
 
+@pytest.mark.exhaustive
 def test_a_live_scope_is_verified_and_its_positions_are_translated(
     copy: FollowedScope, foreign: ForeignClient
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_live_scope_is_verified_and_its_positions_are_translated(
     assert f"{copy.target}/x" in unknown.err
 
 
+@pytest.mark.exhaustive
 def test_an_abort_leaves_the_targets_as_streams_like_any_other(
     copy: FollowedScope, foreign: ForeignClient
 ) -> None:

@@ -40,6 +40,7 @@ def server(proxy: FrameProxy) -> Iterator[Standalone]:
         yield made
 
 
+@pytest.mark.exhaustive
 def test_a_target_segment_that_stands_still_holds_no_other_up(
     proxy: FrameProxy, server: Standalone, tmp_path: Path, say: Callable[[str], None]
 ) -> None:

@@ -217,6 +217,7 @@ def test_a_live_target_is_a_source_and_no_target_of_another_copy(
     assert is_live(copy)
 
 
+@pytest.mark.exhaustive
 def test_a_target_that_lost_whole_segments_to_its_retention_is_followed_on(
     copy: Copy, foreign: ForeignClient
 ) -> None:

@@ -38,6 +38,7 @@ def new(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Sta
     server.stop()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 def test_a_stream_moves_and_back_without_a_cluster(
     standalone: Standalone,

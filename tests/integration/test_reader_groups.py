@@ -138,6 +138,7 @@ def _assert_whole(whole: Read, *parts: Read) -> None:
     assert sum(digests) % (1 << 64) == int(whole.digest, 16)
 
 
+@pytest.mark.exhaustive
 def test_a_group_goes_on_in_another_store(
     tmp_path: Path,
     standalone_auth: Standalone,

@@ -196,6 +196,7 @@ def test_a_run_that_is_killed_again_and_again_is_finished_by_the_next_one(
     assert only(copy.run("run", "-o", "json"))["counts"] == {"alreadyComplete": len(NAMES)}
 
 
+@pytest.mark.exhaustive
 def test_a_scope_is_moved(tmp_path: Path, standalone: Standalone, foreign: ForeignClient) -> None:
     """The source is gone with its scope; the targets are what it was before."""
     scope, target = (f"{name}-{uuid4().hex[:8]}" for name in ("leaves", "moved"))

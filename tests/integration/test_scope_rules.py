@@ -245,6 +245,7 @@ def test_a_copy_that_is_aborted_midway_leaves_what_is_whole_and_nothing_else(
     assert_equal(source, target, same_ids=False)
 
 
+@pytest.mark.exhaustive
 def test_a_scope_that_is_not_empty_stays_after_a_move(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient
 ) -> None:

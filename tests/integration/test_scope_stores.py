@@ -110,6 +110,7 @@ def only(finished: Finished) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_what_is_selected_of_a_scope_is_copied_to_another_store(
     copy: ScopeCopy,
     guarded: Standalone,

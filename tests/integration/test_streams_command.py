@@ -71,6 +71,7 @@ def test_keys_go_where_the_official_client_sends_them(
         assert one["segmentID"] == segment.id
 
 
+@pytest.mark.exhaustive
 def test_the_official_client_reads_what_is_written(
     streams: Command, scope: str, foreign: ForeignClient
 ) -> None:

@@ -72,7 +72,9 @@ def assert_copied(server: Standalone, witness: ForeignClient, copy: SecuredCopy)
     assert (target.events, target.digest) == (EVENTS, source.digest)
 
 
-@pytest.mark.parametrize("by", ["threads", "spark", "system"])
+@pytest.mark.parametrize(
+    "by", ["threads", pytest.param("spark", marks=pytest.mark.exhaustive), "system"]
+)
 def test_a_copy_over_tls_has_the_bytes_of_its_source(
     server: Standalone, witness: ForeignClient, copy: SecuredCopy, by: str
 ) -> None:

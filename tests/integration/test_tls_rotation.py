@@ -100,7 +100,7 @@ def assert_same(place: Place, copy: Copy, events: int) -> None:
     assert (target.events, target.digest) == (events, source.digest)
 
 
-@pytest.mark.parametrize("by", ["threads", "spark"])
+@pytest.mark.parametrize("by", ["threads", pytest.param("spark", marks=pytest.mark.exhaustive)])
 def test_a_copy_goes_on_with_the_new_certificates(place: Place, tmp_path: Path, by: str) -> None:
     """No attempt fails, though its file changes some seconds after the servers."""
     scope = f"copied-by-{by}"
@@ -122,6 +122,7 @@ def test_a_copy_goes_on_with_the_new_certificates(place: Place, tmp_path: Path, 
     assert_same(place, copy, 20_000)
 
 
+@pytest.mark.exhaustive
 def test_a_follower_goes_on_with_the_new_certificates(place: Place, tmp_path: Path) -> None:
     """The same process follows, and each event comes once."""
     place.witness.create("followed", "source", segments=2)

@@ -25,7 +25,7 @@ searches = pytest.mark.search
 WALKS: Final = 25
 """Number of walks in one test."""
 
-EXAMPLES: Final = 40
+EXAMPLES: Final = 20
 """Number of examples that hypothesis gives a test in a short search."""
 
 

@@ -37,6 +37,7 @@ def test_two_drivers_of_one_plan_copy_it_once(env: CrashEnv, tmp_path: Path) -> 
     assert (third.code, third.json[0]["outcome"]) == (0, "AlreadyComplete")
 
 
+@pytest.mark.exhaustive
 def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(env: CrashEnv, tmp_path: Path) -> None:
     """Aborting a running copy ends its driver, deletes all of it, and a new run starts anew."""
     target = "aborted"

@@ -79,6 +79,7 @@ def test_stream_in_use_is_appended_to_once_by_each_resource(
     assert _ranges(java, scope) == before
 
 
+@pytest.mark.exhaustive
 def test_append_that_is_deleted_leaves_no_trace(
     tenant: Tenant, scope: str, java: ForeignClient, streams: tuple[str, str]
 ) -> None:

@@ -8,6 +8,8 @@ import urllib.request
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from localcluster import LocalClusterError
 from localcluster.release import NAMESPACE
 from support.cluster.tenant import SLOW
@@ -46,6 +48,7 @@ def test_copy_becomes_ready_and_is_exact(
     whole(f"{scope}/orders", source)
 
 
+@pytest.mark.exhaustive
 def test_applying_the_same_copy_again_does_nothing(
     tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:
@@ -91,6 +94,7 @@ def test_running_copy_tells_its_story(
     tenant.until("the metric", lambda: succeeded in _scrape(sluice))
 
 
+@pytest.mark.exhaustive
 def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, scope: str) -> None:
     """A copy that is slowed down goes on at full speed when its limit is taken away."""
     slow = {"bytesPerSecond": "150Ki"}  # 160 s for the whole of it

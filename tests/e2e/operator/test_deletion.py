@@ -77,6 +77,7 @@ def test_store_deleted_midway_waits_for_the_copy(
     whole(f"{scope}/needy", source)
 
 
+@pytest.mark.exhaustive
 def test_copy_deleted_while_suspended(
     tenant: Tenant, source: Source, scope: str, java: ForeignClient
 ) -> None:

@@ -94,6 +94,7 @@ def test_secret_missing(login: Tenant) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_secret_deleted_midway_stays_until_the_copy_is_done(
     login: Tenant, client: ForeignClient
 ) -> None:
@@ -140,6 +141,7 @@ def test_credentials_are_nowhere_to_be_read(login: Tenant, sluice: Operator) -> 
     assert ADMIN.password not in everything
 
 
+@pytest.mark.exhaustive
 def test_a_tenants_copy_runs_beside_the_platforms_login(
     login: Tenant, client: ForeignClient, kube: Cluster, say: Callable[[str], None]
 ) -> None:

@@ -88,6 +88,7 @@ def until_copied(tenant: Tenant, name: str, *, least: int = 1) -> int:
     return copied
 
 
+@pytest.mark.exhaustive
 def test_scope_is_copied_and_exact(
     scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
 ) -> None:

@@ -92,6 +92,7 @@ def test_part_of_a_stream_is_copied(
     assert (read.events, read.out_of_order, read.duplicates) == (2 * EVENTS, 0, 0)
 
 
+@pytest.mark.exhaustive
 def test_cut_inside_an_event_is_told_and_leaves_nothing(
     tenant: Tenant, scope: str, java: ForeignClient, scaled: tuple[str, str]
 ) -> None:
@@ -132,6 +133,7 @@ def _bytes(store: ClusterStore, client: ForeignClient, stream: str, mapped: Obje
     return str(report["sha256"])
 
 
+@pytest.mark.exhaustive
 def test_several_sources_of_several_stores_become_one(
     tenant: Tenant,
     scope: str,

@@ -48,6 +48,7 @@ def test_source_that_comes_later(tenant: Tenant, scope: str, java: ForeignClient
     assert tenant.until_ready("early")["verification"]["events"] == 100
 
 
+@pytest.mark.exhaustive
 def test_target_that_exists(tenant: Tenant, small: Source, scope: str, java: ForeignClient) -> None:
     """A stream that the copy did not make is not touched."""
     java.create(scope, "taken")
@@ -104,6 +105,7 @@ def test_more_than_the_profile_allows(tenant: Tenant, small: Source, scope: str)
     _refused(tenant, "huge", "InvalidSpec", says="spec.runtime.driver.resources.memory")
 
 
+@pytest.mark.exhaustive
 def test_executors_where_they_may_not_be(tenant: Tenant, small: Source, scope: str) -> None:
     """A namespace without a driver's ServiceAccount says so before anything starts."""
     tenant.apply(
@@ -125,6 +127,7 @@ def test_image_missing(tenant: Tenant, small: Source, scope: str) -> None:
     tenant.until_ready("imageless")
 
 
+@pytest.mark.exhaustive
 def test_quota_exceeded(tenant: Tenant, small: Source, scope: str) -> None:
     """A quota that leaves no room is named; raised, it lets the copy go on."""
     quota = {

@@ -97,6 +97,7 @@ def test_archives_are_listed_inspected_verified_and_restored(env: Env) -> None:
     assert victim in refused.err
 
 
+@pytest.mark.exhaustive
 def test_a_directory_is_a_place_by_itself(volume_env: Env) -> None:
     """An archive in a directory needs no StreamStore to be looked at or restored."""
     env = volume_env
@@ -113,6 +114,7 @@ def test_a_directory_is_a_place_by_itself(volume_env: Env) -> None:
     assert env.foreign.read(env.source[0], "it").events == 3000
 
 
+@pytest.mark.exhaustive
 def test_a_restore_that_is_killed_goes_on(bucket_env: Env) -> None:
     """SIGKILL while bytes move: the same command finishes, and gives the lease back."""
     env = bucket_env

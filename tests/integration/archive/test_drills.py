@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import pytest
 
@@ -79,7 +80,8 @@ class Drilled:
     def come_due(self) -> None:
         """Have the operator find that this year's drill is due, as after a long absence.
 
-        Its own status may come in between, so this is repeated until a drill has begun.
+        Its own status may come in between, so this is repeated until a drill has begun. A change of
+        the status alone makes no operator look, and one of an annotation does.
         """
         before = self.drill.get("startTime")
 
@@ -89,6 +91,7 @@ class Drilled:
                 status = json.dumps({"status": {"drill": {"nextTime": LONG_AGO}}})
                 words = ("patch", "sarc", "orders", "--subresource=status", "--type=merge")
                 self.desk.tenant.run(*words, f"--patch={status}")
+                self.desk.tenant.run("annotate", "sarc", "orders", f"look={uuid4()}", "--overwrite")
             return drill.get("startTime") != before
 
         self.desk.tenant.until("a drill begins", begun)

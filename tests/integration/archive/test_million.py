@@ -72,9 +72,8 @@ def fill(env: Env, share: int = 1) -> None:
             env.scale(*move)
 
 
-@pytest.mark.parametrize(
-    "form", [Format.SEGMENTS, pytest.param(Format.PARQUET, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", [Format.SEGMENTS, Format.PARQUET])
 def test_a_million_events_are_archived_and_restored(
     env: Env, standalone: Standalone, gateway: Gateway, form: Format
 ) -> None:

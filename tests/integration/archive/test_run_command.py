@@ -108,6 +108,7 @@ def _written(file: ArchiveFile) -> int:
     return sum(path.is_file() for path in file.place.rglob("*"))
 
 
+@pytest.mark.exhaustive
 def test_old_runs_are_let_go_by_the_command_and_by_each_run(
     file: ArchiveFile, standalone: Standalone
 ) -> None:

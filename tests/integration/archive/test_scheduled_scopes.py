@@ -131,6 +131,7 @@ def test_nightly_runs_are_made_and_any_of_them_is_restored(
         assert_equal(first, found)
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_is_killed_is_gone_on_with(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
 ) -> None:
@@ -159,6 +160,7 @@ def test_a_run_that_is_killed_is_gone_on_with(
     assert_equal(shop.content(), shop.restored()[1])
 
 
+@pytest.mark.exhaustive
 def test_retention_removes_old_runs_but_none_of_a_stream_that_is_gone(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
 ) -> None:

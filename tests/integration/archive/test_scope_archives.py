@@ -137,6 +137,7 @@ def test_streams_that_cannot_be_archived_or_restored_fail_by_name(
     assert_equal(small(sources), targets, same_ids=False)
 
 
+@pytest.mark.exhaustive
 def test_commands_that_are_killed_go_on(
     tmp_path: Path,
     standalone: Standalone,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.command.restores import bucket_store
 from support.command.sluice_command import Filed
 from support.store.scopes import SPLIT, Sketch, assert_equal, fill, names_in, seen
@@ -44,6 +46,7 @@ class Example(Filed):
         return path
 
 
+@pytest.mark.exhaustive
 def test_a_scope_is_archived_and_restored(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, gateway: Gateway, bucket: str
 ) -> None:

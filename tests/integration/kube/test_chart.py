@@ -176,13 +176,16 @@ def release(
             made.uninstall()
 
 
-def test_the_operators_pod_is_admitted(kube: Cluster, release: Release) -> None:
-    """The pod comes into being in a namespace that enforces `restricted`."""
+def test_the_operators_pods_are_admitted(kube: Cluster, release: Release) -> None:
+    """All replicas come into being in a namespace that enforces `restricted`."""
     where = f"--namespace={release.namespace}"
     deployment = f"deployment/{release.name}-operator"
-    kube.kubectl(where, "wait", deployment, "--for=jsonpath={.status.unavailableReplicas}=1")
+    replicas = int(kube.kubectl(where, "get", deployment, "--output=jsonpath={.spec.replicas}"))
+    arrived = f"--for=jsonpath={{.status.unavailableReplicas}}={replicas}"
+    kube.kubectl(where, "wait", deployment, arrived)
     pods = json.loads(kube.kubectl(where, "get", "pods", "--output=json"))["items"]
-    assert [pod["spec"]["serviceAccountName"] for pod in pods] == [f"{release.name}-operator"]
+    accounts = [pod["spec"]["serviceAccountName"] for pod in pods]
+    assert accounts == [f"{release.name}-operator"] * replicas
 
 
 def test_the_operator_reads_no_namespace_but_its_own(kube: Cluster, release: Release) -> None:

@@ -186,6 +186,7 @@ def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
     assert copy_id
 
 
+@pytest.mark.exhaustive
 def test_reader_groups_go_on_in_the_target_once_their_readers_are_closed(
     desk: Desk, foreign: ForeignClient, scope: str, source: str
 ) -> None:

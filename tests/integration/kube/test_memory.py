@@ -50,11 +50,10 @@ _JOB: Final[dict[str, Any]] = {
 """About as long as a driver's."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "count", [200, pytest.param(5000, marks=pytest.mark.exhaustive)], ids=lambda count: f"{count}"
-)
+@pytest.mark.parametrize("count", [200, 5000])
 def test_finished_copies_cost_little_memory(
     kube: Cluster,
     outside: str,

@@ -106,6 +106,7 @@ def migration(
         tenant.run("delete", "scopy", "--all", PATIENTLY)
 
 
+@pytest.mark.exhaustive
 def test_a_stream_moves_by_drain_and_back(migration: Migration, say: Callable[[str], None]) -> None:
     """Each event is in the old stream at the end, once and in order, and each was read once."""
     page, app, scope = migration.page, migration.app, migration.scope

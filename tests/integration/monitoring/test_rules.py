@@ -149,6 +149,7 @@ def test_an_alert_fires_by_its_sign(alert: str, tmp_path: Path) -> None:
     check(tmp_path, SIGNS[alert] | up, {"2h": {(alert, "")}})
 
 
+@pytest.mark.exhaustive
 def test_backups_in_time_alert_nobody(tmp_path: Path) -> None:
     """One that ran just now, a weekly one, a run that is going on, and one that was just made."""
     series = (
@@ -160,6 +161,7 @@ def test_backups_in_time_alert_nobody(tmp_path: Path) -> None:
     check(tmp_path, UP | series, {"6d5h": set()})
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_is_not_good_in_time_is_a_missed_schedule(tmp_path: Path) -> None:
     """After six hours; after eight days without a good run the backup is too old as well."""
     missed = {(MISSED, "nightly")}
@@ -180,6 +182,7 @@ def test_a_schedule_without_any_good_run_alerts(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_forgotten_suspended_schedule_grows_too_old(tmp_path: Path) -> None:
     """It misses nothing, and is a backup that is missing all the same; also the first one."""
     check(

@@ -105,6 +105,7 @@ def test_java_gets_the_options_that_sparks_launcher_gives() -> None:
     ]
 
 
+@pytest.mark.exhaustive
 def test_one_application_after_the_other_in_one_process() -> None:
     """PySpark keeps its JVM for ever; here it ends with the block, and another one can come."""
     pids = []
@@ -116,6 +117,7 @@ def test_one_application_after_the_other_in_one_process() -> None:
     assert pids[0] != pids[1]
 
 
+@pytest.mark.exhaustive
 def test_a_worker_gives_large_blocks_back() -> None:
     """Its memory is that of what it holds, however much it has moved."""
     with local_spark(1) as context:
@@ -124,6 +126,7 @@ def test_a_worker_gives_large_blocks_back() -> None:
     assert left < BLOCK
 
 
+@pytest.mark.exhaustive
 def test_what_spark_writes_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All files are in one folder of the temporary one, and nothing is left."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -175,6 +175,7 @@ def test_sigterm_is_heard_at_any_rate(driver: Driver, rate: int) -> None:
     assert driver.message["reason"] == "Interrupted"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rate", RATES)
 def test_a_new_limit_holds_at_once(
     driver: Driver, standalone: Standalone, foreign: ForeignClient, rate: int

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.patient, pytest.mark.timeout(900)]
 NUMBERS = 12
 
 
+@pytest.mark.exhaustive
 def test_a_segment_that_the_store_forgot_is_followed_on(
     store: PravegaStore, name: StreamName
 ) -> None:

@@ -29,6 +29,7 @@ AT_ONCE = 16
 SECONDS = 120.0
 
 
+@pytest.mark.exhaustive
 def test_a_stream_of_ours_is_made_to_its_end_by_whoever_looks_at_it(cluster: Cluster) -> None:
     """Nobody else would go on with it: to the controller it is being made, for ever."""
     scope = f"made-{uuid4().hex[:8]}"

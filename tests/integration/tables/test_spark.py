@@ -252,6 +252,7 @@ def test_wrong_options_are_refused_and_their_values_not_told(
     assert "Marked-1" not in str(caught.value)
 
 
+@pytest.mark.exhaustive
 def test_an_archive_and_then_the_stream_is_the_stream(
     spark: Spark,
     clicks: Clicks,

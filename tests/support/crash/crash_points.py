@@ -201,7 +201,6 @@ POINTS = (
         "Publish",
         "the second segment is sealed",
         Frames(SEAL_SEGMENT, "staging", "/3" + FIRST),
-        telling=("driver",),
     ),
     Point("Scale", "a scale event makes its segments", Frames(CREATE_SEGMENT, "target", SPLIT)),
     Point(

@@ -134,12 +134,19 @@ class FollowWatch:
         return done, plan.bytes
 
     def _proved(self, journal: Journal, index: int) -> Link:
-        """Return up to where a segment was compared. Digests of planned bytes are linked once."""
+        """Return up to where a segment was compared. Digests of planned bytes are linked once.
+
+        The journal may have been read before the driver recorded the last of them and published, so
+        less than all of them is not remembered.
+        """
         if index in journal.trail.proved:
             return proved(journal, index)
-        if index not in self._verified:
-            self._verified[index] = proved(journal, index)
-        return self._verified[index]
+        known = self._verified.get(index)
+        if known is None:
+            known = proved(journal, index)
+            if known.offset >= journal.current.segments[index].end:
+                self._verified[index] = known
+        return known
 
 
 def _begun(journal: Journal) -> Followed:

@@ -99,6 +99,7 @@ def test_store_that_is_away_is_told_while_a_stream_is_deleted(
     assert guarded_java.streams(outage.scope) == ["kept"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.crash
 def test_namespace_with_many_streams_goes(
     kube: Cluster, locked: Tenant, locked_scope: str, guarded_java: ForeignClient, sluice: Operator

@@ -55,6 +55,7 @@ def _nothing_happens(
     assert look() == before
 
 
+@pytest.mark.exhaustive
 def test_resource_made_again_waits_for_its_owner(
     locked: Tenant, locked_scope: str, guarded_java: ForeignClient, gate: Gate, tmp_path: Path
 ) -> None:

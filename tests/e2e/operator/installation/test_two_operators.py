@@ -21,6 +21,7 @@ NAMES = ("one", "two", "three")
 SLOW = {"bytesPerSecond": "3500Ki"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.alone
 def test_two_operators_do_nothing_twice(
     tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]

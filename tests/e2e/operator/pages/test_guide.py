@@ -154,6 +154,7 @@ def test_examples_are_accepted(guide: Path, tenant: Tenant) -> None:
         tenant.run("apply", "--dry-run=server", "--filename=-", stdin=stdin)
 
 
+@pytest.mark.exhaustive
 def test_main_example_copies(tenant: Tenant, screens: dict[str, str], java: ForeignClient) -> None:
     """The guide's first copy was really run: its target is the source, told by others."""
     assert screens

@@ -46,6 +46,7 @@ def init(
     return run
 
 
+@pytest.mark.exhaustive
 def test_the_sample_is_made_once_and_no_other_stream_is_touched(
     tenant: Tenant,
     java: ForeignClient,

@@ -175,7 +175,7 @@ def test_a_driver_is_killed_at_every_call() -> None:
             assert env.restored in env.then
         else:
             break
-        calls += some(5)
+        calls += some(11)
     assert calls > 30
 
 

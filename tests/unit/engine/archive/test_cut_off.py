@@ -71,7 +71,7 @@ def test_a_run_that_is_cut_off_anywhere_is_gone_on_with(form: Format, fate: Fate
     expected = copied(before)
     archive_once(ModelStore(world), expected, request, now=now)
     runs = set()
-    for at in range(0, 1000, some(7)):
+    for at in range(0, 1000, some(13)):
         gate = Losing(at, fate)
         there = copied(before)
         with suppress(StoreUnavailable):  # while it is planned; later that is in its report
@@ -96,7 +96,7 @@ def lasting(objects: MemoryObjects) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("same", [True, False], ids=["one run", "two archives' runs"])
 @searches
-@pytest.mark.parametrize("seed", seeds(8))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_drivers_at_once_do_no_harm(seed: int, *, same: bool) -> None:
     """Two drivers of one run, or of two, move in turns by chance; what they record is whole."""
     chance = random.Random(seed)  # noqa: S311 - no secrets

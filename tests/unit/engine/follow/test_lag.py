@@ -72,29 +72,34 @@ def follow(world: World, *acts: Callable[[], object], end: bool = False) -> None
                 raise Killed
         return Fate.DONE
 
+    if end:
+        drive(world, gate, clock)
+    else:
+        with pytest.raises(Killed):
+            drive(world, gate, clock)
+
+
+def drive(world: World, gate: Callable[[str], Fate], clock: ManualClock | None = None) -> None:
+    """Run a driver to its end."""
+    clock = clock or ManualClock()
     store = ModelStore(world, gate)
     plan = resolve(FOLLOW, [store], store).plan
     assert plan is not None
-    work = FollowWork(plan, [store], store, clock=clock, every=0.0)
     runner = Runner(
-        [work],
+        [FollowWork(plan, [store], store, clock=clock, every=0.0)],
         executor=InlineExecutor([store], store),
         limits=lambda: Limits(slice_bytes=2 * CHUNK),
         clock=clock,
     )
-    if end:
-        runner.run()
-    else:
-        with pytest.raises(Killed):
-            runner.run()
+    runner.run()
 
 
 class Watched:
     """A copy as the operator measures it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, gate: Callable[[str], Fate] = lambda _: Fate.DONE) -> None:
         self.now = 0.0
-        store = ModelStore(world)
+        store = ModelStore(world, gate)
         plan = resolve(FOLLOW, [store], store).plan
         assert plan is not None
         self.watch = FollowWatch(plan, store, store, lambda: self.now)
@@ -237,6 +242,32 @@ def test_bytes_that_were_not_compared_have_an_age_of_their_own() -> None:
     found = watched.look(12)
     assert (found.lag_bytes, found.lag.seconds) == (0, 0.0)
     assert (found.proved, found.unproved.seconds) == (len(data), 12)
+
+
+def test_a_copy_that_goes_live_while_it_is_looked_at_is_proved_at_the_next_look() -> None:
+    """Its journal was read before the bytes were verified, and no bytes come any more."""
+    world = World()
+    (data,) = put_source(world, [20, 9])
+
+    def dying(what: str) -> Fate:
+        if what.startswith("append "):  # of the first bytes, not of the journal
+            raise Killed
+        return Fate.DONE
+
+    with pytest.raises(Killed):
+        drive(world, dying)
+    driven: list[str] = []
+
+    def gate(what: str) -> Fate:
+        if what.startswith("attributes") and not driven:
+            driven.append(what)
+            follow(world, nothing)
+        return Fate.DONE
+
+    watched = Watched(world, gate)
+    first = watched.look()
+    assert (first.live, first.proved) == (True, 0)
+    assert watched.look(1).proved == len(data)
 
 
 def test_what_was_compared_is_recorded_though_nothing_comes_any_more() -> None:

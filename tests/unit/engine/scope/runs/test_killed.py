@@ -78,7 +78,7 @@ def test_a_driver_that_is_killed_is_gone_on_with(world: World, store: SharedStor
 
 
 @searches
-@pytest.mark.parametrize("seed", seeds(3))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_drivers_that_are_killed_over_and_over_copy_all(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
