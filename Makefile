@@ -37,7 +37,7 @@ check: ## Lint, and the unit tests that what was changed concerns
 test-crash: ## The whole crash tables: each process killed at each step of copies and archives
 	@hack/bootstrap.sh
 	@$(MAKE) --no-print-directory classes
-	@$(BIN)/pytest -m crash
+	@$(BIN)/python hack/lanes.py -m crash
 
 test-rest: ## What make test leaves out of many alike
 	@hack/bootstrap.sh

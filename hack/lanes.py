@@ -35,6 +35,7 @@ LANES = {
     "patient": ("tests/integration", "tests/e2e"),
     "outside": ("tests/integration", "tests/e2e"),
     "api": ("tests/integration",),
+    "table": ("tests/e2e/crash",),
     "store": ("tests/integration",),
     "copies": ("tests/integration",),
     "unit": ("tests/unit",),

@@ -37,8 +37,9 @@ settings.load_profile("sluice")
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
-_LANES = ("alone", "pods", "outside", "api", "unit", "store", "copies", "patient")
+_LANES = ("alone", "pods", "outside", "api", "unit", "store", "copies", "patient", "table")
 _UNIT = Path(__file__).parent / "unit"
+_CRASH_TABLE = Path(__file__).parent / "e2e" / "crash" / "test_table.py"
 _END_TO_END = Path(__file__).parent / "e2e"
 _PAGES = _END_TO_END / "operator" / "pages"
 _COPIES = Path(__file__).parent / "integration"
@@ -236,12 +237,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     lanes: dict[str, list[pytest.Item]] = {lane: [] for lane in _LANES}
     alone = {item.path for item in items if item.get_closest_marker("alone")}
     mixed = {item.path for item in items if item.get_closest_marker("alone") is None}
+    # All cells wait for most of an hour, so they then have a lane, and a store, of their own.
+    whole = config.option.markexpr == "crash"
     for item in items:
         wants = "kube" in _fixtures(item)
         if wants and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
         # One lane has the store of four processes, most tests of which wait for its restarts.
-        if _waits(item):
+        if whole and item.path == _CRASH_TABLE:
+            lanes["table"].append(item)
+        elif _waits(item):
             lanes["patient"].append(item)
         elif item.path.is_relative_to(_UNIT):
             lanes["unit"].append(item)

@@ -126,7 +126,7 @@ def test_a_password_changes_while_a_driver_and_a_follower_run(
     assert isinstance(live, SecuredFollowing)
     copy.limits = {"bytesPerSecond": 400_000}
     with live.following("-o", "json") as follower, copy.running("run", "-o", "json") as driver:
-        until("bytes are staged", lambda: bool(witness.streams(scope)))
+        until("bytes are staged", lambda: "copy" in (witness.streams(scope) or ()))
         if account == "the same":
             server.admit([ADMIN, NEW])
             server.restart("controller")
