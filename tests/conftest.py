@@ -237,28 +237,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     lanes: dict[str, list[pytest.Item]] = {lane: [] for lane in _LANES}
     alone = {item.path for item in items if item.get_closest_marker("alone")}
     mixed = {item.path for item in items if item.get_closest_marker("alone") is None}
-    # All cells wait for most of an hour, so they then have a lane, and a store, of their own.
     whole = config.option.markexpr == "crash"
     for item in items:
-        wants = "kube" in _fixtures(item)
-        if wants and item.get_closest_marker("timeout") is None:
+        if "kube" in _fixtures(item) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
-        # One lane has the store of four processes, most tests of which wait for its restarts.
-        if whole and item.path == _CRASH_TABLE:
-            lanes["table"].append(item)
-        elif _waits(item):
-            lanes["patient"].append(item)
-        elif item.path.is_relative_to(_UNIT):
-            lanes["unit"].append(item)
-        elif wants and item.path.is_relative_to(_END_TO_END) and not _is_outside(item):
-            lanes["pods" if _shares(item, alone) else "alone"].append(item)
-        elif wants:
-            lanes["outside" if _uses_store(item) else "api"].append(item)
-        elif item.path.is_relative_to(_END_TO_END):
-            lanes["patient"].append(item)
-        else:
-            copies = item.path.parent == _COPIES and "scope" not in item.path.stem
-            lanes["copies" if copies else "store"].append(item)
+        lanes[_lane_of(item, alone, whole=whole)].append(item)
     # While one lane has the operator alone, the other one runs tests that need none.
     lanes["alone"].sort(key=lambda item: (item.path not in alone, item.path in mixed))
     lanes["pods"].sort(key=lambda item: "sluice" in _fixtures(item))
@@ -266,6 +249,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = lanes.pop(lane)
         for others in lanes.values():
             config.hook.pytest_deselected(items=others)
+
+
+def _lane_of(item: pytest.Item, alone: Collection[Path], *, whole: bool) -> str:
+    """Return a test's lane.
+
+    Args:
+        item: the test.
+        alone: the modules with tests that want the installed operator alone.
+        whole: whether all cells of the crash tables run. They wait for most of an hour, so those of
+            copies have a lane, and a store of four processes, of their own then.
+    """
+    if whole and item.path == _CRASH_TABLE:
+        return "table"
+    # One lane has the store of four processes, most tests of which wait for its restarts.
+    if _waits(item):
+        return "patient"
+    if item.path.is_relative_to(_UNIT):
+        return "unit"
+    if "kube" in _fixtures(item):
+        return _lane_on_kubernetes(item, alone)
+    if item.path.is_relative_to(_END_TO_END):
+        return "patient"
+    copies = item.path.parent == _COPIES and "scope" not in item.path.stem
+    return "copies" if copies else "store"
+
+
+def _lane_on_kubernetes(item: pytest.Item, alone: Collection[Path]) -> str:
+    if item.path.is_relative_to(_END_TO_END) and not _is_outside(item):
+        return "pods" if _shares(item, alone) else "alone"
+    return "outside" if _uses_store(item) else "api"
 
 
 def _shares(item: pytest.Item, alone: Collection[Path]) -> bool:
