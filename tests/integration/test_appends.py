@@ -75,15 +75,10 @@ def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
 @pytest.mark.parametrize(
     ("segments", "scales"),
     [
-        pytest.param(2, [], id="as the source is"),
+        pytest.param(2, [], id="as the source is", marks=pytest.mark.exhaustive),
         pytest.param(3, [], id="of more segments", marks=pytest.mark.exhaustive),
         pytest.param(1, [SPLIT, MERGED], id="of fewer epochs", marks=pytest.mark.exhaustive),
-        pytest.param(
-            3,
-            [SPLIT, MERGED],
-            id="of fewer epochs, more of them",
-            marks=pytest.mark.exhaustive,
-        ),
+        pytest.param(3, [SPLIT, MERGED], id="of fewer epochs, more of them"),
     ],
 )
 def test_a_source_is_appended_beside_a_live_writer(
