@@ -183,6 +183,7 @@ def test_the_next_driver_goes_on(
     assert_copied(plan, store, java)
 
 
+@pytest.mark.exhaustive
 def test_a_driver_that_is_told_to_stop_does(jobs: DriverJobs, plan: Plan) -> None:
     """At SIGTERM it says goodbye before Kubernetes kills it, though its copy would last longer."""
     job = jobs.start(plan, bytes_per_second=1 << 20)

@@ -72,6 +72,7 @@ def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
         return found.config, [segment.keys for segment in found.tail]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("segments", "scales"),
     [

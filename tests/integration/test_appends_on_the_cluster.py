@@ -23,6 +23,7 @@ EVENTS = 4000
 KEYS = 64
 
 
+@pytest.mark.exhaustive
 def test_what_is_staged_lies_in_the_containers_of_its_transactions(
     cluster: Cluster,
     foreign_for: Callable[..., ForeignClient],

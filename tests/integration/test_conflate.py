@@ -78,6 +78,7 @@ def test_a_part_of_each_is_taken_where_that_is_asked_for(
     assert foreign.read(*copy.target).events == 500 + EVENTS
 
 
+@pytest.mark.exhaustive
 def test_the_target_is_verified_against_each_source(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

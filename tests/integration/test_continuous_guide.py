@@ -64,7 +64,13 @@ def without_numbers(line: str) -> str:
     return re.sub(r"^Plan [0-9a-f]+", "Plan", line)
 
 
-@pytest.mark.parametrize("text", [shown("yaml")[0], EXAMPLE.read_text()], ids=["guide", "example"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(shown("yaml")[0], id="guide"),
+        pytest.param(EXAMPLE.read_text(), id="example", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_an_example_follows_what_it_names(
     text: str, tmp_path: Path, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -102,7 +108,13 @@ def test_the_other_resources_of_the_guide_are_parts_of_good_ones() -> None:
         assert copy.spec.follows
 
 
-@pytest.mark.parametrize("text", [of_scopes(), OF_SCOPE.read_text()], ids=["guide", "example"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(of_scopes(), id="guide"),
+        pytest.param(OF_SCOPE.read_text(), id="example", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_an_example_follows_the_scope_that_it_names(
     text: str, tmp_path: Path, standalone: Standalone, foreign: ForeignClient
 ) -> None:

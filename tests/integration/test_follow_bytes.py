@@ -79,6 +79,7 @@ def staged(server: Standalone, foreign: ForeignClient, target: tuple[str, str]) 
     )
 
 
+@pytest.mark.exhaustive
 def test_events_longer_than_an_append_are_followed_in_bounded_memory(
     streams: Pair,
     standalone: Standalone,

@@ -60,6 +60,7 @@ def test_a_source_is_followed_until_nothing_comes(
     assert again.json[0]["outcome"] == "AlreadyComplete"
 
 
+@pytest.mark.exhaustive
 def test_an_interrupt_leaves_the_copy_live(copy: FollowingCopy, foreign: ForeignClient) -> None:
     """It says how to go on and how to end it; the same file with a cutover ends it with a seal."""
     with copy.following() as process:
@@ -226,6 +227,7 @@ def test_one_process_follows_one_source(
     assert leftovers(copy, standalone) == []
 
 
+@pytest.mark.exhaustive
 def test_the_plan_says_that_it_follows(copy: FollowingCopy, standalone: Standalone) -> None:
     """For people and for programs; nothing is made."""
     planned = copy.run("plan")

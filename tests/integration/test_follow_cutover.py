@@ -159,6 +159,7 @@ def test_a_client_without_the_key_has_no_source_sealed(
     foreign.write(*followed.source, events=1, keys=1, first=2100)
 
 
+@pytest.mark.exhaustive
 def test_a_follower_without_anything_to_do_takes_no_processor(
     followed: Followed, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:

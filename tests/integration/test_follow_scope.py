@@ -94,6 +94,7 @@ def followed(
     made.kill()
 
 
+@pytest.mark.exhaustive
 def test_a_scope_is_followed_and_cut_over_and_nothing_is_lost(
     followed: Followed,
     standalone: Standalone,

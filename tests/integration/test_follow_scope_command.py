@@ -59,6 +59,7 @@ def streams_of(report: Any) -> dict[str, Any]:
     return {one["stream"]: one for one in report["streams"]}
 
 
+@pytest.mark.exhaustive
 def test_a_scope_is_followed_until_nothing_comes(
     copy: FollowedScope, foreign: ForeignClient
 ) -> None:

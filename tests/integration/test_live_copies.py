@@ -168,6 +168,7 @@ def test_a_live_copy_is_verified_and_translated_while_it_is_written_to(
     assert "has not got this position" in ahead.err
 
 
+@pytest.mark.exhaustive
 def test_a_target_whose_head_moves_is_followed_and_verified(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -227,6 +227,7 @@ def test_a_group_goes_on_in_the_middle_of_a_merge(copy: Copy, foreign: ForeignCl
     _goes_on(copy, foreign, before)
 
 
+@pytest.mark.exhaustive
 def test_a_group_goes_on_at_an_end_that_its_reader_reached_as_it_left(
     copy: Copy, foreign: ForeignClient
 ) -> None:

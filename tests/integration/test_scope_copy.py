@@ -162,6 +162,7 @@ def test_a_stream_that_is_deleted_midway_fails_by_name_and_the_others_are_copied
         foreign.delete(shop.scope, lost)
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_is_killed_again_and_again_is_finished_by_the_next_one(
     copy: ScopeCopy, shop: Shop, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -96,6 +96,7 @@ def test_targets_of_others_are_left_alone(
     assert_equal(sources, found)
 
 
+@pytest.mark.exhaustive
 def test_targets_of_others_are_appended_to_once(
     copy: ScopeCopy,
     streams: tuple[str, Mapping[str, Seen]],
@@ -185,6 +186,7 @@ def slow(tmp_path: Path, standalone: Standalone, foreign: ForeignClient) -> Scop
     return ScopeCopy(tmp_path, standalone.controller_uri, source, target, spec=spec)
 
 
+@pytest.mark.exhaustive
 def test_no_stream_is_begun_after_one_has_failed_if_that_is_asked_for(
     slow: ScopeCopy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -148,6 +148,7 @@ def test_what_is_selected_of_a_scope_is_copied_to_another_store(
     assert not {user.password for user in copy.users or ()} & set((ended.out + ended.err).split())
 
 
+@pytest.mark.exhaustive
 def test_internal_and_ephemeral_streams_are_copied_only_if_they_are_asked_for(
     copy: ScopeCopy, ephemeral: None
 ) -> None:

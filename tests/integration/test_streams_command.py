@@ -162,6 +162,7 @@ def test_wrong_input_is_named_with_a_remedy(
     assert says in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_reader_of_the_output_may_leave(
     standalone: Standalone, streams: Command, scope: str, foreign: ForeignClient
 ) -> None:
@@ -177,6 +178,7 @@ def test_a_reader_of_the_output_may_leave(
     assert done.stdout == streams("read", f"{scope}/much", "--limit", "1").stdout
 
 
+@pytest.mark.exhaustive
 def test_a_store_with_a_login_is_named_in_a_file(
     standalone_auth: Standalone, tmp_path: Path
 ) -> None:
@@ -226,6 +228,7 @@ def test_an_event_that_no_client_could_write_is_refused_with_its_line(
     assert [one["event"] for one in found] == ["a\r", "", "last"]
 
 
+@pytest.mark.exhaustive
 def test_a_line_without_a_key_ends_the_writing_behind_those_before_it(
     streams: Command, scope: str, foreign: ForeignClient
 ) -> None:

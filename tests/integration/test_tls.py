@@ -73,7 +73,12 @@ def assert_copied(server: Standalone, witness: ForeignClient, copy: SecuredCopy)
 
 
 @pytest.mark.parametrize(
-    "by", ["threads", pytest.param("spark", marks=pytest.mark.exhaustive), "system"]
+    "by",
+    [
+        "threads",
+        pytest.param("spark", marks=pytest.mark.exhaustive),
+        pytest.param("system", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_a_copy_over_tls_has_the_bytes_of_its_source(
     server: Standalone, witness: ForeignClient, copy: SecuredCopy, by: str
@@ -91,6 +96,7 @@ def test_a_copy_over_tls_has_the_bytes_of_its_source(
     assert ADMIN.password not in ended.out + ended.err
 
 
+@pytest.mark.exhaustive
 def test_a_live_source_is_followed_over_tls(
     tmp_path: Path, server: Standalone, witness: ForeignClient
 ) -> None:

@@ -71,7 +71,9 @@ def test_a_run_that_fails_says_the_reason_and_no_message(copy: Copy) -> None:
     assert set(run.attributes) == {"sluice.resource", "error.type"}
 
 
-@pytest.mark.parametrize("how", ["refuses", "is silent"])
+@pytest.mark.parametrize(
+    "how", ["refuses", pytest.param("is silent", marks=pytest.mark.exhaustive)]
+)
 def test_a_collector_that_takes_nothing_costs_at_most_a_line(copy: Copy, how: str) -> None:
     """The copy succeeds, and the log says once that there are no traces."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -156,6 +156,7 @@ def test_a_source_truncated_below_its_bounds_is_refused(
         foreign.info(*copy.target)
 
 
+@pytest.mark.exhaustive
 def test_wrong_input_mended_is_input(copy: Copy, standalone: Standalone) -> None:
     """After a refusal the corrected copy runs, and once more says that it is complete."""
     wrong, copy.source = copy.source, (copy.source[0], "no-stream")

@@ -22,10 +22,10 @@ FAR: Final = int(os.environ.get("SLUICE_SEARCH", "1"))
 searches = pytest.mark.search
 """The mark of a test that searches farther with more time."""
 
-WALKS: Final = 25
+WALKS: Final = 10
 """Number of walks in one test."""
 
-EXAMPLES: Final = 20
+EXAMPLES: Final = 10
 """Number of examples that hypothesis gives a test in a short search."""
 
 

@@ -35,6 +35,7 @@ def until_followed(tenant: Tenant, name: str, stream: str) -> None:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.alone
 def test_a_copy_follows_through_an_eviction_and_is_cut_over_without_an_operator(
     tenant: Tenant, java: ForeignClient, sluice: Operator

@@ -59,6 +59,7 @@ def _secret(password: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.exhaustive
 def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
     """The store says that it does not know us, the copy waits; a corrected Secret is enough."""
     login.apply(_secret("wrong"))

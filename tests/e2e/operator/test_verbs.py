@@ -42,6 +42,7 @@ def sluice_command(kube: Cluster, tenant: Tenant) -> Command:
     return run
 
 
+@pytest.mark.exhaustive
 def test_a_copy_is_suspended_resumed_and_waited_for(
     tenant: Tenant, small: Source, scope: str, sluice_command: Command
 ) -> None:

@@ -59,6 +59,7 @@ def test_target_that_exists(tenant: Tenant, small: Source, scope: str, java: For
     assert tenant.get_all("jobs") == []
 
 
+@pytest.mark.exhaustive
 def test_target_scope_missing(tenant: Tenant, small: Source) -> None:
     """A copy makes no scopes, and says so."""
     tenant.apply(tenant.copy_resource("scopeless", small.name, "no-such-scope/stream"))
@@ -75,6 +76,7 @@ def test_store_that_is_not_there_yet(tenant: Tenant, small: Source, scope: str) 
     tenant.until_ready("waits")
 
 
+@pytest.mark.exhaustive
 def test_store_down(tenant: Tenant, small: Source, scope: str) -> None:
     """A store that does not answer is waited for, and its address is named."""
     tenant.apply(tenant.store_resource(uri=_MISSING_STORE))

@@ -124,6 +124,7 @@ def drilled(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) ->
     return Drilled(desk, foreign, scope, spec)
 
 
+@pytest.mark.exhaustive
 def test_drills_find_damage_survive_kills_and_leave_nothing(
     drilled: Drilled, gateway: Gateway
 ) -> None:

@@ -90,6 +90,7 @@ def test_earlier_runs_are_restored_by_number_and_by_time(
     assert_like_the_source(env, standalone, env.restore.run_inline())
 
 
+@pytest.mark.exhaustive
 def test_a_run_is_appended_to_a_stream_that_is_written_to(volume_env: Env) -> None:
     """The events of the archive follow on those that are there, once, and readers get all."""
     env = volume_env

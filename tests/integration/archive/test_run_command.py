@@ -133,9 +133,8 @@ def _runs(file: ArchiveFile) -> tuple[RunEntry, ...]:
     return head.runs
 
 
-@pytest.mark.parametrize(
-    "form", [Format.SEGMENTS, pytest.param(Format.PARQUET, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", [Format.SEGMENTS, Format.PARQUET])
 def test_long_runs_are_made_by_tasks(
     file: ArchiveFile, standalone: Standalone, foreign: ForeignClient, form: Format
 ) -> None:

@@ -200,6 +200,7 @@ def test_retention_removes_old_runs_but_none_of_a_stream_that_is_gone(
     assert names_in(foreign, f"{shop.scope}-old") is None
 
 
+@pytest.mark.exhaustive
 def test_a_stream_that_fails_is_named_and_the_last_complete_run_is_restored(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_scope_is_archived_into_a_bucket_and_restored(
     assert back.run("verify").code == 0
 
 
+@pytest.mark.exhaustive
 def test_streams_that_cannot_be_archived_or_restored_fail_by_name(
     tmp_path: Path,
     standalone: Standalone,

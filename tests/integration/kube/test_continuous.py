@@ -137,6 +137,7 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
     tenant.until_tidied("live")
 
 
+@pytest.mark.exhaustive
 def test_a_driver_takes_the_place_of_a_follower_that_stays_far_behind(
     desk: Desk, foreign: ForeignClient, scope: str, source: str, standalone: Standalone
 ) -> None:
@@ -163,6 +164,7 @@ def test_a_driver_takes_the_place_of_a_follower_that_stays_far_behind(
     assert reports(standalone, source) == reports(standalone, f"{scope}/late")
 
 
+@pytest.mark.exhaustive
 def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
     desk: Desk, foreign: ForeignClient, scope: str, source: str, standalone: Standalone
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_scope_is_followed_through_a_killed_pod_and_a_cutover_without_an_opera
     tenant.until_tidied("live")
 
 
+@pytest.mark.exhaustive
 def test_streams_that_fail_or_go_are_named_and_the_others_are_followed_on(
     desk: Desk, foreign: ForeignClient, shop: str, standalone: Standalone
 ) -> None:
@@ -207,6 +208,7 @@ def lose(driver: DriverPod, foreign: ForeignClient, scope: str, name: str) -> No
         os.kill(driver.process.pid, signal.SIGCONT)
 
 
+@pytest.mark.exhaustive
 def test_a_scope_pauses_and_goes_on_with_streams_that_have_come_meanwhile(
     desk: Desk, foreign: ForeignClient, shop: str, standalone: Standalone
 ) -> None:

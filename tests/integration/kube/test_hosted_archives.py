@@ -70,6 +70,7 @@ def left(scene: Scene, uid: str) -> list[Object]:
     return scene.platform.get_all("jobs,pods,configmaps", labelSelector=f"{UID_LABEL}={uid}")
 
 
+@pytest.mark.exhaustive
 def test_a_tenants_streams_are_archived_and_restored_beside_the_platforms_keys(
     scene: Scene,
     standalone_auth: Standalone,

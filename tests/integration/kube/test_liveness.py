@@ -39,6 +39,7 @@ def test_liveness_fails_when_a_watch_is_dead(kube: Cluster, namespace: str, tmp_
         assert "the watch of StreamStore misses changes" in operator.probe("livez")[1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(300)
 def test_an_api_server_that_is_away_is_waited_for(

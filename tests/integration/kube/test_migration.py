@@ -142,6 +142,7 @@ def test_a_stream_moves_by_drain_and_back(migration: Migration, say: Callable[[s
     app.check(migration.old.read(scope, "orders"))
 
 
+@pytest.mark.exhaustive
 def test_a_stream_moves_by_a_seal_and_back_by_the_second_way(
     migration: Migration, say: Callable[[str], None]
 ) -> None:

@@ -60,7 +60,9 @@ def limits(tenant: Tenant) -> list[Any]:
     return [pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] for pod in pods]
 
 
-@pytest.mark.parametrize("way", ["the resource", "the namespace"])
+@pytest.mark.parametrize(
+    "way", [pytest.param("the resource", marks=pytest.mark.exhaustive), "the namespace"]
+)
 def test_a_quota_on_processors_is_met_by_users_of_the_namespace(
     tenant: Tenant, foreign: ForeignClient, scope: str, way: str
 ) -> None:

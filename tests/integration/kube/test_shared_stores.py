@@ -93,6 +93,7 @@ def test_a_grant_is_noticed_at_once(scene: Scene, standalone: Standalone, scope:
     scene.platform.until("it is let go", lambda: not scene.is_held("late"))
 
 
+@pytest.mark.exhaustive
 def test_a_copy_of_a_shared_store_without_a_login_runs_in_its_own_namespace(
     scene: Scene, standalone: Standalone, foreign: ForeignClient, scope: str, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def running(kubeconfig: Path, *words: str, **environment: str) -> Iterator[str]:
         assert told.endswith("for you alone, until Ctrl-C:\n")
 
 
+@pytest.mark.exhaustive
 def test_a_page_shows_copies_go_on_end_and_fail(
     desk: Desk, browser: Browser, foreign: ForeignClient, scope: str
 ) -> None:

@@ -137,6 +137,7 @@ def queries() -> dict[str, str]:
     }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("live")
 def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -> None:
     """Every panel of the dashboard has series, and every rule can be evaluated.

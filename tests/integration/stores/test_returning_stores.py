@@ -42,6 +42,7 @@ class OneStore:
         return self._store
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("server", ["segmentstore", "controller"])
 def test_a_store_that_is_back_is_found_by_the_next_probes(cluster: Cluster, server: Name) -> None:
     """On the connections of before, however many probes have failed. Each is soon followed."""

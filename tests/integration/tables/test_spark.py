@@ -136,6 +136,7 @@ def test_a_batch_reads_what_the_stream_has(
     assert count == len(rows)
 
 
+@pytest.mark.exhaustive
 def test_a_query_goes_on_from_its_checkpoint(
     spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
@@ -187,6 +188,7 @@ def test_the_progress_has_the_lag(
         assert json.loads(end) == stream.tail().to_json()
 
 
+@pytest.mark.exhaustive
 def test_truncated_events_end_a_query(
     spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
@@ -302,6 +304,7 @@ result = told.getvalue() + df._jdf.queryExecution().toString(), df.count()
 """
 
 
+@pytest.mark.exhaustive
 def test_a_login_is_in_no_plan_log_or_checkpoint(
     spark: Spark, folder: Path, standalone_auth: Standalone, tmp_path: Path
 ) -> None:

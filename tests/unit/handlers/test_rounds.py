@@ -181,7 +181,8 @@ def test_what_the_watches_show_late_after_the_start_is_no_news() -> None:
     assert bench.queue.depth(Lane.NORMAL) == 0
     late = Bench()
     late.put(STREAM_COPY, "done")
-    assert late.round() == {Key("StreamCopy", "default", "done"): Lane.NORMAL}
+    with mock.patch.object(asyncio, "sleep", mock.AsyncMock()):
+        assert late.round() == {Key("StreamCopy", "default", "done"): Lane.NORMAL}
 
 
 def test_each_resource_that_is_settled_has_its_turn() -> None:

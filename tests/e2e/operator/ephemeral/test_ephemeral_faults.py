@@ -129,6 +129,7 @@ def test_namespace_with_many_streams_goes(
     assert guarded_java.streams(locked_scope) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.crash
 def test_operator_killed_between_seal_and_delete(
     locked: Tenant, locked_scope: str, guarded_java: ForeignClient, gate: Gate, sluice: Operator

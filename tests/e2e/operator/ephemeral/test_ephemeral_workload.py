@@ -166,6 +166,7 @@ def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
     )
 
 
+@pytest.mark.exhaustive
 def test_an_application_makes_streams_of_its_own(life: Life) -> None:
     """It counts, and has made what it needs for that under its prefix."""
     assert life.results[0] == LINES * WORDS

@@ -91,6 +91,7 @@ def _nothing_of_the_hook(tenant: Tenant, sluice: Operator) -> None:
     assert _HOOK not in tenant.run("get", _RIGHTS, "--output=name")
 
 
+@pytest.mark.exhaustive
 def test_uninstall_is_refused_while_something_is_held_unless_it_is_to_be_deleted(
     tenant: Tenant,
     scope: str,

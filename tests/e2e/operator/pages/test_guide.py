@@ -166,6 +166,7 @@ def test_main_example_copies(tenant: Tenant, screens: dict[str, str], java: Fore
     assert java.read("backup", "orders").events == EVENTS["orders"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_screens_are_true(page: Path, screens: dict[str, str]) -> None:
     """The page shows what the commands print, but for what differs from run to run."""
@@ -178,6 +179,7 @@ def test_every_screen_is_shown() -> None:
     assert {name for name in shown if not name.startswith("app-")} == set(SCREENS)
 
 
+@pytest.mark.exhaustive
 def test_table_fits_a_terminal(screens: dict[str, str]) -> None:
     """Without `-o wide`, the table is at most 80 characters wide."""
     for name in ("get", "sccp-get", "eps-get"):

@@ -175,7 +175,7 @@ def test_a_driver_is_killed_at_every_call() -> None:
             assert env.restored in env.then
         else:
             break
-        calls += some(11)
+        calls += some(29)
     assert calls > 30
 
 

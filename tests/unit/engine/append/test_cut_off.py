@@ -165,7 +165,7 @@ def test_whatever_happens_at_whichever_call_all_is_appended_once(
         event(machine, held)
         machine.write(0.1)
         machine.teardown()
-        calls += some(23 if shape == GENERATIONS and event in THOROUGHLY else 53)
+        calls += some(53 if shape == GENERATIONS and event in THOROUGHLY else 113)
     assert calls > 50
     assert all(one.state is not TransactionState.OPEN for one in _transactions(machine))
 
@@ -197,7 +197,7 @@ def test_two_copies_that_append_at_once_wait_for_each_other(shape: str) -> None:
         stream = machine.world.streams[TARGET]
         assert stream.config == machine.before
         assert [segment.keys for segment in stream.segments] == machine.layout
-        calls += some(31)
+        calls += some(71)
 
 
 def _run(machine: Appending, copy_id: str) -> None:

@@ -392,4 +392,4 @@ class Appending(RuleBasedStateMachine):
 @searches
 def test_an_append_is_exact_whatever_the_scheduler_does() -> None:
     """Under any order of calls, losses, kills, aborts, scale events and dropped transactions."""
-    run_machine(Appending, examples=15, steps=60)
+    run_machine(Appending, examples=6, steps=60)

@@ -71,7 +71,7 @@ def test_a_run_that_is_cut_off_anywhere_is_gone_on_with(form: Format, fate: Fate
     expected = copied(before)
     archive_once(ModelStore(world), expected, request, now=now)
     runs = set()
-    for at in range(0, 1000, some(13)):
+    for at in range(0, 1000, some(31)):
         gate = Losing(at, fate)
         there = copied(before)
         with suppress(StoreUnavailable):  # while it is planned; later that is in its report

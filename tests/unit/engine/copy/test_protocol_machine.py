@@ -358,7 +358,7 @@ class Protocol(RuleBasedStateMachine):
 @searches
 def test_the_copy_is_exact_whatever_the_scheduler_does() -> None:
     """Under any order of calls, losses, kills and aborts a copy ends exact and leaves nothing."""
-    run_machine(Protocol, examples=20, steps=60)
+    run_machine(Protocol, examples=8, steps=60)
 
 
 def test_a_driver_without_an_adversary_copies() -> None:

@@ -180,4 +180,4 @@ class Truncated(Protocol):
 @searches
 def test_a_truncated_source_is_copied_exactly_whatever_the_scheduler_does() -> None:
     """What is copied of a source that loses bytes is one gap a segment, and all behind it."""
-    run_machine(Truncated, examples=15, steps=60)
+    run_machine(Truncated, examples=6, steps=60)

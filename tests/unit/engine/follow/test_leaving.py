@@ -195,7 +195,7 @@ def test_an_end_at_any_call_of_a_driver_leaves_whole_events_and_no_mark() -> Non
     first.
     """
     hows = set()
-    for number in range(1, 400, some(23)):
+    for number in range(1, 400, some(53)):
         world, actor = scene(number)
         how = ended(world).how
         hows.add(how)

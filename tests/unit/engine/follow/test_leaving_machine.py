@@ -106,7 +106,7 @@ class Leaving(Following):
 @searches
 def test_a_live_copy_is_ended_whatever_the_scheduler_does() -> None:
     """Its target holds a beginning of its source, has no mark, and does not change any more."""
-    run_machine(Leaving, examples=30, steps=40)
+    run_machine(Leaving, examples=12, steps=40)
 
 
 def test_an_end_beside_a_follower_without_an_adversary() -> None:

@@ -258,4 +258,4 @@ def test_never_do_two_replicas_act_at_a_time() -> None:
 
     Once all is well, one of them acts.
     """
-    run_machine(Replicas, examples=20, steps=50)
+    run_machine(Replicas, examples=8, steps=50)

@@ -27,11 +27,11 @@ def _simulated() -> Iterator[None]:
 @searches
 def test_a_copy_comes_to_its_end_whatever_happens() -> None:
     """Under crashes, lost calls, stale looks and people, nothing is lost, left or lied about."""
-    run_machine(CopyMachine, examples=5, steps=50)
+    run_machine(CopyMachine, examples=3, steps=50)
 
 
 @searches
-@pytest.mark.parametrize("first", seeds(25, WALKS))
+@pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_copy_comes_to_its_end_by_any_way(first: int) -> None:
     """As above, along many ways that are the same in each run; a failure's number is its seed."""
     for seed in range(first, first + WALKS):
@@ -50,11 +50,11 @@ def test_a_copy_without_an_adversary_is_done() -> None:
 @searches
 def test_a_copy_in_stores_with_a_foreign_login_comes_to_its_end_whatever_happens() -> None:
     """Its drivers run beside the login, and nothing of it is left there, nor in the store."""
-    run_machine(HostedMachine, examples=5, steps=50)
+    run_machine(HostedMachine, examples=3, steps=50)
 
 
 @searches
-@pytest.mark.parametrize("first", seeds(25, WALKS))
+@pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_copy_in_stores_with_a_foreign_login_comes_to_its_end_by_any_way(first: int) -> None:
     """As above, along many ways that are the same in each run; a failure's number is its seed."""
     for seed in range(first, first + WALKS):
@@ -73,11 +73,11 @@ def test_a_copy_in_stores_with_a_foreign_login_and_without_an_adversary_is_done(
 @searches
 def test_a_copy_with_hooks_comes_to_its_end_whatever_happens() -> None:
     """No hook runs twice for a run, no byte comes before its hook, and no hook is left out."""
-    run_machine(HookedMachine, examples=5, steps=50)
+    run_machine(HookedMachine, examples=3, steps=50)
 
 
 @searches
-@pytest.mark.parametrize("first", seeds(25, WALKS))
+@pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_copy_with_hooks_comes_to_its_end_by_any_way(first: int) -> None:
     """As above, along many ways that are the same in each run; a failure's number is its seed."""
     for seed in range(first, first + WALKS):
@@ -96,11 +96,11 @@ def test_a_copy_with_hooks_and_without_an_adversary_is_done() -> None:
 @searches
 def test_a_copy_that_follows_is_cut_over_whatever_happens() -> None:
     """Its followers are replaced, its wish is written, and nothing live is ever dropped."""
-    run_machine(FollowedMachine, examples=5, steps=50)
+    run_machine(FollowedMachine, examples=3, steps=50)
 
 
 @searches
-@pytest.mark.parametrize("first", seeds(25, WALKS))
+@pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_copy_that_follows_is_cut_over_by_any_way(first: int) -> None:
     """As above, along many ways that are the same in each run; a failure's number is its seed."""
     for seed in range(first, first + WALKS):
