@@ -39,6 +39,7 @@ def _appending(tenant: Tenant, name: str, streams: tuple[str, str]) -> Object:
     return copy
 
 
+@pytest.mark.exhaustive
 def test_stream_in_use_is_appended_to_once_by_each_resource(
     tenant: Tenant,
     scope: str,

@@ -132,10 +132,13 @@ def test_secret_torn_away_midway_and_restored(login: Tenant, client: ForeignClie
     assert client.read("guarded", "torn").events == EVENTS
 
 
-def test_credentials_are_nowhere_to_be_read(login: Tenant, sluice: Operator) -> None:
-    """No object but the Secret, and no log, has the password."""
+def test_credentials_are_nowhere_to_be_read(
+    login: Tenant, client: ForeignClient, sluice: Operator
+) -> None:
+    """A copy logs in, and no object but the Secret, and no log, has the password."""
     login.apply(login.copy_resource("secretive", "guarded/source", "guarded/secretive"))
     login.until_ready("secretive")
+    assert client.read("guarded", "secretive").events == EVENTS
     everything = login.run("get", "scopy,sst,jobs,pods,configmaps,events", "--output=yaml")
     everything += login.run("logs", "--selector=app.kubernetes.io/component=driver", "--tail=-1")
     everything += sluice.run("logs", "deployment/sluice-operator", "--tail=-1")

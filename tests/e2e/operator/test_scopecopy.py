@@ -159,6 +159,7 @@ def test_scope_is_moved(scopes: Tenant, store: ClusterStore, java: ForeignClient
     assert scopes.left_of(plan_for(scopes, "moved")) == []
 
 
+@pytest.mark.exhaustive
 def test_scope_copy_that_is_deleted_midway_leaves_nothing(
     scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
 ) -> None:

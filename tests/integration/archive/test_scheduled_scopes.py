@@ -100,6 +100,7 @@ def in_volume(tmp_path: Path) -> dict[str, object]:
     return volume(tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_nightly_runs_are_made_and_any_of_them_is_restored(
     tmp_path: Path,
     standalone: Standalone,

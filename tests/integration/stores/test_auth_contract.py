@@ -69,6 +69,7 @@ def stream(admin: PravegaStore) -> StreamName:
     return name
 
 
+@pytest.mark.exhaustive
 def test_a_copy_of_bytes_works_with_tokens(admin: PravegaStore, stream: StreamName) -> None:
     """Everything a copy does with segments is allowed with a token for the stream."""
     segment, staging = admin.segment_name(stream, 0), admin.staging_name(stream, 0, uuid4().hex)

@@ -226,6 +226,7 @@ def _stale(sluice: Operator, tenant: Tenant, *words: str) -> list[Object]:
     return [one for one in found if one["scope"] == tenant.namespace]
 
 
+@pytest.mark.exhaustive
 def test_stream_is_deleted_when_the_store_is_back(
     outage: Outage, guarded_java: ForeignClient, say: Callable[[str], None]
 ) -> None:
