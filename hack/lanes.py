@@ -38,12 +38,12 @@ LANES = {
     "table": ("tests/e2e/crash",),
     "api": ("tests/integration",),
     "outside": ("tests/integration", "tests/e2e"),
-    "unit": ("tests/unit",),
+    "unit": ("tests/unit", "tests/integration/packaging"),
 }
 """The folders with the tests of each lane, in the order in which lanes begin."""
 
 _ON_KUBERNETES = ("alone", "pods", "patient", "outside", "api")
-_AT_A_TIME = 5
+_AT_A_TIME = 4
 _ROOT = Path(__file__).parents[1]
 _ARTIFACTS = _ROOT / "artifacts"
 _COUNT = re.compile(r"(\d+) (failed|errors?|passed|skipped|deselected|xfailed|xpassed|warnings?)")

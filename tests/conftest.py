@@ -43,6 +43,7 @@ _CRASH_TABLE = Path(__file__).parent / "e2e" / "crash" / "test_table.py"
 _END_TO_END = Path(__file__).parent / "e2e"
 _PAGES = _END_TO_END / "operator" / "pages"
 _COPIES = Path(__file__).parent / "integration"
+_PACKAGING = _COPIES / "packaging"
 _TURN: pytest.StashKey[ExitStack] = pytest.StashKey()
 """The stack that gives the installed operator back, while tests have it."""
 
@@ -265,7 +266,7 @@ def _lane_of(item: pytest.Item, alone: Collection[Path], *, whole: bool) -> str:
     # One lane has the store of four processes, most tests of which wait for its restarts.
     if _waits(item):
         return "patient"
-    if item.path.is_relative_to(_UNIT):
+    if item.path.is_relative_to(_UNIT) or item.path.is_relative_to(_PACKAGING):
         return "unit"
     if "kube" in _fixtures(item):
         return _lane_on_kubernetes(item, alone)

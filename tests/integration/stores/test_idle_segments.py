@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 MARK, NOTE, WRITER = (UUID(int=number) for number in (11, 12, 13))
-KINDS = ("standalone", "with logins", "cluster")
+LOGINS = "with logins"
+KINDS = (
+    LOGINS,
+    pytest.param("standalone", marks=pytest.mark.exhaustive),
+    pytest.param("cluster", marks=pytest.mark.exhaustive),
+)
 NUMBERS = 12
 """Segments of each stream: each is looked at once, since a look brings it back into memory."""
 
@@ -101,9 +106,15 @@ def prepared(store: PravegaStore, reader: PravegaStore | None) -> Idle:
 
 @pytest.fixture(scope="module")
 def stores(
-    standalone: Standalone, standalone_auth: Standalone, cluster: Cluster
+    request: pytest.FixtureRequest,
+    standalone: Standalone,
+    standalone_auth: Standalone,
+    cluster: Cluster,
 ) -> Iterator[dict[str, Idle]]:
-    """Gives a store of each kind; they are waited for side by side."""
+    """Gives a store of each kind that is asked for; they are waited for side by side."""
+    items = [item for item in request.session.items if item.path == request.path]
+    calls = [item.callspec for item in items if hasattr(item, "callspec")]
+    wanted = {LOGINS, *(call.params.get("idle") or call.params["kind"] for call in calls)}
     users = {user.name: Credentials(user.name, user.password) for user in standalone_auth.users}
     with ExitStack() as stack:
 
@@ -114,14 +125,16 @@ def stores(
 
         clients = {
             "standalone": (client(standalone.controller_uri), None),
-            "with logins": (
+            LOGINS: (
                 client(standalone_auth.controller_uri, "admin"),
                 client(standalone_auth.controller_uri, "reader"),
             ),
             "cluster": (client(cluster.controller_uri), None),
         }
         with ThreadPoolExecutor(len(clients)) as pool:
-            found = {kind: pool.submit(prepared, *pair) for kind, pair in clients.items()}
+            found = {
+                kind: pool.submit(prepared, *clients[kind]) for kind in clients.keys() & wanted
+            }
             yield {kind: one.result() for kind, one in found.items()}
 
 
@@ -193,7 +206,7 @@ def test_a_mark_is_seen_by_all_who_look_at_once(idle: Idle) -> None:
 
 def test_who_may_only_read_sees_marks(stores: dict[str, Idle]) -> None:
     """Of segments that live. Of sealed ones it is said why they are not told."""
-    _, reader, live, sealed, merged, _ = stores["with logins"]
+    _, reader, live, sealed, merged, _ = stores[LOGINS]
     assert reader is not None
     assert reader.attributes([(live[5], MARK), (live[5], NOTE)]) == [7, None]
     assert reader.attributes([(merged[5], one) for one in (MARK, NOTE)]) == [7, 8]
@@ -201,14 +214,19 @@ def test_who_may_only_read_sees_marks(stores: dict[str, Idle]) -> None:
         reader.attributes([(sealed[5], MARK)])
 
 
-@pytest.mark.parametrize("kind", ["standalone", "cluster"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_was_sealed_long_ago_is_merged_to_the_end(
-    kind: str, stores: dict[str, Idle], standalone: Standalone, cluster: Cluster
+    kind: str,
+    stores: dict[str, Idle],
+    standalone: Standalone,
+    standalone_auth: Standalone,
+    cluster: Cluster,
 ) -> None:
     """The store answers at once, and then moves the bytes to its long-term storage, too."""
     store, _, live, sealed, *_ = stores[kind]
     target, source = live[4], sealed[4]
-    folder = {"standalone": standalone, "cluster": cluster}[kind].data / "storage"
+    alone = {"standalone": standalone.data, LOGINS: standalone_auth.data}
+    folder = alone.get(kind, cluster.data) / "storage"
     assert store.append_at(target, 0, b"before ")
     until("the target has a file", lambda: _stored(folder, target) == len("before "))
     store.seal(source)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from localcluster import LocalClusterError
 from localcluster.release import restrict
 from support.cluster.tenant import OURS, Tenant
+from support.cluster.turns import one_at_a_time
 from support.kube.objects import objects_in
 from support.until import PATIENTLY, NeverHappenedError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from support.cluster.tenant import Object
 
 _RENTED = "sluice.dev/rented-by-tests"
-"""Label of a rented namespace; its value is the id of the process that has rented it."""
+"""Label of a rented namespace; its value is `_process()` of the process that has rented it."""
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def rented(
     """
     _end_lease(cluster, name)
     restrict(cluster, name)
-    cluster.kubectl("label", "namespace", name, f"{_RENTED}={os.getpid()}")
+    cluster.kubectl("label", "namespace", name, f"{_RENTED}={_process(os.getpid())}")
     found = Tenant(cluster, name, store, say)
     yield found
     try:
@@ -54,15 +55,14 @@ def _end_lease(cluster: Cluster, name: str) -> None:
     space = json.loads(
         cluster.kubectl("get", "namespace", name, "--ignore-not-found", "--output=json") or "{}"
     )
-    pid = space.get("metadata", {}).get("labels", {}).get(_RENTED)
-    if pid is None or not _is_over(pid):
+    if not _was_killed(space.get("metadata", {}).get("labels", {}).get(_RENTED, "")):
         return
     none = json.dumps({"metadata": {"finalizers": None}})
     for one in objects_in(cluster).list(name, f"{OURS},secrets"):
         named = f"{one['kind']}/{one['metadata']['name']}"
         words = (f"--namespace={name}", "patch", named, "--type=merge", f"--patch={none}")
         cluster.kubectl(*words)
-    cluster.kubectl("delete", "namespace", name, PATIENTLY)
+    cluster.kubectl("delete", "namespace", name, "--ignore-not-found", PATIENTLY)
 
 
 def given_back(cluster: Cluster) -> None:
@@ -70,12 +70,13 @@ def given_back(cluster: Cluster) -> None:
     found = json.loads(
         cluster.kubectl("get", "namespaces", f"--selector={_RENTED}", "--output=json")
     )
-    names = [
-        one["metadata"]["name"]
-        for one in found["items"]
-        if _is_over(one["metadata"]["labels"][_RENTED])
-    ]
-    if names:
+    renters = {
+        one["metadata"]["name"]: one["metadata"]["labels"][_RENTED] for one in found["items"]
+    }
+    with one_at_a_time("leases"):
+        for name in (name for name, renter in renters.items() if _was_killed(renter)):
+            _end_lease(cluster, name)
+    if names := [name for name, renter in renters.items() if renter == _process(os.getpid())]:
         words = ("--ignore-not-found", PATIENTLY)
         try:
             cluster.kubectl("delete", "namespaces", *names, *words)
@@ -95,12 +96,21 @@ def _left_in(cluster: Cluster, name: str) -> str:
         why = [status.get("phase"), ready.get("reason"), ready.get("message")]
         held = meta.get("finalizers", [])
         said.append(f"{one['kind']}/{meta['name']} {[*filter(None, why), *held]}")
-    spaces = json.loads(cluster.kubectl("get", "namespace", name, "--output=json"))
-    found = spaces.get("status", {}).get("conditions", [])
+    words = ("get", "namespace", name, "--ignore-not-found", "--output=json")
+    found = json.loads(cluster.kubectl(*words) or "{}").get("status", {}).get("conditions", [])
     reasons = [one["message"] for one in found if one["status"] == "True"]
     return f"{name}: {said} {reasons}"
 
 
-def _is_over(pid: str) -> bool:
-    """Tell whether the namespaces of a process can go: it is this process, or it is gone."""
-    return not pid or pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists()
+def _process(pid: int) -> str:
+    """Return a process's id and start, since another one may have the id later; empty for none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return ""
+    return f"{pid}-{stat.rpartition(')')[2].split()[19]}"
+
+
+def _was_killed(renter: str) -> bool:
+    """Tell whether a process that has rented a namespace is gone without giving it back."""
+    return bool(renter) and _process(int(renter.partition("-")[0])) != renter

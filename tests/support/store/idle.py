@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.stores.pravega.store import PravegaStore
 
-FIRST, STEP, LOOKS = 70.0, 15.0, 20
+FIRST, STEP, LOOKS = 70.0, 20.0, 15
 """Seconds to the first look, seconds between looks, and their number.
 
 The store keeps segments that were used in the last 60 seconds.
@@ -32,7 +32,7 @@ _COMMITS = CHECKPOINT_COMMITS + 10
 A store evicts only entries last used before the checkpoint to which it has truncated its log. A
 container without writes makes no checkpoint, so it never evicts anything.
 """
-_PROMPT = 4
+_PROMPT = 3
 """Number of looks after which containers without evictions get another checkpoint at each look."""
 
 _THREADS = 8
