@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,10 +58,12 @@ def _end_lease(cluster: Cluster, name: str) -> None:
     if not _was_killed(space.get("metadata", {}).get("labels", {}).get(_RENTED, "")):
         return
     none = json.dumps({"metadata": {"finalizers": None}})
-    for one in objects_in(cluster).list(name, f"{OURS},secrets"):
+    found = objects_in(cluster).list(name, f"{OURS},secrets")
+    for one in (one for one in found if one["metadata"].get("finalizers")):
         named = f"{one['kind']}/{one['metadata']['name']}"
         words = (f"--namespace={name}", "patch", named, "--type=merge", f"--patch={none}")
-        cluster.kubectl(*words)
+        with suppress(LocalClusterError):  # gone by now, or the deletion below fails
+            cluster.kubectl(*words)
     cluster.kubectl("delete", "namespace", name, "--ignore-not-found", PATIENTLY)
 
 
@@ -106,7 +108,7 @@ def _process(pid: int) -> str:
     """Return a process's id and start, since another one may have the id later; empty for none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return ""
     return f"{pid}-{stat.rpartition(')')[2].split()[19]}"
 
