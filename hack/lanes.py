@@ -44,6 +44,7 @@ LANES = {
 
 _ON_KUBERNETES = ("alone", "pods", "patient", "outside", "api")
 _AT_A_TIME = 4
+"""The number of lanes that run at a time."""
 _ROOT = Path(__file__).parents[1]
 _ARTIFACTS = _ROOT / "artifacts"
 _COUNT = re.compile(r"(\d+) (failed|errors?|passed|skipped|deselected|xfailed|xpassed|warnings?)")
