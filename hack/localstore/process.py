@@ -98,13 +98,13 @@ class Process:
         child = spawn(command, log=log, tethered=tethered, environment=environment)
         if not tethered:
             _left_running[child.pid] = child
-        return cls(name=name, pid=child.pid, started=_start(child.pid) or 0, log=log, child=child)
+        return cls(name=name, pid=child.pid, started=start_of(child.pid) or 0, log=log, child=child)
 
     @property
     def alive(self) -> bool:
         """Tell whether the process runs."""
         if self._child is None:
-            return self.started == _start(self.pid)
+            return self.started == start_of(self.pid)
         if self._child.poll() is None:
             return True
         _left_running.pop(self.pid, None)
@@ -195,7 +195,7 @@ def spawn(
         ).result()
 
 
-def _start(pid: int) -> int | None:
+def start_of(pid: int) -> int | None:
     """Return the start of a process in ticks since boot, or None if it is gone or a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

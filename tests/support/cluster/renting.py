@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localcluster import LocalClusterError
 from localcluster.release import restrict
+from localstore.process import start_of
 from support.cluster.tenant import OURS, Tenant
 from support.cluster.turns import one_at_a_time
 from support.kube.objects import objects_in
@@ -106,11 +106,8 @@ def _left_in(cluster: Cluster, name: str) -> str:
 
 def _process(pid: int) -> str:
     """Return a process's id and start, since another one may have the id later; empty for none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    return f"{pid}-{stat.rpartition(')')[2].split()[19]}"
+    started = start_of(pid)
+    return "" if started is None else f"{pid}-{started}"
 
 
 def _was_killed(renter: str) -> bool:
