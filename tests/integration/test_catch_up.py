@@ -68,7 +68,7 @@ def left_of_catch_ups(copy: FollowingCopy, server: Standalone) -> list[str]:
 @pytest.mark.parametrize(
     "step",
     [
-        "Publish",
+        pytest.param("Publish", marks=pytest.mark.exhaustive),
         pytest.param("Stitch", marks=pytest.mark.exhaustive),
         pytest.param("EndCatchUp", marks=pytest.mark.exhaustive),
     ],

@@ -175,7 +175,13 @@ def test_a_target_belongs_to_the_first_copy(
         process.interrupt()
 
 
-@pytest.mark.parametrize("again", [True, False], ids=["made again", "gone"])
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(True, id="made again"),
+        pytest.param(False, id="gone", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_source_that_was_replaced_is_not_followed(
     copy: FollowingCopy,
     foreign: ForeignClient,
@@ -246,7 +252,13 @@ def test_the_time_of_an_end_may_come_while_nobody_follows(copy: FollowingCopy) -
     assert ended.json[0]["ended"] == "Time"
 
 
-@pytest.mark.parametrize("record", [True, False], ids=["recorded", "refused"])
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(True, id="recorded"),
+        pytest.param(False, id="refused", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_bytes_that_the_source_loses_are_named(
     copy: FollowingCopy,
     foreign: ForeignClient,

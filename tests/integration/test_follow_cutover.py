@@ -126,6 +126,7 @@ def test_a_source_is_sealed_under_its_writer_and_nothing_is_lost(
     assert_readable(foreign, followed.target, events=expected.events, digest=expected.digest)
 
 
+@pytest.mark.exhaustive
 def test_a_live_cutover_takes_seconds(
     followed: Followed,
     standalone: Standalone,

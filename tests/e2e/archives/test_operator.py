@@ -128,6 +128,7 @@ MARKET = (
 """One of them is called like a folder of archives."""
 
 
+@pytest.mark.exhaustive
 def test_a_scope_goes_to_a_bucket_and_back(
     desk: Desk, gateway: Gateway, standalone: Standalone, foreign: ForeignClient
 ) -> None:

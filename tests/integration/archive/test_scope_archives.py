@@ -185,6 +185,7 @@ def test_commands_that_are_killed_go_on(
     assert set(names_in(foreign, target) or ()) == set(NAMES)
 
 
+@pytest.mark.exhaustive
 def test_a_scope_is_moved_into_a_folder_of_archives_and_restored(
     tmp_path: Path,
     standalone: Standalone,

@@ -212,7 +212,13 @@ def test_a_damaged_plan_is_exit_code_2(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["--executor-memory=lots", "--spark-conf=spark.x", "--slots=0", "--executors=-1"]
+    "option",
+    [
+        "--executor-memory=lots",
+        pytest.param("--spark-conf=spark.x", marks=pytest.mark.exhaustive),
+        pytest.param("--slots=0", marks=pytest.mark.exhaustive),
+        pytest.param("--executors=-1", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_a_wrong_option_is_exit_code_2(driver: Driver, option: str) -> None:
     """The command line is checked before anything is done."""

@@ -193,6 +193,7 @@ def test_an_appender_outlives_its_token(
     assert store.infos([staging]) == [SegmentInfo(start=0, length=5, sealed=False)]
 
 
+@pytest.mark.exhaustive
 def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
     client: Client, passwords: dict[str, str], stream: StreamName
 ) -> None:

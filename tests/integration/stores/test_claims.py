@@ -26,7 +26,7 @@ from sluice.engine.claims.stale import drop, stale
 from sluice.errors import ScopeNotEmpty, StreamExists
 from sluice.stores.pravega.store import PravegaStore
 
-MANY = 60
+MANY = 20
 HALVES = [KeyRange(low=0, high=0.3), KeyRange(low=0.3, high=1)]
 
 Say = Callable[[str], None]

@@ -8,6 +8,7 @@ changes that a real server refuses because of them, but validates no schema.
 from __future__ import annotations
 
 import itertools
+import marshal
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -125,7 +126,7 @@ class ApiServer:
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """See Api.get. The name has to be one that can be in a URL."""
         kind.object(namespace, name)
-        return _copied(self.objects.get((kind.name, namespace, name)))
+        return _again(self.objects.get((kind.name, namespace, name)))
 
     async def list(
         self,
@@ -142,7 +143,7 @@ class ApiServer:
         named = (fields or "").removeprefix("metadata.name=")
         wanted = dict(one.split("=") for one in (labels or "").split(",") if one)
         return [
-            _copied(body)
+            _again(body)
             for (own, place, name), body in list(self.objects.items())
             if own == kind.name
             and namespace in {None, place}
@@ -211,7 +212,7 @@ class ApiServer:
         self._applied[key, subresource] = mine
         if found is None:
             return self._make(key, body)
-        after = _copied(found)
+        after = _again(found)
         for path in former.keys() - mine.keys():
             _cut(after, path)
         for path, value in mine.items():
@@ -266,7 +267,7 @@ class ApiServer:
         if "spec" in body:
             meta["generation"] = 1
         self._store(key, _copied(body) | {"metadata": _copied(meta)})
-        return _copied(self.objects.get(key, body | {"metadata": meta}))
+        return _again(self.objects.get(key, body | {"metadata": meta}))
 
     def _write(self, key: Key, after: Object) -> Object:
         """Store a client's change, if the change is allowed and new."""
@@ -279,10 +280,10 @@ class ApiServer:
             message = "no new finalizers can be added if the object is being deleted"
             raise Refused(message, status=422, why="Invalid")
         if after == before:
-            return _copied(before)
+            return _again(before)
         if "generation" in was and after.get("spec") != before.get("spec"):
             meta["generation"] = was["generation"] + 1
-        return _copied(self._store(key, after))
+        return _again(self._store(key, after))
 
     def _store(self, key: Key, body: Object) -> Object:
         """Keep a state of an object. A deleted object goes once nothing holds it."""
@@ -345,6 +346,11 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_copied(one) for one in value]
     return value
+
+
+def _again(value: Any) -> Any:
+    """Return another copy of what `_copied` returned, several times as fast."""
+    return marshal.loads(marshal.dumps(value))  # noqa: S302 - our own bytes
 
 
 def _leaves(value: Mapping[str, Any], path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
