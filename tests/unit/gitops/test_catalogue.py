@@ -2,7 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -29,11 +31,6 @@ from support.cases.recorder import CopyRecorder, StoreRecorder
 from support.cases.situations import SITUATIONS, Situation
 
 PACKAGE = Path(sluice.__file__).parent
-MODULES = {
-    path: ast.parse(path.read_text())
-    for path in PACKAGE.rglob("*.py")
-    if path.name != "catalogue.py" and not {"errors", "proto"} & set(path.parts)
-}
 KNOWN = {reason.name for reason in chain(NORMAL, failures())}
 ERRORS = {
     name
@@ -42,14 +39,24 @@ ERRORS = {
 }
 
 
+@cache
+def all_calls() -> Mapping[str, list[ast.Call]]:
+    """All calls in the package, by the name of the function, method or class."""
+    found = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        if path.name == "catalogue.py" or {"errors", "proto"} & set(path.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                to = node.func
+                name = to.attr if isinstance(to, ast.Attribute) else getattr(to, "id", "")
+                found[name].append(node)
+    return found
+
+
 def calls(*names: str) -> Iterator[ast.Call]:
     """Calls of functions, methods and classes of these names, anywhere in the package."""
-    for node in chain.from_iterable(ast.walk(module) for module in MODULES.values()):
-        if isinstance(node, ast.Call):
-            called = node.func
-            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-            if name in names:
-                yield node
+    return chain.from_iterable(all_calls().get(name, ()) for name in names)
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
