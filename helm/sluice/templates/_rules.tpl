@@ -60,6 +60,19 @@ Tests compare the two, and both with what the operator's code calls.
   verbs: [get, list, watch]
 {{- end }}
 
+{{- /*
+The Lease by which replicas take turns, in the release's namespace only. A name cannot limit the right to create.
+*/ -}}
+{{- define "sluice.leaseRules" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ include "sluice.operatorName" . | quote }}]
+  verbs: [get, patch]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+{{- end }}
+
 {{- /* What the Job may do that runs before the release is deleted: no more than its policy asks for. */ -}}
 {{- define "sluice.uninstallRules" -}}
 {{- if eq .Values.uninstall.policy "orphan" -}}

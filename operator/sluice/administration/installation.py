@@ -100,6 +100,7 @@ class Installation:
         probe: the URL at which the operator tells whether it is ready.
         account: the operator's ServiceAccount.
         rights: the rights that it needs.
+        own_rights: those that it needs in its own namespace only.
         namespaces: the namespaces in which it needs them; the whole cluster if there are none.
     """
 
@@ -110,12 +111,14 @@ class Installation:
         probe: str,
         account: Account,
         rights: Sequence[Right],
+        own_rights: Sequence[Right],
         namespaces: Sequence[str],
     ) -> None:
         self._api = api
         self._probe = probe
         self._account = account
         self._rights = rights
+        self._own_rights = own_rights
         self._namespaces = namespaces
         self._slots = asyncio.Semaphore(AT_ONCE)
 
@@ -166,6 +169,7 @@ class Installation:
         """Return the rights that the operator's account lacks."""
         places = self._namespaces or ("",)
         asked = [(place, right) for place in places for right in self._rights]
+        asked += [(self._account.namespace, right) for right in self._own_rights]
         allowed = await asyncio.gather(*(self._allowed(*question) for question in asked))
         remedy = "look at the chart's roles and bindings"
         return [
@@ -177,7 +181,7 @@ class Installation:
     async def _allowed(self, namespace: str, right: Right) -> bool:
         """Tell whether the API server grants the account a right. An empty namespace means all."""
         resource, _, subresource = right.resource.partition("/")
-        kind = LOCAL_REVIEW if namespace else REVIEW
+        kind = LOCAL_REVIEW if self._namespaces else REVIEW
         attributes = {
             "group": right.group,
             "resource": resource,
@@ -189,7 +193,7 @@ class Installation:
         body = {
             "apiVersion": kind.api_version,
             "kind": kind.name,
-            "metadata": {"namespace": namespace} if namespace else {},
+            "metadata": {"namespace": namespace} if self._namespaces else {},
             "spec": {
                 "user": self._account.user,
                 "groups": list(self._account.groups),
@@ -197,5 +201,5 @@ class Installation:
             },
         }
         async with self._slots:
-            answer = await self._api.create(kind, namespace, body)
+            answer = await self._api.create(kind, namespace if self._namespaces else "", body)
         return bool(((answer or {}).get("status") or {}).get("allowed"))

@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     help="Rules of RBAC: what the account has to be allowed.",
 )
 @click.option(
+    "--own-rules",
+    "own_rights",
+    required=True,
+    callback=lambda _context, _option, value: _rights(value),
+    metavar="JSON",
+    help="The same, in the account's own namespace only.",
+)
+@click.option(
     "--namespace",
     "namespaces",
     multiple=True,
@@ -45,12 +53,28 @@ if TYPE_CHECKING:
     help="For how long the checks are repeated.",
 )
 def check_installation(
-    *, probe: str, account: str, rights: list[Right], namespaces: tuple[str, ...], timeout: float
+    *,
+    probe: str,
+    account: str,
+    rights: list[Right],
+    own_rights: list[Right],
+    namespaces: tuple[str, ...],
+    timeout: float,
 ) -> None:
     """Check that the kinds are served, the operator is ready, and has its rights."""
-    found = asyncio.run(_problems(probe, account, rights, namespaces, timeout))
+    found = asyncio.run(
+        _problems(
+            probe,
+            account,
+            rights=rights,
+            own_rights=own_rights,
+            namespaces=namespaces,
+            timeout=timeout,
+        )
+    )
     if not found:
-        console.err.print(f"OK: the operator is ready, and {account} has its {len(rights)} rights.")
+        count = len(rights) + len(own_rights)
+        console.err.print(f"OK: the operator is ready, and {account} has its {count} rights.")
         return
     for problem in found:
         console.err.print(console.printable(problem), markup=False)
@@ -61,7 +85,9 @@ def check_installation(
 async def _problems(
     probe: str,
     account: str,
+    *,
     rights: list[Right],
+    own_rights: list[Right],
     namespaces: tuple[str, ...],
     timeout: float,  # noqa: ASYNC109 - for the whole
 ) -> list[str]:
@@ -76,6 +102,7 @@ async def _problems(
             probe=probe,
             account=Account(namespace, name),
             rights=rights,
+            own_rights=own_rights,
             namespaces=namespaces,
         )
         return await installation.problems(timeout)

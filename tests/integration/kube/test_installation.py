@@ -148,6 +148,20 @@ def test_a_missing_right_is_named(release: Release, namespace: str) -> None:
     assert "FAILED" in told
 
 
+def test_a_right_in_the_operators_own_namespace_is_missed(release: Release, namespace: str) -> None:
+    """Without the Lease no replica ever begins to work."""
+    release.drop("rolebinding", f"{release.name}-operator-lease", namespace)
+    with operator((200, "ok")) as probe:
+        done = release.check(probe, 0)
+    release.apply()
+    told = " ".join(done.stderr.split())
+    assert done.returncode == 4
+    lease = f"leases.coordination.k8s.io {release.name}-operator"
+    assert f"may not patch {lease} in {namespace}:" in told
+    assert f"may not create leases.coordination.k8s.io in {namespace}:" in told
+    assert "FAILED: 3 checks" in told
+
+
 def test_an_operator_that_is_not_ready_is_named(release: Release) -> None:
     """It shows what the operator says, without control characters; or that none answers."""
     with operator((503, "still \x1b[31mlooking")) as probe:

@@ -73,12 +73,13 @@ def test_the_pod_is_restricted_and_placed_as_the_operators() -> None:
 def test_it_may_ask_for_rights_and_nothing_else(
     values: dict[str, Any], kind: str, resource: str
 ) -> None:
-    """Its account has one right, where the operator serves; it is not the operator's account."""
+    """Its account has one right, where the operator has some; it is not the operator's account."""
     objects = hook(**values)
     assert {found["kind"] for found in objects if found["kind"].endswith("Role")} == {kind}
     assert set(rules(objects, "sluice-test")) == {("authorization.k8s.io", resource, "create", "")}
-    served = set(values.get("watch", {}).get("namespaces", [None]))
-    assert {role["metadata"].get("namespace") for role in objects.of(kind)} == served
+    served = values.get("watch", {}).get("namespaces")
+    places = {*served, NAMESPACE} if served else {None}
+    assert {role["metadata"].get("namespace") for role in objects.of(kind)} == places
     assert objects.one("Pod")["spec"]["serviceAccountName"] == "sluice-test"
 
 
@@ -105,8 +106,8 @@ def test_the_program_takes_its_arguments(
     """It asks for each right of the operator's role, where the operator serves."""
     given: list[Any] = []
 
-    async def asked(*words: Any) -> list[str]:
-        given.extend(words)
+    async def asked(*words: str, **others: Any) -> list[str]:
+        given.extend([*words, *others.values()])
         return []
 
     monkeypatch.setattr(installation, "_problems", asked)
@@ -115,7 +116,7 @@ def test_the_program_takes_its_arguments(
     assert program == "sluice"
     done = CliRunner().invoke(cli.cli, arguments)
     assert done.exit_code == 0, done.output
-    probe, account, rights, namespaces, timeout = given
+    probe, account, rights, own_rights, namespaces, timeout = given
     objects = render(values)
     service = objects.one("Service")["metadata"]["name"]
     assert probe == f"http://{service}.{NAMESPACE}.svc:8080/readyz"
@@ -123,6 +124,7 @@ def test_the_program_takes_its_arguments(
     granted = {*rules(objects, "sluice-operator"), *rules(objects, "sluice-usual-owners")}
     assert set(rights) == set(map(Right._make, granted))
     assert len(set(rights)) == len(rights)
+    assert set(own_rights) == set(map(Right._make, rules(objects, "sluice-operator-lease")))
     assert namespaces == tuple(values.get("watch", {}).get("namespaces", ()))
     assert timeout < spec["activeDeadlineSeconds"]
 
@@ -131,6 +133,7 @@ def test_the_program_takes_its_arguments(
 def test_rules_that_are_none_are_refused(rules_given: str) -> None:
     """A wrong argument is named, with the form that it has to have."""
     words = ["check-installation", "--probe=http://x", "--account=a/b", f"--rules={rules_given}"]
+    words.append('--own-rules=[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]')
     done = CliRunner().invoke(cli.cli, words)
     assert done.exit_code == 2
     assert "--rules" in done.output
