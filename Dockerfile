@@ -30,27 +30,32 @@ RUN --mount=type=bind,source=docker/undate.py,target=/run/undate.py \
  && echo 'sluice:x:65532:65532::/tmp:/usr/sbin/nologin' >>/etc/passwd \
  && echo 'sluice:x:65532:' >>/etc/group
 
-# Python's packages, in a virtual environment without pip.
-FROM runtime AS packages
-# Sets in compiled files are in the order of hashes; and one process compiles all, since what it has
-# compiled before shows in a file.
-ENV PYTHONHASHSEED=0
+# What only builds, and does not stay: pip, uv and a C compiler.
+FROM runtime AS tools
 ARG UV_VERSION=0.13.8
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-      python3-pip python3-setuptools python3-venv python3-wheel >/dev/null
-RUN python3 -m venv /opt/tools \
- && /opt/tools/bin/pip install -q --no-cache-dir uv==${UV_VERSION} \
- && python3 -m venv --without-pip /opt/sluice
-WORKDIR /src
-COPY pyproject.toml uv.lock docker/unused-jars ./
+      gcc libc6-dev libpython3-dev python3-pip python3-setuptools python3-wheel >/dev/null \
+ && pip install -q --no-cache-dir --no-compile --root-user-action ignore \
+      --target /opt/tools uv==${UV_VERSION}
+
+# Python's packages, in a virtual environment without pip.
+FROM runtime AS packages
+COPY pyproject.toml uv.lock docker/unused-jars /src/
 # The lock says what and with which hashes, pip fetches it by its own configuration. PySpark comes
 # as a source package of ready-made parts; all others as wheels, so no compiler is needed.
 # Of Arrow, archives need what reads and writes Parquet; each of its wheels has some files three times.
-# Compiled files are not checked against their source: the image does not change.
-RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requirements.txt \
+# Compiled files are not checked against their source: the image does not change. Sets in them are in
+# the order of hashes; and one process compiles all, since what it has compiled before shows in a file.
+RUN --mount=type=bind,from=tools,source=/usr/lib/python3/dist-packages,target=/run/pip \
+    --mount=type=bind,from=tools,source=/opt/tools,target=/run/uv \
+    export PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
+ && python3 -m venv --without-pip /opt/sluice \
  && cd /opt/sluice/lib/python3.11/site-packages \
- && pip install -q --no-cache-dir --no-compile --root-user-action ignore --no-deps --require-hashes \
+ && /run/uv/bin/uv export -q --no-cache --project /src --frozen --no-dev --no-emit-project \
+      -o /src/requirements.txt \
+ && PYTHONPATH=/run/pip python3 -m pip install -q --no-cache-dir --no-compile \
+      --root-user-action ignore --no-deps --require-hashes \
       --only-binary :all: --no-binary pyspark --no-build-isolation \
       --target . -r /src/requirements.txt \
  && grep -v '^#' /src/unused-jars | while read -r jars; do rm -f pyspark/jars/$jars; done \
@@ -60,13 +65,15 @@ RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requireme
       pyarrow/_s3fs* pyarrow/libarrow_s3* pyarrow/lib*.so.*.*.* \
  && find . \( -name '*.pyi' -o -name '*.px[di]' -o -name '*.pyx' \) -delete \
  && echo /opt/sluice/app >sluice.pth \
- && python3 -m compileall -q --invalidation-mode unchecked-hash .
+ && python3 -m compileall -q --invalidation-mode unchecked-hash . \
+ && rm -rf /src
 
 # Java's classes, written down as they lie in memory. Depends on few files, so that it is seldom
 # done again. Which classes a training loads depends on its pace, so no two builds give the same
 # archive. Without one (CLASS_ARCHIVE=no), JVMs start in twice the time.
 FROM packages AS classes
 ARG CLASS_ARCHIVE=yes
+WORKDIR /src
 COPY docker/train.py ./
 COPY operator/sluice/__init__.py /opt/sluice/app/sluice/
 COPY operator/sluice/errors /opt/sluice/app/sluice/errors
@@ -79,17 +86,15 @@ COPY operator/sluice/pipelines/spark/__init__.py operator/sluice/pipelines/spark
 RUN mkdir made \
  && if [ "${CLASS_ARCHIVE}" = yes ]; then /opt/sluice/bin/python train.py made/spark.jsa; fi
 
-# What is written in C. The compiler stays here.
-FROM runtime AS compiled
-RUN apt-get update -qq \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-      gcc libc6-dev libpython3-dev >/dev/null
+# What is written in C.
+FROM tools AS compiled
 WORKDIR /src
 COPY docker/compile.py ./
 COPY operator/sluice/core/events/_framing.c sluice/core/events/
 RUN python3 compile.py sluice
 
 FROM packages AS app
+ENV PYTHONHASHSEED=0
 COPY operator/sluice /opt/sluice/app/sluice
 COPY --from=compiled /src/sluice/core/events/_framing.abi3.so /opt/sluice/app/sluice/core/events/
 ARG VERSION=dev
@@ -98,8 +103,7 @@ RUN echo "${VERSION}" >/opt/sluice/app/sluice/VERSION \
  && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/sluice/app \
  && /opt/sluice/bin/python -c 'import sluice.core.events._framing'
 
-FROM runtime AS filled
-COPY --from=packages /opt/sluice /opt/sluice
+FROM packages AS filled
 COPY --from=classes /src/made/ /opt/sluice/lib/
 COPY docker/sluice docker/entrypoint /opt/sluice/bin/
 COPY LICENSE /opt/sluice/LICENSE

@@ -2,6 +2,7 @@
 # Provide the missing requirements of the make targets. Print nothing if all are there.
 #
 #   hack/bootstrap.sh          Python's packages, our C extension, a JDK, Maven, the store's jars
+#   hack/bootstrap.sh java     all but the store's jars
 #   hack/bootstrap.sh python   Python's packages and our C extension only
 #
 # Files go to .venv and to the user's cache (XDG_CACHE_HOME, UV_CACHE_DIR), the extension beside its
@@ -96,6 +97,8 @@ provide_python
 .venv/bin/python docker/compile.py operator/sluice
 if [[ ${1:-} != python ]]; then
   provide_java
+fi
+if [[ -z ${1:-} ]]; then
   # It shows its own progress, because it downloads 160 MB the first time.
   PYTHONPATH=hack .venv/bin/python -m localstore fetch
 fi

@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,14 @@ from rich.table import Table
 import segment_hash
 from localcluster import choose
 from localcluster.cluster import Cluster
+from localcluster.image import Image
 from localcluster.release import NAMESPACE, install, restrict, sluice_image
 from localcluster.store import ClusterStore
 from localcluster.store_image import store_image
 from localstore import ForeignClient
 from localstore.cache import cache_root
+from localstore.foreign_jvm import compiled_client
+from localstore.jars import ensure_jars
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "streamcopy.yaml"
@@ -116,13 +120,25 @@ def follow(cluster: Cluster) -> bool:
     return False
 
 
+def fetch() -> None:
+    """Provide what the image of the store is made of."""
+    ensure_jars(say)
+    compiled_client()
+
+
 def main() -> int:
     """Run the demo. Return 0 if the copy is exact."""
     began = time.monotonic()
     cluster = choose()
     stage = Stages(cache_root() / "demo-seconds.json").stage
-    with stage(f"Kubernetes: {cluster.what}"):
-        image, _ = cluster.up(say, [sluice_image(), store_image()])
+    with stage(f"Kubernetes: {cluster.what}"), ThreadPoolExecutor(1) as worker:
+        fetched = worker.submit(fetch)  # mostly waits, so the compiler has the processors meanwhile
+
+        def pravega() -> Image:
+            fetched.result()
+            return store_image()
+
+        image, _ = cluster.up(say, [sluice_image, pravega])
     store = ClusterStore(cluster)
     with stage("Pravega, as a Deployment"):
         uri = store.up(say)

@@ -89,13 +89,14 @@ class Builder:
         """
         if image.settled and (known := self._id(image.name)):
             return Built(image.name, known)
-        key = input_key(image, self._id(BASE) or "")
+        base = self.build(image.beneath, say).reference if image.beneath else BASE
+        key = input_key(image, self._id(base) or "")
         with locked(self._folder / f"{image.repository.replace('/', '_')}.lock"):
             file = self._folder / f"{image.name.replace('/', '_')}.json"
             note: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
             if note.get("key") == key and self._id(note["reference"]) == note["id"]:
                 return Built(note["reference"], note["id"])
-            built = self._build(image, say)
+            built = self._build(image, base, say)
             earlier = self._without_old(built, note, tagged=image.tagged)
             file.write_text(json.dumps({"key": key, **asdict(built), "earlier": earlier}))
         return built
@@ -116,11 +117,11 @@ class Builder:
         copy = ["skopeo", "copy", "--insecure-policy", "--quiet", uncompressed]
         run([*copy, f"containers-storage:{storage}{built.id}", f"oci:{folder}"], seconds=_SECONDS)
 
-    def _build(self, image: Image, say: Say) -> Built:
+    def _build(self, image: Image, base: str, say: Say) -> Built:
         with tempfile.TemporaryDirectory(dir=self._folder, prefix=".build-") as temporary:
             id_file = Path(temporary) / "id"
             arguments = {
-                "BASE_IMAGE": BASE,
+                "BASE_IMAGE": base,
                 "SOURCE_DATE_EPOCH": str(EPOCH),
                 **image.build_args,
             }
@@ -131,6 +132,7 @@ class Builder:
                 *(f"--iidfile={id_file}", f"--file={image.recipe}"),
                 *(f"--volume={mount}" for mount in self._mounts()),
                 *(f"--build-arg={name}={value}" for name, value in arguments.items()),
+                *([f"--target={image.stage}"] if image.stage else []),
                 *([f"--tag={image.name}"] if image.tagged else []),
                 str(image.context),
             ]

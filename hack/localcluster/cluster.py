@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,12 +36,13 @@ class Cluster(ABC):
         self._images = images
 
     @abstractmethod
-    def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
+    def up(self, say: Say = print, images: Sequence[Callable[[], Image]] = ()) -> list[str]:
         """Start the cluster unless it runs, and wait until pods can run.
 
         Args:
             say: callback for needs and progress messages.
-            images: images to provide as well; they are built while the cluster is compiled.
+            images: functions that describe images to provide as well. They are called, and the
+                images are built, while the cluster is compiled.
 
         Returns:
             The references of these images, for pods.

@@ -99,15 +99,9 @@ def _kubelet(layout: Layout, address: str) -> dict[str, object]:
 def _controllers(layout: Layout, _address: str) -> dict[str, object]:
     pki = layout.pki
     return {
-        **_access(layout, "controller-manager"),
-        "secure-port": layout.ports.controllers,
-        "use-service-account-credentials": "true",
+        "kubeconfig": pki / "controller-manager.kubeconfig",
         "service-account-private-key-file": pki / "sa.key",
         "root-ca-file": pki / "ca.crt",
-        "cluster-signing-cert-file": pki / "ca.crt",
-        "cluster-signing-key-file": pki / "ca.key",
-        "client-ca-file": pki / "ca.crt",
-        "requestheader-client-ca-file": pki / "front-proxy-ca.crt",
         # The defaults are for shared clusters, and too slow for a test with many objects.
         "kube-api-qps": 300,
         "kube-api-burst": 600,
@@ -115,19 +109,16 @@ def _controllers(layout: Layout, _address: str) -> dict[str, object]:
 
 
 def _scheduler(layout: Layout, _address: str) -> dict[str, object]:
-    return {**_access(layout, "scheduler"), "secure-port": layout.ports.scheduler}
-
-
-def _proxy(layout: Layout, _address: str) -> dict[str, object]:
-    return {"config": layout.file("proxy.json")}
-
-
-def _access(layout: Layout, user: str) -> dict[str, object]:
-    file = layout.pki / f"{user}.kubeconfig"
+    file = layout.pki / "scheduler.kubeconfig"
     return {
         "kubeconfig": file,
         "authentication-kubeconfig": file,
         "authorization-kubeconfig": file,
         "bind-address": "127.0.0.1",
         "leader-elect": "false",
+        "secure-port": layout.ports.scheduler,
     }
+
+
+def _proxy(layout: Layout, _address: str) -> dict[str, object]:
+    return {"config": layout.file("proxy.json")}

@@ -1,7 +1,7 @@
 """A cluster that is not ours."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from localcluster.cluster import Cluster
@@ -25,13 +25,13 @@ class ExistingCluster(Cluster):
         self.pods_reachable = pods_reachable
         self.what = f"the cluster of {kubeconfig}"
 
-    def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
+    def up(self, say: Say = print, images: Sequence[Callable[[], Image]] = ()) -> list[str]:
         """Check that the cluster answers, and provide the images."""
         if not self.kubeconfig.is_file():
             raise LocalClusterError(f"SLUICE_KUBECONFIG names {self.kubeconfig}, which is no file")
         self.kubectl("get", "--raw=/readyz")
         say(f"using {self.what}, which is left running")
-        return [self.provide(image, say=say) for image in images]
+        return [self.provide(describe(), say=say) for describe in images]
 
     def down(self, say: Say = print, *, wipe: bool = False) -> None:
         """Leave the cluster running."""

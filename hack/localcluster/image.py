@@ -20,6 +20,8 @@ class Image:
         build_args: values for the ARGs of the Dockerfile.
         settled: whether the name determines the content, so that an existing image of this name
             is not built again.
+        stage: stage of the Dockerfile that is built; the last one if left out.
+        beneath: image that our own builder builds this one on, instead of Debian's base.
     """
 
     name: str
@@ -27,6 +29,8 @@ class Image:
     dockerfile: Path | None = None
     build_args: Mapping[str, str] = field(default_factory=dict)
     settled: bool = False
+    stage: str | None = None
+    beneath: "Image | None" = None
 
     @property
     def tagged(self) -> bool:

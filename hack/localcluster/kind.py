@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from localcluster.cluster import Cluster
 from localcluster.commands import Say, run, succeeds, watch
@@ -31,7 +31,7 @@ class KindCluster(Cluster):
         self.pods_reachable = os.geteuid() == 0
         self.what = f"kind's cluster {NAME}"
 
-    def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
+    def up(self, say: Say = print, images: Sequence[Callable[[], Image]] = ()) -> list[str]:
         """Create the cluster, and as root a route from this machine to its pods."""
         self.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
         with locked(self.kubeconfig.with_suffix(".lock")):
@@ -45,7 +45,7 @@ class KindCluster(Cluster):
                     )
             if self.pods_reachable:
                 run(["ip", "route", "replace", self._pod_range(), "via", self._node_address()])
-        return [self.provide(image, say=say) for image in images]
+        return [self.provide(describe(), say=say) for describe in images]
 
     def down(self, say: Say = print, *, wipe: bool = False) -> None:
         """Delete the cluster, because kind cannot stop one. So `wipe` adds nothing."""

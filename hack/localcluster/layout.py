@@ -33,7 +33,6 @@ class Ports:
     etcd_peer: int
     kubelet: int
     kubelet_health: int
-    controllers: int
     scheduler: int
     proxy_health: int
     proxy_metrics: int

@@ -1,7 +1,7 @@
 """Our own one-node cluster on this machine."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class OwnCluster(Cluster):
         self.pods_reachable = True
         self.what = "our own one-node cluster"
 
-    def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
+    def up(self, say: Say = print, images: Sequence[Callable[[], Image]] = ()) -> list[str]:
         """Compile and build missing programs and images, and start the cluster."""
         with locked(_lock()):
             needs = Needs.find(base=not self._builder.has_base())
@@ -88,9 +88,9 @@ class OwnCluster(Cluster):
             f"logs       {self._layout.state / 'logs'}",
         ]
 
-    def _provide(self, images: Sequence[Image], say: Say) -> list[str]:
+    def _provide(self, images: Sequence[Callable[[], Image]], say: Say) -> list[str]:
         self._node_images.load(self._builder.build_base(say), say)
-        return [self._node_images.provide(image, say) for image in images]
+        return [self._node_images.provide(describe(), say) for describe in images]
 
     def _start(self, node: Node, compiled: Programs, say: Say) -> None:
         pause = self._builder.build(_system_image(_PAUSE, compiled), say)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from localcluster.files import link_or_copy
 from localcluster.image import Image
+from localcluster.release import ROOT
 from localstore.cache import cache_root, content_key, make_once
 from localstore.foreign_jvm import compiled_client
 from localstore.jars import PRAVEGA_VERSION, ensure_jars
@@ -37,6 +38,8 @@ def store_image() -> Image:
         context=context,
         dockerfile=_DOCKERFILE,
         settled=True,
+        # It has Java, as Sluice's image has. So a cluster keeps one Java for both.
+        beneath=Image("localhost/java", ROOT, stage="runtime"),
     )
 
 

@@ -18,7 +18,7 @@ def kept_ports(data: Path, names: Sequence[str]) -> dict[str, int]:
         data.mkdir(parents=True, exist_ok=True)
         _write(file, dict(zip(names, free_ports(len(names)), strict=True)))
     ports: dict[str, int] = json.loads(file.read_text())
-    return ports
+    return {name: ports[name] for name in names}
 
 
 def save_processes(data: Path, processes: Mapping[str, Process]) -> None:

@@ -23,17 +23,18 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+
+	"sluice.dev/hack/testnode/controllers"
 )
 
 // Each component takes its arguments from os.Args[1:] and ends the process.
 var components = map[string]func(){
 	"etcd":                    func() { etcdmain.Main(os.Args) },
 	"kube-apiserver":          run(apiserver.NewAPIServerCommand),
-	"kube-controller-manager": run(controllers.NewControllerManagerCommand),
+	"kube-controller-manager": run(controllers.NewCommand),
 	"kube-scheduler":          run(newScheduler),
 	"kube-proxy":              run(proxy.NewProxyCommand),
 	"kubelet":                 run(newKubelet),

@@ -107,3 +107,14 @@ def test_a_failed_build_is_tried_again(bench: Bench, program: PutProgram) -> Non
         bench.build("localhost/it:dev")
     program("buildah", BUILDAH.format(folder=bench.images))
     assert bench.build("localhost/it:dev") == "localhost/it:dev"
+
+
+def test_an_image_is_built_on_a_stage_of_another(bench: Bench) -> None:
+    """The one beneath is built first, to its stage, and is the base of the other."""
+    beneath = Image("localhost/java", bench.context, stage="runtime")
+    image = Image("localhost/it:dev", bench.context, beneath=beneath)
+    bench.builder.build(image, lambda _: None)
+    log = (bench.images / "log").read_text().splitlines()
+    first, second = (line for line in log if " build " in line)
+    assert "--target=runtime" in first
+    assert "--build-arg=BASE_IMAGE=localhost/java:000000000001" in second
