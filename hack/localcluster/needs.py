@@ -13,7 +13,7 @@ from localcluster.toolchain import programs
 _GIGABYTE = 1 << 30
 
 # Measured with empty caches on two cores.
-_COMPILE_MINUTES, _COMPILE_GIGABYTES = 5, 4
+_COMPILE_MINUTES, _COMPILE_GIGABYTES = 10, 4
 _BASE_MINUTES, _BASE_GIGABYTES = 1, 1
 _ROOM_GIGABYTES = 3  # for images and the pods' data
 

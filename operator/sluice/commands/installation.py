@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from sluice.administration.installation import Right
 
 
+_RULES: Final[dict[str, Any]] = {
+    "required": True,
+    "callback": lambda _context, _option, value: _rights(value),
+    "metavar": "JSON",
+}
+"""The settings of an option that takes rules of RBAC."""
+
+
 @click.command("check-installation", hidden=True)
 @click.option("--probe", required=True, metavar="URL", help="Where the operator says it is ready.")
 @click.option(
@@ -24,17 +32,13 @@ if TYPE_CHECKING:
 @click.option(
     "--rules",
     "rights",
-    required=True,
-    callback=lambda _context, _option, value: _rights(value),
-    metavar="JSON",
+    **_RULES,
     help="Rules of RBAC: what the account has to be allowed.",
 )
 @click.option(
     "--own-rules",
     "own_rights",
-    required=True,
-    callback=lambda _context, _option, value: _rights(value),
-    metavar="JSON",
+    **_RULES,
     help="The same, in the account's own namespace only.",
 )
 @click.option(

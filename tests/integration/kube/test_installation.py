@@ -149,7 +149,7 @@ def test_a_missing_right_is_named(release: Release, namespace: str) -> None:
 
 
 def test_a_right_in_the_operators_own_namespace_is_missed(release: Release, namespace: str) -> None:
-    """Without the Lease no replica ever begins to work."""
+    """A right to the Lease that is missing is named. Without it no replica begins to work."""
     release.drop("rolebinding", f"{release.name}-operator-lease", namespace)
     with operator((200, "ok")) as probe:
         done = release.check(probe, 0)

@@ -349,7 +349,7 @@ def _copied(value: Any) -> Any:
 
 
 def _again(value: Any) -> Any:
-    """Return another copy of what `_copied` returned, several times as fast."""
+    """Return a copy of a stored object, several times as fast as `_copied` does."""
     return marshal.loads(marshal.dumps(value))  # noqa: S302 - our own bytes
 
 

@@ -15,7 +15,7 @@ def test_what_is_needed_is_said_before_it_is_done() -> None:
     text = "\n".join(ALL.lines())
     assert "as root, on Debian" in text
     assert "runc buildah" in text
-    assert "about 5 minutes" in text
+    assert "about 10 minutes" in text
     assert f"{ALL.gigabytes} GB of disk" in text
 
 

@@ -1,3 +1,5 @@
+"""The Go client is compiled without what nobody here uses of it."""
+
 from pathlib import Path
 
 import pytest
