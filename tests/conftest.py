@@ -24,6 +24,7 @@ from support.cluster.desk import Desk
 from support.cluster.local_operator import LocalOperator, opened
 from support.cluster.outside import OUTSIDE
 from support.cluster.turns import taken
+from support.command import warm
 from support.search import EXAMPLES, FAR
 from support.store.servers import end_unneeded, ended_early, see_last
 from support.until import PATIENTLY
@@ -49,6 +50,13 @@ _FOLDERS = {Path(__file__).parent / "unit": "unit", _COPIES / "packaging": "pack
 """The lane of all tests of a folder."""
 _TURN: pytest.StashKey[ExitStack] = pytest.StashKey()
 """The stack that gives the installed operator back, while tests have it."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_commands() -> Iterator[None]:
+    """Spare tests the imports of the commands that they start."""
+    with warm.commands():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,14 +13,16 @@ from sluice.config import Settings
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.streams.writing import EventWriter, Routed
 from sluice.stores.connect import connect
+from support.command import warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from localstore import ForeignClient, Standalone
     from sluice.stores.base import Store
 
-SLUICE = Path(sys.executable).with_name("sluice")
+SLUICE = warm.SLUICE
 KEYS = 16
 
 Command = "Callable[..., subprocess.CompletedProcess[str]]"
@@ -34,9 +34,7 @@ def streams(standalone: Standalone) -> Command:
 
     def run(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
         command = [SLUICE, "streams", *words, "--store", standalone.controller_uri]
-        return subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=60, check=False
-        )
+        return warm.run(command, given=given)
 
     return run
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import DATA, LEASES
 from sluice.stores.pravega.groups import cuts
+from support.command import warm
 from support.command.restores import SPLIT, Env
 from support.command.sluice_command import Finished, finish
 from support.until import until
@@ -29,8 +28,8 @@ pytestmark = pytest.mark.timeout(1200)
 
 def sluice(env: Env, *arguments: str) -> Finished:
     """Run a command of `sluice archive`."""
-    process = subprocess.Popen(
-        [Path(sys.executable).with_name("sluice"), "archive", *arguments],
+    process = warm.Popen(
+        [warm.SLUICE, "archive", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

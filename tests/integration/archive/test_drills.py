@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -15,6 +13,7 @@ import pytest
 from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
 from sluice.core.values.archive_layout import DATA
 from sluice.core.values.scratch import scratch_name
+from support.command import warm
 from support.store.scopes import names_in
 from support.until import PATIENT
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 20_000, 32
-SLUICE: Final = Path(sys.executable).with_name("sluice")
 LONG_AGO: Final = "2020-01-01T00:00:00Z"
 """A time that a yearly drill was due at."""
 
@@ -179,8 +177,8 @@ def test_a_drill_begins_when_it_is_asked_for(drilled: Drilled, kube: Cluster) ->
     tenant.until("the operator has seen the schedule", lambda: "nextTime" in drilled.drill)
     next_time = drilled.drill["nextTime"]
     words = ["archive", "drill", "orders", "--wait", "--timeout=240", "-o", "json"]
-    with subprocess.Popen(
-        [SLUICE, *words, f"--namespace={tenant.namespace}"],
+    with warm.Popen(
+        [warm.SLUICE, *words, f"--namespace={tenant.namespace}"],
         env=os.environ | {"KUBECONFIG": str(kube.kubeconfig)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

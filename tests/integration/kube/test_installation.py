@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -15,14 +12,16 @@ from uuid import uuid4
 import pytest
 import yaml
 
+from support.command import warm
 from support.kube.chart import Rendered, render
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
+    from pathlib import Path
 
     from localcluster import Cluster
 
-SLUICE = Path(sys.executable).with_name("sluice")
 KINDS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 
 
@@ -75,13 +74,10 @@ class Release:
         """Run what the pod runs, with the test's token."""
         _, *words = self.pod["spec"]["containers"][0]["args"]
         words[words.index("--probe") + 1] = probe
-        return subprocess.run(
-            [SLUICE, *words, f"--timeout={seconds}"],
-            check=False,
+        return warm.run(
+            [warm.SLUICE, *words, f"--timeout={seconds}"],
             env=os.environ | {"KUBECONFIG": str(self.kubeconfig)},
-            capture_output=True,
-            text=True,
-            timeout=120,
+            seconds=120,
         )
 
     def apply(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -15,10 +14,12 @@ from sluice.core.reconcile.copies.object_names import job_name
 from sluice.kube.api.names import UID_LABEL
 from support.cases import resources
 from support.cluster.outside import nobody_else
+from support.command import warm
 from support.kube.apply import Applier
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -39,7 +40,7 @@ class Sluice(Protocol):
     """A run of the command line in the test's namespace."""
 
     def __call__(
-        self, *words: str, program: str = PROGRAM, kubeconfig: Path | None = None
+        self, *words: str, program: str = "", kubeconfig: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run `sluice` with these words to its end."""
         ...
@@ -58,17 +59,11 @@ def sluice(team: Applier) -> Sluice:
     """Return a function that runs the command in that namespace."""
 
     def run(
-        *words: str, program: str = PROGRAM, kubeconfig: Path | None = None
+        *words: str, program: str = "", kubeconfig: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"KUBECONFIG": str(kubeconfig or team.cluster.kubeconfig)}
-        return subprocess.run(
-            [sys.executable, "-c", program, *words, f"--namespace={team.namespace}"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        own = [sys.executable, "-c", program] if program else [warm.SLUICE]
+        return warm.run([*own, *words, f"--namespace={team.namespace}"], env=environment)
 
     return run
 

@@ -58,7 +58,17 @@ EPHEMERAL: dict[str, Any] = {
     "metadata": {"name": "helper"},
     "spec": {"storeRef": {"name": "local"}, "scope": "in", "stream": "helper"},
 }
-REMOVED = object()
+
+
+class _Removed:
+    """The value of a field that `changed` removes."""
+
+    def __repr__(self) -> str:
+        """Be the same word in each process, because names of tests contain it."""
+        return "removed"
+
+
+REMOVED = _Removed()
 
 
 def text(*documents: object) -> str:
@@ -82,4 +92,4 @@ def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any
 
 def label(value: object) -> str:
     """Return a value of a table of tests as a part of the test's name."""
-    return "removed" if value is REMOVED else str(value)[:40]
+    return str(value)[:40]

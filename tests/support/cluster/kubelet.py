@@ -11,13 +11,13 @@ import base64
 import json
 import os
 import re
-import subprocess
 import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from support.command import warm
 from support.until import PATIENCE
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class DriverPod:
         self.log = folder / "driver.log"
         own = {name: self._here(value, folder) for name, value in self._environment(pod).items()}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = warm.Popen(
                 [Path(sys.executable).with_name(program), *arguments],
                 env=os.environ
                 | own

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
 from localstore.ports import free_ports
+from support.command import warm
 from support.until import until
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping, Sequence
-
-_SLUICE = Path(sys.executable).with_name("sluice")
+    from pathlib import Path
 
 
 class OperatorProcess:
@@ -47,7 +45,7 @@ class OperatorProcess:
         others: Sequence[str] = (),
         cluster: str | None = None,
         more: Mapping[str, Any] | None = None,
-        program: Sequence[str | Path] = (_SLUICE,),
+        program: Sequence[str | Path] = (warm.SLUICE,),
         environment: Mapping[str, str] | None = None,
     ) -> None:
         (self.port,) = free_ports(1)
@@ -88,7 +86,7 @@ class OperatorProcess:
     def begin(self) -> None:
         """Start the process."""
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = warm.Popen(
                 [*self._program, "--log-level=info", "operator", f"--config={self._config}"],
                 env=os.environ | self._environment,
                 stderr=log,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+from support.command import warm
 from support.command.sluice_command import Filed, Finished, finish
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass
@@ -74,11 +77,8 @@ class ArchiveFile(Filed):
 
 def call(*words: str) -> Finished:
     """Run the command without a file."""
-    command = Path(sys.executable).with_name("sluice")
     return finish(
-        subprocess.Popen(
-            [command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        warm.Popen([warm.SLUICE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     )
 
 

@@ -8,19 +8,19 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from support.command import warm
 from support.command.sluice_command import Copy, Filed, Finished
 from support.until import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
 LIVE = "is followed: all planned bytes are verified and readable"
 """What a process says once it follows."""
@@ -128,9 +128,9 @@ class Terminal:
 
     def __init__(self, file: Filed) -> None:
         own, its = pty.openpty()
-        command = Path(sys.executable).with_name("sluice")
+        # Not warm: rich looks for a terminal when it is imported.
         self._process = subprocess.Popen(
-            [command, "run", "-f", file.file],
+            [warm.SLUICE, "run", "-f", file.file],
             stderr=its,
             stdin=its,
             stdout=its,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sluice.pipelines.spark.sparkconf import DAEMON
+from support.command import warm
 from support.command.spelling import parsed
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ class Filed(ABC):
 
     def start(self, verb: str = "run", *options: str) -> subprocess.Popen[str]:
         """Start the command in a session of its own, so that signals reach only one process."""
-        command = Path(sys.executable).with_name("sluice")
-        return subprocess.Popen(
-            [command, "--log-level", self.log_level, verb, "-f", self.file, *options],
+        return warm.Popen(
+            [warm.SLUICE, "--log-level", self.log_level, verb, "-f", self.file, *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
