@@ -107,6 +107,7 @@ def test_the_target_is_verified_against_each_source(
     assert found["target"]["digest"] == copied.digest
 
 
+@pytest.mark.exhaustive
 def test_positions_of_each_source_are_translated(copy: Copy, foreign: ForeignClient) -> None:
     """Segments of the same ids are told apart by their stream."""
     _written(copy, foreign)

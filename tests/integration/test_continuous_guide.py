@@ -108,6 +108,7 @@ def test_the_other_resources_of_the_guide_are_parts_of_good_ones() -> None:
         assert copy.spec.follows
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "text",
     [

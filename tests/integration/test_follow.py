@@ -68,6 +68,7 @@ def test_a_sealed_source_is_copied_and_no_more(
     assert follow(standalone.controller_uri, named(source), named(target)) is None
 
 
+@pytest.mark.exhaustive
 def test_large_events_are_followed(
     streams: Pair,
     standalone: Standalone,

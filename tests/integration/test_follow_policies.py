@@ -138,6 +138,7 @@ def test_a_change_that_is_under_way_is_waited_for(scene: Scene) -> None:
     assert_equal(scene.server, scene.foreign, scene.source, scene.target)
 
 
+@pytest.mark.exhaustive
 def test_a_change_of_a_dead_driver_is_waited_for_and_given_up(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_live_target_is_kept_like_its_source(
     assert identity.completed(final.tags, job_of(copy).request.copy_id)
 
 
+@pytest.mark.exhaustive
 def test_an_ended_live_copy_leaves_a_stream_like_any_other(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -138,6 +139,7 @@ def test_an_ended_live_copy_leaves_a_stream_like_any_other(
     assert "exists and this copy did not make it" in refused.err
 
 
+@pytest.mark.exhaustive
 def test_a_live_copy_is_verified_and_translated_while_it_is_written_to(
     copy: Copy, foreign: ForeignClient
 ) -> None:

@@ -16,6 +16,7 @@ EVENTS, SIZE = 1200, 100_000
 MIB = 1 << 20
 
 
+@pytest.mark.exhaustive
 def test_a_long_segment_is_copied_in_parts_side_by_side(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> None:

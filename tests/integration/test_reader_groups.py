@@ -260,6 +260,7 @@ def test_a_group_that_read_all_of_a_sealed_source_gets_nothing_twice(
     assert foreign.read_group(copy.target[0], GROUP, quiet_ms=3000).events == 0
 
 
+@pytest.mark.exhaustive
 def test_a_group_whose_position_is_not_known_is_not_moved(
     copy: Copy, foreign: ForeignClient
 ) -> None:
@@ -289,6 +290,7 @@ def _after_copy(copy: Copy, foreign: ForeignClient) -> str:
     return _refused(copy).err
 
 
+@pytest.mark.exhaustive
 def test_a_group_of_two_streams_leaves_one_behind_only_if_asked(
     copy: Copy, foreign: ForeignClient
 ) -> None:

@@ -151,6 +151,7 @@ def test_a_head_of_several_epochs_is_copied(
     assert len(report.segments) == 5
 
 
+@pytest.mark.exhaustive
 def test_a_position_of_the_source_is_translated_to_the_target(
     copy: Copy, foreign: ForeignClient
 ) -> None:

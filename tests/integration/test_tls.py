@@ -72,6 +72,7 @@ def assert_copied(server: Standalone, witness: ForeignClient, copy: SecuredCopy)
     assert (target.events, target.digest) == (EVENTS, source.digest)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "by",
     [

@@ -143,6 +143,7 @@ def test_what_the_target_lacks_is_located(copy: Copy, foreign: ForeignClient) ->
     assert f"{10 * FRAME:,} bytes of the target are outside of these bounds" in back.out
 
 
+@pytest.mark.exhaustive
 def test_a_range_is_compared_with_its_copy(copy: Copy, foreign: ForeignClient) -> None:
     """Between two cuts that the Java client gave, over a scale event."""
     foreign.create(*copy.source, segments=2)

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.cluster]
 SECONDS = 60.0
 
 
+@pytest.mark.exhaustive
 def test_two_drivers_of_one_plan_copy_it_once(env: CrashEnv, tmp_path: Path) -> None:
     """Two drivers that run the same copy at once both succeed, and a reader gets it once."""
     target = "two-drivers"

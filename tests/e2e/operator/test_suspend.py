@@ -37,6 +37,7 @@ def test_suspended_copy_is_planned_and_moves_nothing(
     whole(f"{scope}/later", small)
 
 
+@pytest.mark.exhaustive
 def test_suspended_midway_keeps_what_is_staged(
     tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
 ) -> None:

@@ -245,6 +245,7 @@ def test_an_empty_stream_is_archived(env: Env) -> None:
     env.assert_archived()
 
 
+@pytest.mark.exhaustive
 @DIRECTORY
 def test_long_segments_make_many_objects(env: Env) -> None:
     """Objects end every 64 MiB, in slices that end there; events are counted over all of them."""

@@ -73,6 +73,7 @@ def test_a_scope_is_archived_and_restored(
             foreign.delete(scope, stream)
 
 
+@pytest.mark.exhaustive
 def test_a_scope_is_archived_every_night_and_restored(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, gateway: Gateway, bucket: str
 ) -> None:

@@ -172,6 +172,7 @@ def test_a_run_that_is_not_good_in_time_is_a_missed_schedule(tmp_path: Path) -> 
     )
 
 
+@pytest.mark.exhaustive
 def test_a_schedule_without_any_good_run_alerts(tmp_path: Path) -> None:
     """From its first scheduled time on, however long that is after it was made."""
     never = {(NEVER, "new")}

@@ -188,6 +188,7 @@ def test_what_spark_says_comes_as_lines_of_the_log() -> None:
         )
 
 
+@pytest.mark.exhaustive
 def test_a_signal_to_the_process_group_spares_the_jvm() -> None:
     """Ctrl-C is for the process that then stops Spark in order."""
     with local_spark(1) as context:

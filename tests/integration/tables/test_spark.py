@@ -172,6 +172,7 @@ result = [lag._asdict() for lag in pyspark_sluice.lag_of(last)], last.sources[0]
 """
 
 
+@pytest.mark.exhaustive
 def test_the_progress_has_the_lag(
     spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
