@@ -196,7 +196,6 @@ def test_a_scaled_and_truncated_stream_is_of_unknown_age(
     assert claims.look(claim, store).created is None
 
 
-@pytest.mark.exhaustive
 def test_many_streams_under_a_prefix_go_with_their_claim(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
