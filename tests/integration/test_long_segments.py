@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from segment_hash import segment_report
 from support.command.sluice_command import Copy
 

@@ -119,7 +119,7 @@ class Popen(subprocess.Popen[Any]):
             return 0, 0
         self._status.close()
         if not answer:
-            raise ChildProcessError(f"the process that forked {self.args} is gone")
+            raise ChildProcessError(f"the process that forked {self.args!r} is gone")
         return self.pid, int(answer)
 
     def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:

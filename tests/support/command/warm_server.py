@@ -109,9 +109,9 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     sys.argv = request["argv"]
-    sys.stdin = sys.__stdin__ = _text(0, "r", "strict")
-    sys.stdout = sys.__stdout__ = _text(1, "w", "strict")
-    sys.stderr = sys.__stderr__ = _text(2, "w", "backslashreplace")
+    sys.stdin = _text(0, "r", "strict")
+    sys.stdout = _text(1, "w", "strict")
+    sys.stderr = _text(2, "w", "backslashreplace")
 
 
 def _text(file: int, mode: str, errors: str) -> io.TextIOWrapper:
