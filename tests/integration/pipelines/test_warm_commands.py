@@ -65,6 +65,16 @@ def test_it_has_its_own_environment(tmp_path: Path) -> None:
     assert (wrong[2], right[2]) == (2, 3)
 
 
+def test_its_text_is_as_wide_as_its_terminal(tmp_path: Path) -> None:
+    """A table has the width that the environment of the call says."""
+    words = ["archive", "ls", f"file://{tmp_path}"]
+    widths = {
+        max(map(len, both(words, tmp_path, COLUMNS=width)[0].splitlines()))
+        for width in ("30", "200")
+    }
+    assert len(widths) == 2
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_signal_ends_it_alone(number: signal.Signals) -> None:
     """Its status is that of a process that a signal has ended. The next one is forked as before."""

@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import signal
-import subprocess
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from support.command.sluice_command import Copy, Filed, Finished
 from support.until import PATIENCE, until
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
@@ -128,8 +128,7 @@ class Terminal:
 
     def __init__(self, file: Filed) -> None:
         own, its = pty.openpty()
-        # Not warm: rich looks for a terminal when it is imported.
-        self._process = subprocess.Popen(
+        self._process = warm.Popen(
             [warm.SLUICE, "run", "-f", file.file],
             stderr=its,
             stdin=its,

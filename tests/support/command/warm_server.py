@@ -112,6 +112,10 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     sys.stdin = _text(0, "r", "strict")
     sys.stdout = _text(1, "w", "strict")
     sys.stderr = _text(2, "w", "backslashreplace")
+    # They have asked the terminal and the environment when they were made.
+    page = import_module("sluice.console.page")
+    for console in (page.err, page.out, page.note):
+        console.__init__(stderr=console.stderr)  # where other modules have it
 
 
 def _text(file: int, mode: str, errors: str) -> io.TextIOWrapper:
