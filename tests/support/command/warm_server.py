@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 from importlib import import_module
+from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ FILES: Final = 4
 LATE: Final = {"operator": ("sluice.handlers.main",)}
 """Modules that a command imports when it runs, besides those of all commands."""
 LATE_OF_ALL: Final = ("sluice.console", "sluice.stores.pravega.store")
+
+LIBRARY: Final = "kubernetes.aio.config"
 
 
 def main() -> int | str | None:
@@ -112,7 +115,15 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     sys.stdin = _text(0, "r", "strict")
     sys.stdout = _text(1, "w", "strict")
     sys.stderr = _text(2, "w", "backslashreplace")
-    # They have asked the terminal and the environment when they were made.
+    _look_again()
+
+
+def _look_again() -> None:
+    """Let modules look at the environment that did so when they were imported."""
+    if LIBRARY in sys.modules:
+        for module in (LIBRARY, f"{LIBRARY}.kube_config"):
+            default = os.environ.get("KUBECONFIG", str(Path.home() / ".kube/config"))
+            sys.modules[module].KUBE_CONFIG_DEFAULT_LOCATION = default  # type: ignore[attr-defined]
     page = import_module("sluice.console.page")
     for console in (page.err, page.out, page.note):
         console.__init__(stderr=console.stderr)  # where other modules have it
