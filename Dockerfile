@@ -41,7 +41,7 @@ RUN apt-get update -qq \
 
 # Python's packages, in a virtual environment without pip.
 FROM runtime AS packages
-COPY pyproject.toml uv.lock docker/unused-jars docker/wheel.cfg /src/
+COPY pyproject.toml uv.lock docker/unused-jars /src/
 # The lock says what and with which hashes, pip fetches it by its own configuration. PySpark comes
 # as a source package of ready-made parts; all others as wheels, so no compiler is needed.
 # Of Arrow, archives need what reads and writes Parquet; each of its wheels has some files three times.
@@ -54,7 +54,7 @@ RUN --mount=type=bind,from=tools,source=/usr/lib/python3/dist-packages,target=/r
  && cd /opt/sluice/lib/python3.11/site-packages \
  && /run/uv/bin/uv export -q --no-cache --project /src --frozen --no-dev --no-emit-project \
       -o /src/requirements.txt \
- && PYTHONPATH=/run/pip DIST_EXTRA_CONFIG=/src/wheel.cfg python3 -m pip install -q --no-cache-dir --no-compile \
+ && PYTHONPATH=/run/pip python3 -m pip install -q --no-cache-dir --no-compile \
       --root-user-action ignore --no-deps --require-hashes \
       --only-binary :all: --no-binary pyspark --no-build-isolation \
       --target . -r /src/requirements.txt \
