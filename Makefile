@@ -21,8 +21,7 @@ help: ## Show this help
 	  awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 demo: ## Copy streams on a real Pravega and watch
-	@hack/bootstrap.sh java  # the demo fetches the store's jars beside other work
-	@$(BIN)/python hack/demo.py
+	@hack/bootstrap.sh demo
 
 test: ## Lint, then all tests: unit, integration, end to end
 	@hack/bootstrap.sh

@@ -2,8 +2,8 @@
 # Provide the missing requirements of the make targets. Print nothing if all are there.
 #
 #   hack/bootstrap.sh          Python's packages, our C extension, a JDK, Maven, the store's jars
-#   hack/bootstrap.sh java     all but the store's jars
 #   hack/bootstrap.sh python   Python's packages and our C extension only
+#   hack/bootstrap.sh demo     a JDK and Maven only, and then runs the demo, which needs no more
 #
 # Files go to .venv and to the user's cache (XDG_CACHE_HOME, UV_CACHE_DIR), the extension beside its
 # source. Only a missing JDK or Maven is installed into the system, by root on a machine with apt.
@@ -61,6 +61,7 @@ provide_python() {
   # Use this Python. Otherwise uv would download one to suit .python-version.
   UV_PYTHON=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   export UV_PYTHON UV_PYTHON_DOWNLOADS=never
+  export DIST_EXTRA_CONFIG=$PWD/hack/wheel.cfg # for PySpark's wheel, which uv makes
   "$uv" sync --frozen --check --quiet 2>/dev/null ||
     step "installing Python packages into .venv" "$uv" sync --frozen --compile-bytecode
 }
@@ -93,12 +94,15 @@ provide_java() {
   has_jdk || fail "a JDK 17 was installed, but JAVA_HOME or PATH names another Java"
 }
 
+if [[ ${1:-} == demo ]]; then
+  provide_java
+  python=$(find_python)
+  exec "$python" hack/demo.py
+fi
 provide_python
 .venv/bin/python docker/compile.py operator/sluice
 if [[ ${1:-} != python ]]; then
   provide_java
-fi
-if [[ -z ${1:-} ]]; then
   # It shows its own progress, because it downloads 160 MB the first time.
   PYTHONPATH=hack .venv/bin/python -m localstore fetch
 fi

@@ -28,9 +28,10 @@ TRAIN = Path(__file__).resolve().parent.parent / "docker" / "train.py"
 def fingerprint() -> str:
     """Return a hash of all that an archive depends on: Java, its options, the jars, the program."""
     version = subprocess.run([java.java(), "-version"], capture_output=True, check=True).stderr
-    jars = [(jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in java.jars().iterdir()]
+    found = java.class_path()
+    jars = [(jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in found]
     options = (*java.MODULE_OPTIONS, *java.LEAN_OPTIONS)
-    parts = (version, repr(sorted(jars)).encode(), repr(options).encode(), TRAIN.read_bytes())
+    parts = (version, repr(jars).encode(), repr(options).encode(), TRAIN.read_bytes())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 

@@ -2,6 +2,9 @@
 
 The cluster, the store and the operator stay up, so that you can look around. Another run uses them
 again with new streams.
+
+It uses only the standard library, as localcluster and localstore do. So it need not wait for 400 MB
+of Python packages.
 """
 
 import json
@@ -13,9 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 import segment_hash
 from localcluster import choose
@@ -39,14 +39,20 @@ EVENTS = 1_000_000
 SEGMENTS = 4
 KEYS = 1_000
 PATIENCE = 300.0
-STAGES = 7
+STAGES = 6
 
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
+BOLD, DIM, RED, GREEN = "1", "2", "1;31", "1;32"
+
+
+def styled(style: str, text: str) -> str:
+    """Return a text in a style, for a terminal; elsewhere as it is."""
+    return f"\033[{style}m{text}\033[0m" if sys.stdout.isatty() else text
 
 
 def say(text: str) -> None:
     """Print a line of details."""
-    console.print(f"    {text}", markup=False)
+    # As one string, because several threads print.
+    print(f"    {text}\n", end="", flush=True)
 
 
 class Stages:
@@ -61,20 +67,22 @@ class Stages:
         self._begun = 0
         self._least = [0.0] * STAGES
         with suppress(FileNotFoundError):
-            self._least = json.loads(file.read_text(encoding="utf-8"))
+            known = json.loads(file.read_text(encoding="utf-8"))
+            if len(known) == STAGES:  # else they are of a demo with other stages
+                self._least = known
 
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:
         """Print the stage's title, the estimated time left if known, and the seconds it took."""
         left = sum(self._least[self._begun :])
-        known = f" [dim](about {left:.0f} s left)[/]" if left else ""
+        known = styled(DIM, f" (about {left:.0f} s left)") if left else ""
         number = self._begun
         self._begun += 1
-        console.print(f"[bold]==> {self._begun}/{STAGES}[/] {text}{known}")
+        print(f"{styled(BOLD, f'==> {self._begun}/{STAGES}')} {text}{known}", flush=True)
         began = time.monotonic()
         yield
         seconds = time.monotonic() - began
-        console.print(f"    {seconds:.1f} s")
+        say(f"{seconds:.1f} s")
         self._least[number] = min(seconds, self._least[number] or seconds)
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(json.dumps(self._least), encoding="utf-8")
@@ -82,7 +90,7 @@ class Stages:
 
 def shown(cluster: Cluster, *arguments: str) -> str:
     """Run kubectl as a user would, and print the command and its output."""
-    console.print(f"    [dim]$ kubectl {' '.join(arguments)}[/]")
+    say(styled(DIM, f"$ kubectl {' '.join(arguments)}"))
     output = cluster.kubectl(*arguments)
     for line in output.splitlines():
         say(line)
@@ -99,7 +107,7 @@ def remove(java: ForeignClient, scope: str, stream: str) -> None:
 
 def follow(cluster: Cluster) -> bool:
     """Print the copy's line whenever it changes, until it is done. Tell whether it is ready."""
-    console.print(f"    [dim]$ kubectl --namespace {DEMO} get scopy {COPY} --watch[/]")
+    say(styled(DIM, f"$ kubectl --namespace {DEMO} get scopy {COPY} --watch"))
     get = (f"--namespace={DEMO}", "get", "scopy", COPY)
     last = ""
     deadline = time.monotonic() + PATIENCE
@@ -140,10 +148,11 @@ def main() -> int:
 
         image, _ = cluster.up(say, [sluice_image, pravega])
     store = ClusterStore(cluster)
-    with stage("Pravega, as a Deployment"):
+    title = f"Pravega, as a Deployment, and Sluice, by Helm, in namespace {NAMESPACE}"
+    with stage(title), ThreadPoolExecutor(1) as worker:
+        installed = worker.submit(install, cluster, image, say=say)
         uri = store.up(say)
-    with stage(f"Sluice, by Helm, in namespace {NAMESPACE}"):
-        install(cluster, image, say=say)
+        installed.result()
     with store.foreign() as java:
         with stage(f"Pravega's Java client writes {EVENTS:,} events to {SEGMENTS} segments"):
             cluster.kubectl("delete", "namespace", DEMO, "--ignore-not-found", timeout=120)
@@ -160,7 +169,7 @@ def main() -> int:
             done = follow(cluster)
             shown(cluster, f"--namespace={DEMO}", "events", "--for=streamcopy/events")
         if not done:
-            console.print("[bold red]The copy did not become ready.[/]")
+            print(styled(RED, "The copy did not become ready."))
             return 1
         with stage("The Java client reads both streams, order checked for each key"):
             before, after = java.read(*SOURCE), java.read(*TARGET)
@@ -182,13 +191,13 @@ def main() -> int:
         and (before.events, before.digest) == (after.events, after.digest) == (EVENTS, after.digest)
         and all(source["sha256"] == target["sha256"] for source, target in pairs)
     )
-    console.print(
+    print(
         f"Read back: {after.events:,} events of {after.keys:,} keys, {after.out_of_order} out of "
         f"order, {after.duplicates} twice, {after.missing} missing."
     )
-    verdict = "[bold green]The copy is exact" if exact else "[bold red]The copy is NOT exact"
-    console.print(f"{verdict}.[/] {time.monotonic() - began:.0f} s in all.")
-    console.print(
+    style, verdict = (GREEN, "is exact") if exact else (RED, "is NOT exact")
+    print(f"{styled(style, f'The copy {verdict}.')} {time.monotonic() - began:.0f} s in all.")
+    print(
         f"Look around:  export KUBECONFIG={cluster.kubeconfig}; kubectl -n {DEMO} describe scopy "
         f"{COPY}\nStop it all:  make cluster-down"
     )
@@ -197,21 +206,12 @@ def main() -> int:
 
 def show(pairs: list[tuple[dict[str, Any], ...]]) -> None:
     """Print the final table."""
-    table = Table(title="What the stand-alone script found", title_justify="left")
-    table.add_column("Segment")
-    for column in ("Bytes", "Events"):
-        table.add_column(column, justify="right")
-    table.add_column("SHA-256 of the source")
-    table.add_column("of the target")
+    print("What the stand-alone script found")
+    row = "{:>7}  {:>12}  {:>10}  {:22}  {}".format
+    print(styled(BOLD, row("segment", "bytes", "events", "SHA-256 of the source", "of the target")))
     for source, target in pairs:
-        table.add_row(
-            str(source["id"]),
-            f"{source['length']:,}",
-            f"{target['events']:,}",
-            str(source["sha256"])[:20],
-            str(target["sha256"])[:20],
-        )
-    console.print(table)
+        size, events = f"{source['length']:,}", f"{target['events']:,}"
+        print(row(source["id"], size, events, source["sha256"][:20], target["sha256"][:20]))
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ class OwnCluster(Cluster):
         ]
 
     def _provide(self, images: Sequence[Callable[[], Image]], say: Say) -> list[str]:
-        self._node_images.load(self._builder.build_base(say), say)
+        self._builder.build_base(say)
         return [self._node_images.provide(describe(), say) for describe in images]
 
     def _start(self, node: Node, compiled: Programs, say: Say) -> None:

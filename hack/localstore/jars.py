@@ -1,5 +1,6 @@
 """Pravega's jars, downloaded once for each version of `pom.xml`."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from localstore.cache import cache_root, content_key, make_once
 from localstore.errors import LocalStoreError
-from localstore.java import jdk_tool
+from localstore.java import BRIEF, jdk_tool
 
 PRAVEGA_VERSION = "0.13.0"
 
@@ -60,9 +61,15 @@ def _run_maven(target: Path) -> None:
         "-DincludeScope=runtime",
         f"-DoutputDirectory={target}",
     ]
+    options = " ".join([*BRIEF, os.environ.get("MAVEN_OPTS", "")])
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_SECONDS_TO_DOWNLOAD
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS_TO_DOWNLOAD,
+            env={**os.environ, "MAVEN_OPTS": options},
         )
     except subprocess.TimeoutExpired as error:
         raise LocalStoreError(f"Maven did not finish in {_SECONDS_TO_DOWNLOAD} s") from error

@@ -15,8 +15,8 @@ _OPENED = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
 # A main class of ours that starts Pravega's own one: see `hack/java/Mended.java`.
 _MENDED = "Mended"
 
-# In its first minutes, a store spends most of its CPU time on compiling.
-_BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# In its first minutes, a store spends most of its CPU time on compiling, as Maven does.
+BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def jdk_tool(name: str) -> str:
@@ -62,7 +62,7 @@ def java_command(
     """
     return [
         java or jdk_tool("java"),
-        *(() if lasting else _BRIEF),
+        *(() if lasting else BRIEF),
         f"-Xmx{heap}",
         f"-XX:MaxDirectMemorySize={direct_memory}",
         # A JVM that continues after an OutOfMemoryError makes tests fail far from the cause.

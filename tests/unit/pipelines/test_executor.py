@@ -62,6 +62,6 @@ def test_a_machine_without_java_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_jars_are_named_in_a_fixed_order() -> None:
     """An archive of classes fits one class path only, and folders have no order of their own."""
     given = java.options("1g", {})
-    jars = given[given.index("-cp") + 1].split(":")
-    assert jars == sorted(jars)
-    assert any(Path(jar).name.startswith("spark-core_") for jar in jars)
+    jars = [Path(jar) for jar in given[given.index("-cp") + 1].split(":")]
+    assert jars == sorted(jars, key=lambda jar: (-jar.stat().st_size, jar))
+    assert any(jar.name.startswith("spark-core_") for jar in jars)

@@ -108,6 +108,13 @@ def options(heap: str, properties: Mapping[str, str]) -> list[str]:
         *(f"-D{key}={value}" for key, value in properties.items()),
         "-Dlog4j2.configurationFile=" + str(Path(__file__).with_name("log4j2.properties")),
         "-cp",
-        # Sorted: the class-data archive is valid for one order of the jars only.
-        ":".join(str(jar) for jar in sorted(jars().glob("*.jar"))),
+        ":".join(map(str, class_path())),
     ]
+
+
+def class_path() -> list[Path]:
+    """Return PySpark's jars in their order, which never changes: an archive of classes fits one.
+
+    Java looks for each class in one jar after the other. The largest jars have most classes.
+    """
+    return sorted(jars().glob("*.jar"), key=lambda jar: (-jar.stat().st_size, jar.name))
