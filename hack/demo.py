@@ -39,7 +39,7 @@ EVENTS = 1_000_000
 SEGMENTS = 4
 KEYS = 1_000
 PATIENCE = 300.0
-STAGES = 6
+STAGES = 5
 
 BOLD, DIM, RED, GREEN = "1", "2", "1;31", "1;32"
 
@@ -148,11 +148,9 @@ def main() -> int:
 
         image, _ = cluster.up(say, [sluice_image, pravega])
     store = ClusterStore(cluster)
-    title = f"Pravega, as a Deployment, and Sluice, by Helm, in namespace {NAMESPACE}"
-    with stage(title), ThreadPoolExecutor(1) as worker:
-        installed = worker.submit(install, cluster, image, say=say)
+    with stage(f"Pravega, as a Deployment, and Sluice, by Helm, in namespace {NAMESPACE}"):
+        installed = ThreadPoolExecutor(1).submit(install, cluster, image, say=say)
         uri = store.up(say)
-        installed.result()
     with store.foreign() as java:
         with stage(f"Pravega's Java client writes {EVENTS:,} events to {SEGMENTS} segments"):
             cluster.kubectl("delete", "namespace", DEMO, "--ignore-not-found", timeout=120)
@@ -160,6 +158,7 @@ def main() -> int:
                 remove(java, *stream)
             java.create(*SOURCE, segments=SEGMENTS)
             java.write(*SOURCE, events=EVENTS, keys=KEYS)
+            installed.result()
         with stage(f"kubectl apply of {EXAMPLE.relative_to(ROOT)}"):
             restrict(cluster, DEMO)
             file = ROOT / "build" / "demo" / "streamcopy.yaml"
@@ -171,19 +170,17 @@ def main() -> int:
         if not done:
             print(styled(RED, "The copy did not become ready."))
             return 1
-        with stage("The Java client reads both streams, order checked for each key"):
-            before, after = java.read(*SOURCE), java.read(*TARGET)
         with (
-            stage("A stand-alone script hashes every segment of both"),
+            stage("The Java client reads both streams, and a stand-alone script hashes them"),
             store.doors() as (_, server),
         ):
+            segments = {stream: java.info(*stream).segments for stream in (SOURCE, TARGET)}
+            read = ThreadPoolExecutor(1).submit(lambda: (java.read(*SOURCE), java.read(*TARGET)))
             hashes = [
-                [
-                    segment_hash.segment_report(*server, *stream, segment.id)
-                    for segment in java.info(*stream).segments
-                ]
-                for stream in (SOURCE, TARGET)
+                [segment_hash.segment_report(*server, *stream, segment.id) for segment in known]
+                for stream, known in segments.items()
             ]
+            before, after = read.result()
             pairs = list(zip(*hashes, strict=True))
     show(pairs)
     exact = (
