@@ -38,6 +38,8 @@ RUN apt-get update -qq \
       gcc libc6-dev libpython3-dev python3-pip python3-setuptools python3-wheel >/dev/null \
  && pip install -q --no-cache-dir --no-compile --root-user-action ignore \
       --target /opt/tools uv==${UV_VERSION}
+# Buildah 1.28 mounts a stage that it has from its cache without the stage's last layer: this one.
+RUN true
 
 # Python's packages, in a virtual environment without pip.
 FROM runtime AS packages
