@@ -233,8 +233,9 @@ class ClusterStore:
 
     def _apply(self, *objects: dict[str, Any]) -> None:
         items = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        # By the server, for another process may make the same objects at this moment.
-        words = ("apply", "--server-side", "--force-conflicts", "--filename=-")
+        # By the server, for another process may make the same objects at this moment. Not validated,
+        # which needs the API's whole description: a busy machine may not tell it in time.
+        words = ("apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-")
         self._cluster.kubectl(*words, stdin=json.dumps(items))
 
     def _kubectl(self, *arguments: str, timeout: float = 60.0) -> str:
