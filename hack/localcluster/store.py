@@ -233,8 +233,8 @@ class ClusterStore:
 
     def _apply(self, *objects: dict[str, Any]) -> None:
         items = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        # By the server, for another process may make the same objects at this moment. Not validated,
-        # which needs the API's whole description: a busy machine may not tell it in time.
+        # By the server, for another process may make the same objects at this moment. To validate
+        # them takes the API's whole description, which a busy machine may not tell in time.
         words = ("apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-")
         self._cluster.kubectl(*words, stdin=json.dumps(items))
 
