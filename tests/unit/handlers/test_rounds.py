@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.handlers import resync
 from sluice.handlers.resync import TURNS, Resync, is_due
 from sluice.handlers.watches import Watches
 from sluice.kube.api.cache import Mirror
@@ -181,7 +182,8 @@ def test_what_the_watches_show_late_after_the_start_is_no_news() -> None:
     assert bench.queue.depth(Lane.NORMAL) == 0
     late = Bench()
     late.put(STREAM_COPY, "done")
-    with mock.patch.object(asyncio, "sleep", mock.AsyncMock()):
+    # The grace is of the real clock, so that the round would spin for all of it.
+    with mock.patch.object(resync, "WATCH_GRACE", 0.1):
         assert late.round() == {Key("StreamCopy", "default", "done"): Lane.NORMAL}
 
 
