@@ -36,8 +36,8 @@ LANES = {
     "patient": ("tests/integration", "tests/e2e"),
     "table": ("tests/e2e/crash",),
     "api": ("tests/integration",),
-    "alone": ("tests/e2e",),
     "unit": ("tests/unit",),
+    "alone": ("tests/e2e",),
     "outside": ("tests/integration", "tests/e2e"),
     "packaging": ("tests/integration/packaging",),
 }
