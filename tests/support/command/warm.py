@@ -33,7 +33,7 @@ class Server:
     """The process that forks commands. It ends with the tests."""
 
     def __init__(self) -> None:
-        self._own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._own, its = _messages()
         with its:
             self._process = subprocess.Popen(
                 [sys.executable, warm_server.__file__, str(its.fileno())],
@@ -47,12 +47,17 @@ class Server:
 
     def fork(self, request: dict[str, object], files: list[int]) -> socket.socket:
         """Start a command, and return the socket that gets its pid and its status."""
-        status, its = socket.socketpair()
+        status, its = _messages()
         with its:
             message = json.dumps(request).encode()
             assert len(message) < warm_server.REQUEST_BYTES
             socket.send_fds(self._own, [message], [*files, its.fileno()])
         return status
+
+
+def _messages() -> tuple[socket.socket, socket.socket]:
+    """Return two connected sockets that keep messages apart: a pid and a status, for example."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 _servers: list[Callable[[], Server]] = []
