@@ -88,8 +88,7 @@ class Lists:
 class Api(BaseHTTPRequestHandler):
     """As much of an API server as Spark needs to make an executor.
 
-    Spark takes executors that no list has for lost, and makes others. On a busy machine it would do
-    so for ever.
+    Its lists have the executors, because Spark takes those that no list has for lost.
     """
 
     protocol_version = "HTTP/1.1"

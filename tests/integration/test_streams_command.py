@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
     from sluice.stores.base import Store
 
-SLUICE = warm.SLUICE
 KEYS = 16
 
 Command = "Callable[..., subprocess.CompletedProcess[str]]"
@@ -33,7 +32,7 @@ def streams(standalone: Standalone) -> Command:
     """Return a function that runs `sluice streams`."""
 
     def run(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        command = [SLUICE, "streams", *words, "--store", standalone.controller_uri]
+        command = [warm.SLUICE, "streams", *words, "--store", standalone.controller_uri]
         return warm.run(command, given=given)
 
     return run
@@ -167,7 +166,7 @@ def test_a_reader_of_the_output_may_leave(
     """As `head` does: the command ends at once, and without a word."""
     foreign.create(scope, "much")
     foreign.write(scope, "much", events=20_000)
-    command = f"{SLUICE} streams read {scope}/much --store {standalone.controller_uri}"
+    command = f"{warm.SLUICE} streams read {scope}/much --store {standalone.controller_uri}"
     piped = f"set -o pipefail; {command} | head -n 1"
     done = subprocess.run(
         ["bash", "-c", piped], capture_output=True, text=True, timeout=60, check=False
@@ -194,7 +193,7 @@ def test_a_store_with_a_login_is_named_in_a_file(
     )
     words = ("-f", str(file), "--credentials-dir", str(tmp_path))
     made = subprocess.run(
-        [SLUICE, "streams", "write", "with-login/s", "--create", "1", *words],
+        [warm.SLUICE, "streams", "write", "with-login/s", "--create", "1", *words],
         input="one\n",
         capture_output=True,
         text=True,
@@ -203,7 +202,7 @@ def test_a_store_with_a_login_is_named_in_a_file(
     )
     assert made.returncode == 0, made.stderr
     read = subprocess.run(
-        [SLUICE, "streams", "read", "with-login/s", *words],
+        [warm.SLUICE, "streams", "read", "with-login/s", *words],
         capture_output=True,
         text=True,
         timeout=60,
@@ -259,7 +258,11 @@ def test_streams_that_a_login_may_not_look_at_are_named(
         (secret / "password").write_text(user.password)
         words = ("ls", "looked-at", "-f", str(file), "--credentials-dir", str(secret.parent))
         done = subprocess.run(
-            [SLUICE, "streams", *words], capture_output=True, text=True, timeout=60, check=False
+            [warm.SLUICE, "streams", *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == code, done.stderr
         assert "orders" in done.stdout

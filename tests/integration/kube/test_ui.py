@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from playwright.sync_api import expect
 
 from support.command.browser import ATTACK, PATIENCE, row, visiting
 from support.command.screens import UPDATE
+from support.command.warm import SLUICE
 from support.until import until
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # The first run installs the browser.
 pytestmark = pytest.mark.timeout(1200)
 
-SLUICE: Final = Path(sys.executable).with_name("sluice")
 EVENTS: Final = 40_000
 GOES_ON: Final = re.compile(r"Copying.*MB/.*MB.*B/s  ETA", re.DOTALL)
 ENDED: Final = re.compile(r"True.*Copied.*100%", re.DOTALL)

@@ -6,9 +6,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,10 +19,13 @@ from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.stores.connect import connect
 from support.command.sluice_command import SECONDS, is_alive, workers_of
+from support.command.warm import SLUICE
 from support.until import TIGHT, until
 from support.witness import foreign_witness as witness
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from localstore import ForeignClient, Standalone
 
 EVENTS = 200_000
@@ -37,8 +38,6 @@ RATES = [
     pytest.param(100 << 10, marks=pytest.mark.exhaustive),
     pytest.param(TASKS_RATE, marks=pytest.mark.exhaustive),
 ]
-
-SLUICE = Path(sys.executable).with_name("sluice")
 
 
 @dataclass

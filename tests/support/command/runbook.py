@@ -10,17 +10,17 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from localcluster import tools
+from support.command.warm import SLUICE
 from support.until import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 _BLOCK: Final = re.compile(
     r"^(?:<!-- (file|step): ([\w.-]+) -->\n)?```(sh|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL
@@ -57,7 +57,7 @@ class Runbook:
             (self.folder / name).write_text(self._here(text))
         programs = self.folder / "bin"
         programs.mkdir()
-        (programs / "sluice").symlink_to(Path(sys.executable).with_name("sluice"))
+        (programs / "sluice").symlink_to(SLUICE)
         if self.kubeconfig is not None:
             (programs / "kubectl").symlink_to(tools.kubectl())
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 SLUICE: Final = Path(sys.executable).with_name("sluice")
 """The installed command."""
 
-
-_LINE: Final = 64
+_NUMBER_BYTES: Final = 64
 
 
 class Server:
@@ -41,7 +40,7 @@ class Server:
             )
 
     def close(self) -> None:
-        """End the process. Commands that still run go on."""
+        """End the process. Commands that still run continue."""
         self._own.close()
         self._process.wait()
 
@@ -49,9 +48,8 @@ class Server:
         """Start a command, and return the socket that gets its pid and its status."""
         status, its = _messages()
         with its:
-            message = json.dumps(request).encode()
-            assert len(message) < warm_server.REQUEST_BYTES
-            socket.send_fds(self._own, [message], [*files, its.fileno()])
+            files = [*files, its.fileno()]
+            socket.send_fds(self._own, [json.dumps(request).encode()], files)
         return status
 
 
@@ -110,7 +108,7 @@ class Popen(subprocess.Popen[Any]):
         pipes = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
         files = [own if pipe == -1 else pipe for own, pipe in enumerate(pipes)]
         self._status = _servers[-1]().fork(request, files)
-        self.pid = int(self._status.recv(_LINE))
+        self.pid = self._next_number()
         self._child_created = True
         self._close_pipe_fds(*(given[name] for name in _GIVEN[10:16]))  # type: ignore[attr-defined]
 
@@ -119,13 +117,20 @@ class Popen(subprocess.Popen[Any]):
             return super()._try_wait(flags)  # type: ignore[misc, no-any-return]
         self._status.setblocking(not flags & os.WNOHANG)
         try:
-            answer = self._status.recv(_LINE)
+            number = self._next_number()
         except BlockingIOError:
             return 0, 0
         self._status.close()
+        return self.pid, number
+
+    def _next_number(self) -> int:
+        """Return the pid, which comes first, or the status."""
+        assert self._status is not None
+        answer = self._status.recv(_NUMBER_BYTES)
         if not answer:
-            raise ChildProcessError(f"the process that forked {self.args!r} is gone")
-        return self.pid, int(answer)
+            self._status.close()
+            raise ChildProcessError(f"the process that forks commands ended: {self.args!r}")
+        return int(answer)
 
     def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
         if self._status is None:

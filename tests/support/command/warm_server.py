@@ -16,12 +16,14 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
 REQUEST_BYTES: Final = 1 << 20
+"""More than a socket takes as one message: a longer one fails where it is sent."""
 FILES: Final = 4
 """Number of files in a request: standard input, output and error, and the socket for the status."""
 
@@ -30,6 +32,7 @@ LATE: Final = {"operator": ("sluice.handlers.main",)}
 LATE_OF_ALL: Final = ("sluice.console", "sluice.stores.pravega.store")
 
 LIBRARY: Final = "kubernetes.aio.config"
+"""A package that looks for a kubeconfig in the environment when it is imported."""
 
 
 def main() -> int | str | None:
@@ -86,17 +89,17 @@ def _serve(tests: socket.socket) -> bool:
                     return True
                 for file in files[:-1]:
                     os.close(file)
-                status.sendall(f"{pid}\n".encode())
+                status.sendall(str(pid).encode())
                 running[pid] = status
 
 
 def _tell_ended(running: dict[int, socket.socket]) -> None:
-    """Send the status of each command that has ended."""
+    """Send the status of each command that has ended, to those who still wait for it."""
     for pid in list(running):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
-            with running.pop(pid) as waiting:
-                waiting.sendall(f"{status}\n".encode())
+            with running.pop(pid) as waiting, suppress(BrokenPipeError):
+                waiting.sendall(str(status).encode())
 
 
 def _become(request: dict[str, Any], files: list[int]) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sluice.engine.streams.sample import EVENTS, SAMPLE
+from support.command.warm import SLUICE
 from support.store.scopes import names_in
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
     from support.cluster.tenant import Tenant
 
-SLUICE = Path(sys.executable).with_name("sluice")
 NAME = (SAMPLE.scope, SAMPLE.stream)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from localcluster.store_image import image_command
 from localstore.foreign import ForeignClient
 from localstore.foreign_jvm import Launch
 from support.cluster.outside import EXCLUDED
+from support.command.warm import SLUICE
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def folder(
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(tools.kubectl())
-    (programs / "sluice").symlink_to(Path(sys.executable).with_name("sluice"))
+    (programs / "sluice").symlink_to(SLUICE)
     uninstall(kube)
     # A new cluster has no definitions. Here they stay, since other tests need them: those that Helm
     # has left from another version would conflict.

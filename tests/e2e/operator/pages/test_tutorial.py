@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from support.cluster.tenant import Tenant
 from support.command import pictures
 from support.command import screens as pages
 from support.command.screens import Screen
+from support.command.warm import SLUICE
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def sluice_status(tenant: Tenant) -> str:
     """The output of `sluice status`, with its colours."""
     environment = {"KUBECONFIG": str(tenant.cluster.kubeconfig), "FORCE_COLOR": "1"}
     return subprocess.run(
-        [Path(sys.executable).with_name("sluice"), "status", "--namespace", tenant.namespace],
+        [SLUICE, "status", "--namespace", tenant.namespace],
         check=True,
         env=os.environ | environment | {"COLUMNS": str(pictures.WIDTH)},
         capture_output=True,

@@ -7,16 +7,13 @@ import signal
 import socket
 import subprocess
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from localstore.ports import free_ports
 from support.command import warm
 from support.until import PATIENCE, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def both(words: list[str], folder: Path, **environment: str) -> tuple[str, str, int]:
@@ -96,4 +93,17 @@ def test_a_signal_ends_it_alone(number: signal.Signals) -> None:
     assert codes == [process.returncode]
     assert process.returncode in {-number, 128 + number}
     process.communicate()
+    assert warm.run([warm.SLUICE, "--version"]).returncode == 0
+
+
+def test_a_command_that_nobody_waits_for_spoils_no_other() -> None:
+    """Its status is told to nobody, and the next command is forked as before."""
+    process = warm.Popen([warm.SLUICE, "--version"], stdout=subprocess.PIPE)
+    assert process._status is not None
+    process._status.close()
+    assert process.stdout is not None
+    assert process.stdout.read()  # to its end
+    process.stdout.close()
+    until("it is gone", lambda: not Path(f"/proc/{process.pid}").exists())
+    process.returncode = 0
     assert warm.run([warm.SLUICE, "--version"]).returncode == 0
