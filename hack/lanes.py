@@ -46,7 +46,7 @@ LANES = {
 _ON_KUBERNETES = ("alone", "pods", "patient", "outside", "api")
 _SEARCHING = ("unit", "api")
 """The lanes with tests by Hypothesis. Its plugin reads all our code at the start of a lane."""
-_AT_A_TIME = 5
+_AT_A_TIME = 3
 """The number of lanes that run at a time."""
 _ROOT = Path(__file__).parents[1]
 _ARTIFACTS = _ROOT / "artifacts"
