@@ -2,8 +2,8 @@
 
 python hack/lanes.py [PYTEST'S OPTIONS]
 
-More lanes run at a time than there are processors, because most tests wait now and then. All of
-them at a time would not be faster, and a test would wait for seconds where it expects a moment.
+One lane more runs at a time than most machines have processors, because most tests wait now and
+then. With five at a time, stores that idle and caches that are cold cost a sixth of the time.
 Lanes that need a Kubernetes begin once it is up. Each line of pytest's output follows its lane's
 name. Failures are repeated at the end, and a last line counts all lanes together.
 `artifacts/LANE.xml` has the duration of each test in JUnit's format. The next run estimates the

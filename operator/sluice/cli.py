@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "operator": "pods",
     "plan": "copying",
     "position": "positions",
+    "query": "query",
     "restore": "cluster.restore",
     "resume": "cluster.verbs",
     "retry": "cluster.verbs",

@@ -13,6 +13,7 @@ from sluice.api.fields.common import GROUP, VERSION, Resource
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.kinds.streamcopy import StreamCopy
+from sluice.api.kinds.streamquery import StreamQuery
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.registry import DRIVEN, KINDS
 from sluice.errors import InvalidSpec
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
     from sluice.api.fields.common import StoreRef
 
-_MODELS: Final = {kind.name: kind.model for kind in KINDS}
+_MODELS: Final = {kind.name: kind.model for kind in KINDS} | {"StreamQuery": StreamQuery}
 """The models of the kinds that a file may hold. EphemeralStreams are checked and then ignored:
-only the operator handles them.
+only the operator handles them. Only the command line handles StreamQueries.
 """
 
 _NAMES: Final = [kind.name for kind in DRIVEN]
@@ -38,10 +39,12 @@ class Resources:
 
     Attributes:
         order: the StreamCopies, ScopeCopies and StreamArchives, in the file's order.
+        queries: the StreamQueries, in the file's order.
         stores: the StreamStores, by (namespace, name).
     """
 
     order: list[StreamCopy | ScopeCopy | StreamArchive] = field(default_factory=list)
+    queries: list[StreamQuery] = field(default_factory=list)
     stores: dict[tuple[str, str], StreamStore] = field(default_factory=dict)
 
     @property
@@ -60,9 +63,13 @@ class Resources:
         return [archive for archive in self.order if isinstance(archive, StreamArchive)]
 
     def store(
-        self, copy: StreamCopy | ScopeCopy | StreamArchive, ref: StoreRef, *, field: str
+        self,
+        copy: StreamCopy | ScopeCopy | StreamArchive | StreamQuery,
+        ref: StoreRef,
+        *,
+        field: str,
     ) -> StreamStore:
-        """Return the StreamStore that a copy or an archive names in a field.
+        """Return the StreamStore that a copy, an archive or a query names in a field.
 
         Raises:
             InvalidSpec: the file has no such StreamStore.
@@ -139,6 +146,10 @@ def _place(resources: Resources, resource: Resource) -> None:
         if key in resources.stores:
             raise _twice(resource)
         resources.stores[key] = resource
+    elif isinstance(resource, StreamQuery):
+        if resource.metadata in [one.metadata for one in resources.queries]:
+            raise _twice(resource)
+        resources.queries.append(resource)
     elif isinstance(resource, StreamCopy | ScopeCopy | StreamArchive):
         if (resource.kind, resource.metadata) in [
             (one.kind, one.metadata) for one in resources.order

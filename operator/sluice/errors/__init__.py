@@ -37,7 +37,10 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── TooManyEvents             more events than may become objects
     │   ├── HookNotFound              no such CronJob for a hook
     │   ├── HookRefused               the CronJob may not be used, or its Job is refused
-    │   └── HookFailed                the Job of a hook failed
+    │   ├── HookFailed                the Job of a hook failed
+    │   ├── InvalidQuery              a query has a mistake, or may not do what it asks for
+    │   ├── QueryChanged              a query cannot go on from where it was
+    │   └── ResultTooLarge            a batch has too many rows for one segment
     ├── BackendError              the store refused a call, or did not answer it
     │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
     │   │   └── StoreTimeout          no answer before the deadline                 (retryable)
@@ -63,6 +66,7 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── DriverEvicted             the node evicted the driver's pod             (retryable)
     │   ├── DriverOutOfMemory         the driver needed more memory than it may use (retryable)
     │   ├── DeadlineExceeded          the copy took longer than it may
+    │   ├── QuerySuperseded           another attempt of the query has begun
     │   └── SchedulingError           no room to run it                             (retryable)
     │       ├── Unschedulable             no node takes the pod                     (retryable)
     │       ├── QuotaExceeded             the namespace's quota is used up          (retryable)
@@ -81,7 +85,9 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── EventsDamaged             a segment's bytes are no events
     │   ├── MalformedEvents           events do not fit the schema they are read by
     │   ├── DigestMismatch            staged bytes differ from the source's
-    │   └── ArchiveDamaged            an archive is not what its manifest says
+    │   ├── ArchiveDamaged            an archive is not what its manifest says
+    │   ├── CheckpointLost            a query's checkpoint is gone
+    │   └── CheckpointDiverged        a query's checkpoint does not belong to its ledger
     └── CopyAborted               the copy's journal is gone: it was aborted, or lost
 """
 
@@ -120,11 +126,14 @@ from sluice.errors.infrastructure import (
     DriverLost,
     DriverOutOfMemory,
     InfrastructureError,
+    QuerySuperseded,
     ResourceChanged,
 )
 from sluice.errors.integrity import (
     UNDECIDED,
     ArchiveDamaged,
+    CheckpointDiverged,
+    CheckpointLost,
     DigestMismatch,
     EventsDamaged,
     IntegrityError,
@@ -156,15 +165,18 @@ from sluice.errors.spec import (
     HookFailed,
     HookNotFound,
     HookRefused,
+    InvalidQuery,
     InvalidSpec,
     LoginNotShared,
     OwnerForbidden,
     OwnerKindNotFound,
     PlanTooLarge,
     ProfileNotFound,
+    QueryChanged,
     ReaderGroupBusy,
     ReaderGroupExists,
     ReaderGroupNotFound,
+    ResultTooLarge,
     SecretNotFound,
     SourceNotFound,
     SourceUnsupported,
@@ -210,6 +222,9 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "HookNotFound",
     "HookRefused",
     "HookFailed",
+    "InvalidQuery",
+    "QueryChanged",
+    "ResultTooLarge",
     "BackendError",
     "StoreUnavailable",
     "StoreTimeout",
@@ -241,6 +256,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "DriverEvicted",
     "DriverOutOfMemory",
     "DeadlineExceeded",
+    "QuerySuperseded",
     "SchedulingError",
     "Unschedulable",
     "QuotaExceeded",
@@ -260,6 +276,8 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "MalformedEvents",
     "DigestMismatch",
     "ArchiveDamaged",
+    "CheckpointLost",
+    "CheckpointDiverged",
     "CopyAborted",
     "EXIT_CODES",
     "UNDECIDED",

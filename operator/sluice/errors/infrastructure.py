@@ -58,3 +58,10 @@ class CopyAborted(SluiceError):
 
     category = Category.INFRASTRUCTURE
     default_remedy = "Run it again if you still need it: it starts anew."
+
+
+class QuerySuperseded(InfrastructureError):
+    """Another attempt of the query has begun, and goes on in place of this one."""
+
+    retryable = False
+    default_remedy = "Nothing, if that was meant: each query runs once. Else stop one of the two."

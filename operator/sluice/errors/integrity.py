@@ -109,3 +109,21 @@ class ArchiveDamaged(IntegrityError):
     def __init__(self, message: str, *, name: str = "") -> None:
         super().__init__(message)
         self.name = name
+
+
+class CheckpointLost(IntegrityError):
+    """The query's checkpoint is gone, and with it the windows that were not closed."""
+
+    default_remedy = (
+        "Bring the checkpoint back, or set onChange: Restart. The query goes on behind the last "
+        "event that it has read then, with empty windows."
+    )
+
+
+class CheckpointDiverged(IntegrityError):
+    """The query's checkpoint and its ledger beside the first sink do not belong together."""
+
+    default_remedy = (
+        "Bring back the checkpoint that belongs to the ledger, or set onChange: Restart. The query "
+        "goes on behind the last batch of the ledger then, with empty windows."
+    )

@@ -202,3 +202,25 @@ class HookFailed(SpecError):
         "annotate the copy with sluice.dev/requestedAt, which runs the hook again. Or take "
         "onFailure: Continue."
     )
+
+
+class InvalidQuery(SpecError):
+    """The query has a mistake, or asks for something that a query may not do."""
+
+
+class QueryChanged(SpecError):
+    """The query or a source was changed, so it cannot go on from where it was."""
+
+    default_remedy = (
+        "Take the change back, or set onChange: Restart. It goes on behind the last event that it "
+        "has read then, with empty windows."
+    )
+
+
+class ResultTooLarge(SpecError):
+    """A batch has more rows for one segment than a store takes at once."""
+
+    default_remedy = (
+        "Take smaller batches by limits.batchBytes, or make the query anew with more segments of "
+        "the sink. Nothing of the batch was written."
+    )

@@ -59,9 +59,20 @@ ABSTRACT: Final = frozenset(
 """Errors that only group others. They are never raised, so no condition has them."""
 
 OF_COMMANDS: Final = frozenset(
-    {"ReaderGroupNotFound", "ReaderGroupBusy", "ReaderGroupExists", "MalformedEvents"}
+    {
+        "ReaderGroupNotFound",
+        "ReaderGroupBusy",
+        "ReaderGroupExists",
+        "MalformedEvents",
+        "InvalidQuery",
+        "QueryChanged",
+        "ResultTooLarge",
+        "QuerySuperseded",
+        "CheckpointLost",
+        "CheckpointDiverged",
+    }
 )
-"""Errors of the command line or of tables only, so no condition has them either."""
+"""Errors of the command line, of tables or of queries only, so no condition has them either."""
 
 _OF_RESTORES: Final = frozenset({"ArchiveNotFound", "ArchiveUnsupported", "ArchiveDamaged"})
 """Errors of reading an archive: of its next run, and of copies from it."""

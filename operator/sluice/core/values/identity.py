@@ -33,6 +33,9 @@ All planned bytes are readable in it. The copy appends what comes in the source,
 no appends of others. The tag `complete=` takes its place at the copy's end.
 """
 
+TAG_QUERY = OURS + "query="
+"""Prefix of the tag of a stream that takes a query's results; the query's id follows."""
+
 TAG_APPENDING = OURS + "appending="
 """Prefix of the tag of a stream whose scaling policy an append has changed.
 
@@ -116,6 +119,28 @@ def scope_log_key(scope_id: str, generation: int = 0) -> str:
         generation: see `journal_key`.
     """
     return _key(scope_id, "scope", generation)
+
+
+def ledger_key(query: str, generation: int = 0) -> str:
+    """Return the key of a query's ledger: 32 hexadecimal digits.
+
+    Args:
+        query: the query's id.
+        generation: see `journal_key`.
+    """
+    return _key(query, "ledger", generation)
+
+
+def results_writer(query: str, version: int) -> UUID:
+    """Return the writer id that fences a query's appends to the segments of its sinks.
+
+    Event numbers of this writer are numbers of batches, from 1.
+
+    Args:
+        query: the query's id.
+        version: the number of the query's version. Each one counts its batches anew.
+    """
+    return uuid5(UUID(query), f"results/{version}")
 
 
 def receipt_key(copy: str, number: int = 0) -> str:

@@ -1,0 +1,283 @@
+"""Define StreamQuery: SQL over streams, whose results are appended to streams exactly once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sluice.api.fields.common import (
+    ApiModel,
+    ArchivePath,
+    InStore,
+    NameInStore,
+    NewNameInStore,
+    Resource,
+    StoreRef,
+    only,
+)
+from sluice.api.fields.ranges import Begin
+from sluice.api.scalars.quantities import Bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+MOST_SQL: Final = 64 << 10
+"""Characters of the longest query."""
+
+MOST_SCHEMA: Final = 16 << 10
+"""Characters of the longest schema."""
+
+_WORD: Final = r"[A-Za-z_][A-Za-z0-9_]*"
+_NO_WORD: Final = (
+    "names of tables, columns and parameters begin with a letter, and have letters, digits and _"
+)
+_SAME_STREAM: Final = "two sinks append to one stream: name another one"
+_SAME_TABLE: Final = "two sources have one name: give each its own"
+_SAME_SOURCE: Final = "two sources read one stream: name it once, and twice in FROM with AS"
+_SAME_PARAMETER: Final = "two parameters have one name: remove one"
+_LOOP: Final = "the query reads the stream that this sink appends to: name another one"
+
+Word = Annotated[str, Field(min_length=1, max_length=64), only(_WORD, _NO_WORD)]
+"""The name of a table, a column or a parameter in SQL."""
+
+
+class QueriedStream(InStore):
+    """A stream that a query reads."""
+
+    store_ref: StoreRef = Field(
+        description="The StreamStore that holds the stream. Its kind is pravega."
+    )
+    scope: NameInStore = Field(description="The stream's scope.")
+    stream: NameInStore = Field(description="The stream's name.")
+
+    @property
+    def title(self) -> str:
+        """The stream with its scope, for messages."""
+        return f"{self.scope}/{self.stream}"
+
+
+class QueriedArchive(InStore):
+    """The archive of a stream that a query reads: what the stream no longer has comes from it."""
+
+    store_ref: StoreRef = Field(
+        description="The StreamStore that holds the archive. Its kind is s3 or volume."
+    )
+    path: ArchivePath = Field(description="The archive's path in the store.")
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether the StreamStore must hold archives."""
+        return True
+
+    @property
+    def title(self) -> str:
+        """The archive's path, for messages."""
+        return self.path
+
+
+class EventTime(ApiModel):
+    """The column that says when an event happened."""
+
+    column: Word = Field(description="A column of the schema with the type TIMESTAMP.")
+    lateness_seconds: Annotated[int, Field(ge=0, le=31_536_000, strict=True)] = Field(
+        description="By how many seconds an event may come after later ones. A window is closed "
+        "once the newest event is so many seconds behind its end. Events of closed windows are "
+        "late: they are counted, and left out."
+    )
+
+
+class QuerySource(ApiModel):
+    """A stream as a table."""
+
+    name: Word = Field(description="The table's name in the query.")
+    stream: QueriedStream = Field(description="The stream.")
+    archive: QueriedArchive | None = Field(
+        default=None,
+        description="An archive of the stream. What the stream no longer has is read from it.",
+    )
+    from_: Begin = Field(
+        default=Begin(at="Head"), alias="from", description="Where the query begins."
+    )
+    format: Literal["Json", "Csv", "Text", "Bytes"] = Field(
+        description="The format of an event: a JSON object, a record of CSV, a text in UTF-8, or "
+        "bytes."
+    )
+    schema_: Annotated[str, Field(min_length=1, max_length=MOST_SCHEMA)] | None = Field(
+        default=None,
+        alias="schema",
+        description="The columns and their types, in SQL: k STRING, n BIGINT, ts TIMESTAMP. Text "
+        "and Bytes have one column, event, if it is left out.",
+    )
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = Field(
+        default=",", description="The character between the values of a record of CSV."
+    )
+    malformed: Literal["Fail", "Drop"] = Field(
+        default="Fail",
+        description="What to do with an event that does not fit format and schema: fail, or leave "
+        "it out.",
+    )
+    event_time: EventTime | None = Field(
+        default=None,
+        description="When an event happened. Windows need it: without it none is ever closed.",
+    )
+
+
+class Parameter(ApiModel):
+    """A value that the query names as :NAME."""
+
+    name: Word = Field(description="The name, without the colon.")
+    type: Literal["String", "BigInt", "Double", "Boolean", "Timestamp"] = Field(
+        description="The type of the value."
+    )
+    value: Annotated[str, Field(max_length=4096)] = Field(
+        description="The value as a text, for example '3.5', 'true' or '2026-05-04T12:00:00Z'."
+    )
+
+
+class SqlQuery(ApiModel):
+    """A query in the SQL of Spark."""
+
+    sql: Annotated[str, Field(min_length=1, max_length=MOST_SQL)] = Field(
+        description="One SELECT over the sources by their names. It may call functions whose "
+        "results follow from the events alone."
+    )
+    parameters: Annotated[tuple[Parameter, ...], Field(max_length=64)] = Field(
+        default=(), description="Values that the query names as :NAME."
+    )
+
+
+class ResultSpec(ApiModel):
+    """What the rows of the result are."""
+
+    keys: Annotated[tuple[Word, ...], Field(max_length=16)] = Field(
+        default=(),
+        description="The columns that tell rows apart. Rows of one key go to one segment of each "
+        "sink, in the order of the batches that made them. If left out, all rows go to one.",
+    )
+    emit: Literal["Final", "Changes"] = Field(
+        default="Final",
+        description="Final: a row is written once, when it cannot change any more; a window when "
+        "it is closed. Changes: a row is written again whenever it has changed.",
+    )
+
+
+class ResultStream(InStore):
+    """A stream that results are appended to, each row as an event in JSON."""
+
+    store_ref: StoreRef = Field(
+        description="The StreamStore that holds the stream. Its kind is pravega."
+    )
+    scope: NewNameInStore = Field(description="The stream's scope, which must exist.")
+    stream: NewNameInStore = Field(
+        description="The stream's name. The query makes the stream, and appends to no other."
+    )
+    segments: Annotated[int, Field(ge=1, le=256, strict=True)] = Field(
+        default=1, description="The number of its segments, which stays."
+    )
+
+    @property
+    def title(self) -> str:
+        """The stream with its scope, for messages."""
+        return f"{self.scope}/{self.stream}"
+
+
+class QuerySink(ApiModel):
+    """A place that takes the results, each row exactly once."""
+
+    stream: ResultStream = Field(description="The stream that results are appended to.")
+
+
+class Trigger(ApiModel):
+    """When batches begin."""
+
+    interval_seconds: Annotated[int, Field(ge=1, le=3600, strict=True)] = Field(
+        default=1, description="Seconds from the beginning of a batch to that of the next one."
+    )
+
+
+class QueryLimits(ApiModel):
+    """The limits of a batch."""
+
+    batch_bytes: Annotated[int, Bytes("64Ki", "4Gi")] = Field(
+        default=64 << 20, description="Maximum bytes of each source in a batch. 64Ki to 4Gi."
+    )
+
+
+class StreamQuerySpec(ApiModel):
+    """The sources, the query, and what becomes of its results."""
+
+    sources: Annotated[tuple[QuerySource, ...], Field(min_length=1, max_length=8)] = Field(
+        description="The streams, each as a table."
+    )
+    query: SqlQuery = Field(description="The query.")
+    result: ResultSpec = Field(default=ResultSpec(), description="What the rows of the result are.")
+    sinks: Annotated[tuple[QuerySink, ...], Field(min_length=1, max_length=4)] = Field(
+        description="What takes the results."
+    )
+    mode: Literal["Continuous", "Once"] = Field(
+        default="Continuous",
+        description="Continuous: go on as long as the resource exists. Once: end at the tail that "
+        "the sources have when the query begins.",
+    )
+    trigger: Trigger = Field(default=Trigger(), description="When batches begin.")
+    on_change: Literal["Refuse", "Restart"] = Field(
+        default="Refuse",
+        description="What to do if the query or a source is changed. Refuse: the query stops, and "
+        "says what was changed. Restart: it goes on as a new version, behind the last event that "
+        "it has read, with empty windows.",
+    )
+    limits: QueryLimits = Field(default=QueryLimits(), description="The limits of a batch.")
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        """Refuse names that are there twice, and a query that reads its own results.
+
+        Raises:
+            ValueError: so it is.
+        """
+        if _twice(source.name.lower() for source in self.sources):
+            raise ValueError(_SAME_TABLE)
+        read = [(one.stream.ref.title, one.stream.title) for one in self.sources]
+        if _twice(read):
+            raise ValueError(_SAME_SOURCE)
+        if _twice(one.name for one in self.query.parameters):
+            raise ValueError(_SAME_PARAMETER)
+        sinks = [(one.stream.ref.title, one.stream.title) for one in self.sinks]
+        if _twice(sinks):
+            raise ValueError(_SAME_STREAM)
+        if any(one in sinks for one in read):
+            raise ValueError(_LOOP)
+        return self
+
+    @property
+    def origins(self) -> Sequence[tuple[str, QueriedStream | QueriedArchive]]:
+        """The streams and archives that are read, each behind the path of its field."""
+        found: list[tuple[str, QueriedStream | QueriedArchive]] = []
+        for index, source in enumerate(self.sources):
+            found.append((f"spec.sources[{index}].stream", source.stream))
+            if source.archive is not None:
+                found.append((f"spec.sources[{index}].archive", source.archive))
+        return found
+
+    @property
+    def goals(self) -> Sequence[tuple[str, ResultStream]]:
+        """The streams that results are appended to, each behind the path of its field."""
+        return [(f"spec.sinks[{at}].stream", one.stream) for at, one in enumerate(self.sinks)]
+
+    def identity(self) -> dict[str, Any]:
+        """Return the part of the spec that identifies the query: where its results go."""
+        sinks = [{"store": one.store, "stream": one.title} for _, one in self.goals]
+        return {"sinks": sinks}
+
+
+def _twice(names: Iterable[object]) -> bool:
+    found = list(names)
+    return len(set(found)) < len(found)
+
+
+class StreamQuery(Resource):
+    """SQL over streams, whose results are appended to streams exactly once."""
+
+    kind: Literal["StreamQuery"]
+    spec: StreamQuerySpec

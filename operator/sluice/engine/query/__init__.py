@@ -1,0 +1,1 @@
+"""Results of queries in a store: appended exactly once, and recorded in a ledger."""

@@ -1,0 +1,92 @@
+"""Read what Spark's checkpoint of a query says, without Spark.
+
+A checkpoint has a folder `offsets` with a file for each batch that is planned: a line with the
+format's version, one with metadata, and one for each source with its end. The folder `commits` has
+a file for each batch that is done. Spark deletes the oldest files.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice.core.query.ledger import Checkpoint
+from sluice.errors import CheckpointDiverged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_BEFORE: Final = 2
+"""Lines of a file of offsets before those of the sources."""
+
+
+class QueryCheckpoint:
+    """The checkpoints of one query, one folder for each version.
+
+    Args:
+        folder: the query's folder.
+        version: the version that runs.
+    """
+
+    def __init__(self, folder: Path, version: int) -> None:
+        self._folder = folder
+        self.version = version
+
+    @property
+    def path(self) -> Path:
+        """The folder of the version."""
+        return self._folder / f"version-{self.version}"
+
+    def look(self) -> Checkpoint:
+        """Return what the checkpoint says. That of a later version tells that it is not ours.
+
+        Raises:
+            CheckpointDiverged: a file cannot be read.
+        """
+        there = [number for number in self._versions() if number >= self.version]
+        if not there:
+            return Checkpoint()
+        if max(there) != self.version:
+            return Checkpoint(version=max(there))
+        planned, done = self._batches("offsets"), self._batches("commits")
+        return Checkpoint(
+            version=self.version,
+            planned=max(planned, default=None),
+            done=max(done, default=None),
+            ends={batch: self.ends(batch) for batch in planned},
+        )
+
+    def ends(self, batch: int) -> tuple[dict[str, Any], ...]:
+        """Return the positions up to which a planned batch reads, one for each source.
+
+        Raises:
+            CheckpointDiverged: the file cannot be read.
+        """
+        file = self.path / "offsets" / str(batch)
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+            return tuple(json.loads(line) for line in lines[_BEFORE:])
+        except (OSError, ValueError) as error:
+            raise CheckpointDiverged(f"{file} cannot be read: {error}") from error
+
+    def drop_others(self) -> None:
+        """Delete the checkpoints of earlier versions."""
+        for number in self._versions():
+            if number < self.version:
+                shutil.rmtree(self._folder / f"version-{number}", ignore_errors=True)
+
+    def _versions(self) -> Iterator[int]:
+        for file in self._folder.glob("version-*") if self._folder.is_dir() else ():
+            number = file.name.removeprefix("version-")
+            if number.isdecimal():
+                yield int(number)
+
+    def _batches(self, kind: str) -> list[int]:
+        folder = self.path / kind
+        return (
+            [int(file.name) for file in folder.iterdir() if file.name.isdecimal()]
+            if (folder.is_dir())
+            else []
+        )

@@ -1,0 +1,248 @@
+"""Compile a query: check its text, let Spark resolve it, and check what came out."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
+
+from sluice.core.query.checks import FIELD, check_parsed, check_resolved
+from sluice.core.query.plan import MOST_TREE, Compiled
+from sluice.errors import InvalidQuery
+from sluice.pipelines.query.spark_plans import Reader, fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from sluice.core.query.plan import PlannedParameter, PlannedSource
+    from sluice.core.values.model import StoreAddress
+
+_T = TypeVar("_T")
+
+OUTPUT_MODES: Final = {"Final": "append", "Changes": "update"}
+"""Spark's word for when rows are written, by that of the spec."""
+
+_JSON: Final = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
+"""How rows are written as JSON: times in UTC, and columns that are null as null."""
+
+_POSITION: Final = re.compile(r"\(?;? ?\(?line (\d+),? pos (\d+)\)?")
+_REST: Final = re.compile(r"( SQLSTATE: \w+)?[.;]?\s*(\n|$).*", re.DOTALL)
+_REASON: Final = re.compile(r"^\[([A-Z0-9_.]+)\] ")
+
+
+class Wanted(NamedTuple):
+    """A query before it is compiled.
+
+    Attributes:
+        sources, sql, parameters, keys, emit: see `core.query.plan.QueryPlan`.
+        batch_bytes: the most bytes of each source in a batch; None for no limit.
+    """
+
+    sources: Sequence[PlannedSource]
+    sql: str
+    parameters: Sequence[PlannedParameter]
+    keys: Sequence[str]
+    emit: str
+    batch_bytes: int | None = None
+
+
+def compiled(spark: SparkSession, wanted: Wanted) -> Compiled:
+    """Return what Spark makes of a query. No store is asked.
+
+    Raises:
+        InvalidQuery: the text, a schema, a parameter or a key is wrong. The text, before anything
+            of it was carried out.
+    """
+    _check_text(spark, wanted)
+    frame = resolved(spark, wanted)
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way
+    check_resolved(Reader(_gateway(spark), resolved=True).relation(plan))
+    for key in wanted.keys:
+        if key not in frame.columns:
+            raise InvalidQuery(
+                f"the result has no column {key}",
+                field="spec.result.keys",
+                remedy=f"Its columns are {', '.join(frame.columns)}.",
+            )
+    _check_columns(frame)
+    _asked(FIELD, lambda: events_of(frame, wanted.keys))
+    _check_streaming(spark, plan, wanted.emit)
+    tree = fingerprint(plan)
+    if len(tree) > MOST_TREE:
+        raise InvalidQuery("the query is too long", field=FIELD, remedy="Divide it.")
+    return Compiled(
+        spark=spark.version,
+        columns=frame._jdf.schema().toDDL(),  # noqa: SLF001
+        tree=tree,
+    )
+
+
+def resolved(spark: SparkSession, wanted: Wanted) -> DataFrame:
+    """Return the result of a query whose text was checked, as a table that goes on.
+
+    Raises:
+        InvalidQuery: a name, a schema or a parameter is wrong.
+    """
+    for index, source in enumerate(wanted.sources):
+        table = _table(spark, source, wanted.batch_bytes, f"spec.sources[{index}]")
+        table.createOrReplaceTempView(source.name)
+    values = {one.name: _value(one) for one in wanted.parameters}
+    return _asked(FIELD, lambda: spark.sql(wanted.sql, args=values or None))
+
+
+def _check_columns(frame: DataFrame) -> None:
+    """Check that an event can have a field for each column."""
+    for name in frame.columns:
+        if frame.columns.count(name) > 1:
+            raise InvalidQuery(
+                f"two columns of the result have the name {name}",
+                field=FIELD,
+                remedy="Give one of them another name by AS.",
+            )
+
+
+def events_of(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return two columns of texts: the key of each row, and the row as JSON.
+
+    Args:
+        frame: the rows.
+        keys: the columns that make the key. One column is written as a text, several as JSON.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - comes with Spark
+
+    if not keys:
+        key = f.lit("")
+    elif len(keys) == 1:
+        key = f.coalesce(f.col(f"`{keys[0]}`").cast("string"), f.lit(""))
+    else:
+        key = f.to_json(f.struct(*(f"`{one}`" for one in keys)), _JSON)
+    return frame.select(key.alias("key"), f.to_json(f.struct("*"), _JSON).alias("event"))
+
+
+def _check_text(spark: SparkSession, wanted: Wanted) -> None:
+    """Parse the text, and check it before anything in it is resolved."""
+    parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
+    parsed = _asked(FIELD, lambda: parser.parsePlan(wanted.sql))
+    tree = Reader(_gateway(spark), resolved=False).relation(parsed)
+    check_parsed(tree, [source.name for source in wanted.sources])
+
+
+def _check_streaming(spark: SparkSession, resolved: Any, emit: str) -> None:
+    """Have Spark check that it can go on for ever with the plan."""
+    jvm: Any = spark._jvm  # noqa: SLF001
+    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, OUTPUT_MODES[emit].capitalize())()
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    _asked(FIELD, lambda: checker.checkForStreaming(resolved, mode))
+
+
+def _table(spark: SparkSession, source: PlannedSource, most: int | None, field: str) -> DataFrame:
+    """Return a source as a table that goes on, with its watermark."""
+    reader = spark.readStream.format("sluice").options(**options_of(source))
+    if most is not None:
+        reader = reader.option("maxBytesPerTrigger", str(most))
+    columns = source.columns
+    if columns is not None:
+        reader = _asked(f"{field}.schema", lambda: reader.schema(columns))
+    table = _asked(f"{field}.schema", reader.load)
+    time = source.event_time
+    if time is None:
+        return table
+    if dict(table.dtypes).get(time.column) not in {"timestamp", "timestamp_ntz"}:
+        raise InvalidQuery(
+            f"the schema has no column {time.column} of the type TIMESTAMP",
+            field=f"{field}.eventTime.column",
+            remedy=f"Its columns are {', '.join(' '.join(one) for one in table.dtypes)}.",
+        )
+    return table.withWatermark(time.column, f"{time.lateness_ms} milliseconds")
+
+
+def options_of(source: PlannedSource) -> dict[str, str]:
+    """Return the options by which `pyspark_sluice` reads a source."""
+    found: dict[str, str | None] = {
+        "stream": str(source.stream),
+        "format": source.format.value,
+        "delimiter": source.delimiter,
+        "malformed": source.malformed.value,
+        "startingPosition": source.begins,
+        **_of_store(source.store),
+    }
+    if source.archive is not None:
+        found |= _of_archive(source.archive)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _of_store(store: StoreAddress) -> Mapping[str, str | None]:
+    return {
+        "store": store.uri,
+        "secret": store.secret,
+        "ca": store.ca,
+        "serverName": store.server_name,
+        "clientCertificate": store.client_certificate,
+    }
+
+
+def _of_archive(store: StoreAddress) -> Mapping[str, str | None]:
+    return {
+        "archive": store.uri,
+        "archiveSecret": store.secret,
+        "archiveEndpoint": store.endpoint,
+        "archiveRegion": store.region,
+        "archiveCa": store.ca,
+    }
+
+
+def _value(parameter: PlannedParameter) -> Any:
+    """Return the value of a parameter, of its type."""
+    read: Mapping[str, Callable[[str], Any]] = {
+        "String": str,
+        "BigInt": int,
+        "Double": lambda text: float(Decimal(text)),
+        "Boolean": lambda text: {"true": True, "false": False}[text.lower()],
+        "Timestamp": datetime.fromisoformat,
+    }
+    try:
+        return read[parameter.type](parameter.value)
+    except (ArithmeticError, KeyError, ValueError):
+        raise InvalidQuery(
+            f"{parameter.value!r} is no {parameter.type}",
+            field=f"spec.query.parameters[{parameter.name}].value",
+            remedy="Write it as '3.5', 'true' or '2026-05-04T12:00:00Z'.",
+        ) from None
+
+
+def _asked(field: str, call: Callable[[], _T]) -> _T:
+    """Ask Spark something.
+
+    Raises:
+        InvalidQuery: Spark found a mistake.
+    """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with Spark
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        return call()
+    except PySparkException as error:
+        _refuse(field, str(error))
+    except Py4JJavaError as error:
+        _refuse(field, str(error.java_exception.getMessage()))
+
+
+def _refuse(field: str, said: str) -> NoReturn:
+    """Raise Spark's words as one sentence, with the place in the text."""
+    said = said.strip()
+    found = _POSITION.search(said)
+    where = f" (line {found[1]}, column {int(found[2]) + 1})" if found else ""
+    words = _POSITION.sub("", _REASON.sub("", said))
+    words = _REST.sub("", words).strip().rstrip(".")
+    raise InvalidQuery(f"{words[:1].lower()}{words[1:]}{where}", field=field) from None
+
+
+def _gateway(spark: SparkSession) -> Any:
+    return spark.sparkContext._gateway  # noqa: SLF001

@@ -1,0 +1,248 @@
+"""Run a query: Spark makes batches, and each one's rows go to all sinks and into the ledger."""
+
+from __future__ import annotations
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from sluice import errors
+from sluice.core.query.ledger import BatchRecord, check_repeated
+from sluice.core.query.rows import Row, digest, in_order
+from sluice.core.query.versions import chosen
+from sluice.core.tables.options import TableOptions
+from sluice.engine.query.ledger import QueryLedger
+from sluice.engine.query.results import ResultAppender, make_sink
+from sluice.engine.streams.writing import patiently
+from sluice.engine.tables.opening import located, opened
+from sluice.errors import InfrastructureError, SluiceError
+from sluice.pipelines.query.checkpoint import QueryCheckpoint
+from sluice.pipelines.query.compile import OUTPUT_MODES, Wanted, events_of, options_of, resolved
+from sluice.pipelines.spark.lost import SparkLost, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from sluice.config import Settings
+    from sluice.core.query.ledger import VersionRecord
+    from sluice.core.query.plan import PlannedSource, QueryPlan
+    from sluice.pipelines.programs.stores import Stores
+
+    Listener = Callable[[BatchRecord, Sequence[Row]], None]
+    """Is told of each batch once it is whole, with its rows."""
+
+_log = structlog.get_logger()
+
+_TOLD: Final = re.compile(r"(?:sluice\.errors\.\w+\.)?(\w+): (.+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How a query is run.
+
+    Attributes:
+        folder: the folder of its checkpoints.
+        once: whether it ends at the tail that its sources have at the beginning.
+        interval_seconds: from the beginning of a batch to that of the next one.
+        batch_bytes: the most bytes of each source in a batch.
+        restart: see `core.query.versions.chosen`.
+        listener: see `Listener`.
+    """
+
+    folder: Path
+    once: bool
+    interval_seconds: int
+    batch_bytes: int
+    restart: bool
+    listener: Listener
+
+
+def run_query(
+    plan: QueryPlan, spark: SparkSession, stores: Stores, settings: Settings, run: Run
+) -> int:
+    """Run a query until it ends or is interrupted. Return the number of rows that it has written.
+
+    Raises:
+        QueryChanged, CheckpointLost, CheckpointDiverged: see `core.query.versions.chosen`.
+        QuerySuperseded: another attempt has begun.
+        ResultTooLarge, MalformedEvents, SourceTruncated, BackendError: what ended a batch. All
+            batches before it are whole.
+    """
+    first = plan.sinks[0]
+    ledger = QueryLedger(stores[first.store], plan.query_id, first.stream)
+    for sink in plan.sinks:
+        make_sink(sink, stores[sink.store], plan.query_id)
+    begins = partial(_begins, plan.sources, settings)
+    _chosen(ledger, plan, run, begins)  # a query that is refused ends no other attempt
+    ledger.begin()
+    version, checkpoint = _chosen(ledger, plan, run, begins)
+    if ledger.state.version is None or version.number != ledger.state.version.number:
+        ledger.add(version)
+    checkpoint.drop_others()
+    with ExitStack() as stack:
+        sinks = [
+            stack.enter_context(
+                ResultAppender(sink, stores[sink.store], plan.query_id, version.number)
+            )
+            for sink in plan.sinks
+        ]
+        writer = BatchWriter(ledger, sinks, checkpoint, plan.keys, run.listener)
+        _stream(spark, _started(plan, version, run), writer, run)
+    return writer.rows
+
+
+def _chosen(
+    ledger: QueryLedger, plan: QueryPlan, run: Run, begins: Callable[[], list[dict[str, Any]]]
+) -> tuple[VersionRecord, QueryCheckpoint]:
+    state = ledger.load()
+    number = 1 if state.version is None else state.version.number
+    found = QueryCheckpoint(run.folder, number).look()
+    version = chosen(state, plan, found, begins, restart=run.restart)
+    return version, QueryCheckpoint(run.folder, version.number)
+
+
+def _begins(sources: Sequence[PlannedSource], settings: Settings) -> list[dict[str, Any]]:
+    """Return the position of each source where its spec says that the query begins."""
+    found = []
+    for source in sources:
+        place = TableOptions.read(options_of(source)).place
+        with opened(place, settings) as stream:
+            found.append(located(stream, source.begins).to_json())
+    return found
+
+
+def _started(plan: QueryPlan, version: VersionRecord, run: Run) -> Wanted:
+    """Return the query with the positions at which its version begins."""
+    sources = [
+        source.model_copy(update={"begins": json.dumps(place)})
+        for source, place in zip(plan.sources, version.begins, strict=True)
+    ]
+    return Wanted(sources, plan.sql, plan.parameters, plan.keys, plan.emit, run.batch_bytes)
+
+
+def _stream(spark: SparkSession, wanted: Wanted, writer: BatchWriter, run: Run) -> None:
+    """Have Spark make batches until the query ends."""
+    frame = resolved(spark, wanted)  # it was checked when the plan was made
+    stream = (
+        frame.writeStream.foreachBatch(writer)
+        .outputMode(OUTPUT_MODES[wanted.emit])
+        .option("checkpointLocation", str(writer.checkpoint.path))
+    )
+    if run.once:
+        stream = stream.trigger(availableNow=True)
+    else:
+        stream = stream.trigger(processingTime=f"{run.interval_seconds} seconds")
+    query = stream.start()
+    # Waited for in a thread, with a connection of its own to the JVM: Ctrl-C would interrupt a call
+    # on this thread's connection, by which the query is stopped.
+    with ThreadPoolExecutor(1, "query") as pool:
+        ended = pool.submit(_ended, query)
+        try:
+            failure = ended.result()
+        finally:
+            _stop(query)
+    if failure is not None:
+        raise _cause(failure, writer) from failure
+
+
+def _ended(query: StreamingQuery) -> Exception | None:
+    """Wait for the end of a query. Return what has ended it; None if nothing is wrong."""
+    try:
+        query.awaitTermination()
+    except Exception as error:  # noqa: BLE001 - Spark's and Py4J's have no common class
+        return error
+    return None
+
+
+def _cause(failure: Exception, writer: BatchWriter) -> BaseException:
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - comes with Spark
+
+    cause = writer.failure or failure
+    if isinstance(cause, PySparkException):
+        return _told(str(cause))
+    return cause if cause is writer.failure else SparkLost(first_line(failure))
+
+
+def _stop(query: StreamingQuery) -> None:
+    try:
+        query.stop()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the JVM is killed after this
+        _log.debug("the query did not stop in order", error=first_line(error))
+
+
+def _told(text: str) -> SluiceError:
+    """Return the error of a process of Spark, which has crossed the JVM as a text."""
+    for line in text.splitlines():
+        found = _TOLD.match(line.strip())
+        kind = getattr(errors, found[1], None) if found else None
+        if found and isinstance(kind, type) and issubclass(kind, SluiceError):
+            return kind(found[2])
+    return InfrastructureError(f"Spark ended the query: {text.strip().splitlines()[0]}")
+
+
+class BatchWriter:
+    """Takes Spark's batches, and writes their rows to all sinks and the ledger.
+
+    Args:
+        ledger: the ledger, which this attempt owns.
+        sinks: the sinks.
+        checkpoint: the checkpoint of the version.
+        keys: the columns by which rows are routed.
+        listener: see `Listener`.
+
+    Attributes:
+        rows: the rows of the batches so far.
+        failure: what ended a batch; None if nothing has.
+    """
+
+    def __init__(
+        self,
+        ledger: QueryLedger,
+        sinks: Sequence[ResultAppender],
+        checkpoint: QueryCheckpoint,
+        keys: Sequence[str],
+        listener: Listener,
+    ) -> None:
+        self._ledger = ledger
+        self._sinks = sinks
+        self.checkpoint = checkpoint
+        self._keys = keys
+        self._listener = listener
+        self.rows = 0
+        self.failure: BaseException | None = None
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Write a batch. Spark calls this again for a batch that it does not know to be done."""
+        try:
+            self._write(frame, batch)
+        except BaseException as error:
+            self.failure = error
+            # Py4J answers the JVM for an Exception only, and Spark would wait for the answer.
+            raise InfrastructureError(f"the batch ended: {error!r}") from error
+
+    def _write(self, frame: DataFrame, batch: int) -> None:
+        taken = events_of(frame, self._keys).toArrow()
+        keys, texts = (column.to_pylist() for column in taken.columns)
+        rows = in_order(map(Row, keys, texts))
+        record = BatchRecord(
+            batch=batch, ends=self.checkpoint.ends(batch), rows=len(rows), sha256=digest(rows)
+        )
+        state = self._ledger.state
+        check_repeated(state, record)
+        patiently(self._ledger.check)
+        for sink in self._sinks:
+            patiently(partial(sink.append, batch, rows))
+        if state.last is None or state.last.batch < batch:
+            self._ledger.add(record)
+        self.rows += len(rows)
+        self._listener(record, rows)

@@ -1,0 +1,51 @@
+"""Start Spark for queries, in this process's JVM."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from sluice.pipelines.spark import sparkconf
+from sluice.pipelines.spark.application import Application
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+HEAP: Final = "1g"
+"""The largest heap of the JVM, which holds the windows of queries."""
+
+_QUERIES: Final = {
+    # A query is no copy: its workers need other modules than those that are forked for copies.
+    "spark.python.daemon.module": "pyspark.daemon",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.catalogImplementation": "in-memory",
+    # A plan's text is compared, so nothing in it may be left out.
+    "spark.sql.debug.maxToStringFields": "100000",
+    "spark.sql.maxPlanStringLength": str(4 << 20),
+    "spark.sql.streaming.stopTimeout": "30s",
+}
+
+
+@contextmanager
+def query_session(slots: int) -> Iterator[SparkSession]:
+    """Start Spark on this machine for a block.
+
+    Args:
+        slots: tasks at once, and parts into which keys are divided.
+
+    Raises:
+        InfrastructureError: there is no Java, the JVM did not start, or Spark was lost.
+    """
+    # The JVM itself starts the processes in which sources plan their batches.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {**sparkconf.local(slots), **_QUERIES, "spark.sql.shuffle.partitions": str(slots)}
+    with Application(settings, heap=HEAP, quiet=True) as application:
+        context = application.start()  # imports PySpark, in a thread
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - one thread at a time
+
+        yield SparkSession(context)

@@ -1,0 +1,184 @@
+"""A query is checked before Spark carries out anything of it, and says where it is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.core.query.plan import EventTime, PlannedParameter
+from sluice.errors import InvalidQuery
+from sluice.pipelines.query.compile import Wanted, compiled
+from support.engine.queries import source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from sluice.core.query.plan import Compiled
+
+SCHEMA = "k STRING, v DOUBLE, n INT, ts TIMESTAMP, a ARRAY<INT>"
+
+GOOD = {
+    "windows": "SELECT window.start AS start, k, count(*) AS n, avg(v) AS mean FROM clicks"
+    " WHERE v > 3 AND k IS NOT NULL GROUP BY window(ts, '10 seconds'), k HAVING count(*) > 1",
+    "sessions": "SELECT session_window.start AS start, k, max(v) AS most FROM clicks"
+    " GROUP BY session_window(ts, '5 minutes'), k",
+    "operators": "SELECT v::int AS a, -v AS b, v % 2 AS c, k || 'x' AS d, NOT true AS e, a[0] AS f,"
+    " CASE WHEN v > 1 THEN 'a' ELSE NULL END AS g, k IN ('a', 'b') AS h, v BETWEEN 1 AND 2 AS i,"
+    " try_cast(k AS INT) AS j, k RLIKE 'a+' AS l, v <=> 3 AS m, n >> 1 AS o FROM clicks",
+    "functions in the words of SQL": "SELECT date '2026-01-01' AS a, extract(hour FROM ts) AS b,"
+    " substring(k FROM 1 FOR 2) AS c, trim(BOTH ' ' FROM k) AS d, position('a' IN k) AS e,"
+    " ts + INTERVAL 1 DAY AS f FROM clicks",
+    "structures": "SELECT named_struct('a', 1).a AS a, struct(1, 2) AS b, map('a', 1)['a'] AS c,"
+    " transform(a, x -> x + 1) AS d, filter(a, x -> x > 1) AS e FROM clicks",
+    "a common table": "WITH x AS (SELECT k, v FROM clicks) SELECT k FROM x WHERE v > 1",
+    "rows of a list": "SELECT k, e FROM clicks LATERAL VIEW explode(a) t AS e",
+    "a join in time": "SELECT a.k FROM clicks a JOIN clicks b ON a.k = b.k AND a.ts = b.ts",
+    "a union": "SELECT k FROM clicks UNION ALL SELECT upper(k) FROM clicks",
+    "a list of values": "SELECT k, c FROM clicks JOIN (VALUES ('a', 1) AS t(key, c)) ON k = key",
+    "a parameter": "SELECT k FROM clicks WHERE v > :least",
+}
+
+
+BAD: dict[str, tuple[str, str]] = {
+    "no SQL": ("SELEC 1", r"syntax error at or near 'SELEC' \(line 1, column 1\)"),
+    "two statements": ("SELECT * FROM clicks; DROP TABLE clicks", r"line 1, column 23"),
+    "a table that is none": ("SELECT * FROM nope", r"no source 'nope' \(line 1, column 15\)"),
+    "a file as a table": ("SELECT * FROM parquet.`{marked}`", "no source 'parquet"),
+    "a file in a common table": ("WITH x AS (SELECT * FROM csv.`{marked}`) SELECT * FROM x", "csv"),
+    "a file in a subquery": ("SELECT * FROM (SELECT * FROM json.`{marked}`) y", "json"),
+    "a file in a condition": (
+        "SELECT k FROM clicks WHERE EXISTS (SELECT 1 FROM text.`{marked}`)",
+        "a subquery in a condition",
+    ),
+    "a file in a list": ("SELECT k FROM clicks WHERE k IN (SELECT * FROM text.`{marked}`)", "text"),
+    "a table of a catalogue": ("SELECT * FROM spark_catalog.default.clicks", "no source"),
+    "a table by another name": ("SELECT * FROM identifier('cli' || 'cks')", "may not have"),
+    "a setting": ("SET spark.sql.ansi.enabled=false", "a set command"),
+    "a view": ("CREATE TEMPORARY VIEW x AS SELECT * FROM clicks", "a create view command"),
+    "a jar": ("ADD JAR '/tmp/x.jar'", "an add jars command"),
+    "an insertion": ("INSERT INTO clicks SELECT * FROM clicks", "an insert into statement"),
+    "a description": ("DESCRIBE clicks", "a describe relation"),
+    "a script": ("BEGIN SELECT * FROM clicks; END", "a compound body"),
+    "Java by reflection": (
+        "SELECT reflect('java.lang.System', 'exit', '1') FROM clicks",
+        r"may not call reflect \(line 1, column 8\)",
+    ),
+    "Java by another name": ("SELECT try_reflect('a', 'b') FROM clicks", "call try_reflect"),
+    "a program": ("SELECT TRANSFORM(k) USING 'cat' FROM clicks", "TRANSFORM ... USING"),
+    "chance": ("SELECT k, rand() AS r FROM clicks", r"call rand \(line 1, column 11\)"),
+    "chance by a whole name": ("SELECT system.builtin.rand() FROM clicks", "system.builtin.rand"),
+    "ids by chance": ("SELECT uuid() AS u FROM clicks", "call uuid"),
+    "the time": ("SELECT k, now() AS n FROM clicks", "call now"),
+    "the time as a column": ("SELECT k, current_timestamp AS n FROM clicks", "current timestamp"),
+    "the user": ("SELECT user AS u FROM clicks", "current user"),
+    "the machine": ("SELECT input_file_name() AS f FROM clicks", "call input_file_name"),
+    "the order of events": (
+        "SELECT first(k) AS f FROM clicks GROUP BY window(ts, '1 minute')",
+        "first, last or any_value",
+    ),
+    "a mistyped function": ("SELECT uper(k) FROM clicks", "call uper"),
+    "a mistyped column": ("SELECT kk FROM clicks", r"`kk`.* \(line 1, column 8\)"),
+    "other types": ("SELECT a + v AS x FROM clicks", r"line 1, column 8"),
+    "a sorted result": ("SELECT k FROM clicks ORDER BY k", "ORDER BY"),
+    "a few rows": ("SELECT k FROM clicks LIMIT 3", "LIMIT"),
+    "rows over others": ("SELECT max(v) OVER () AS m FROM clicks", r"OVER \(\.\.\.\)"),
+    "a sample": ("SELECT k FROM clicks TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+    "a function as a table": ("SELECT * FROM range(10)", "a function as a table"),
+    "no source": ("SELECT 1 AS one", "a SELECT without FROM"),
+    "values alone": ("VALUES (1)", "reads no source"),
+    "a group that is never closed": ("SELECT k, count(*) AS n FROM clicks GROUP BY k", "watermark"),
+    "two columns of one name": ("SELECT k, upper(k) AS k FROM clicks", "two columns"),
+    "a parameter without a value": ("SELECT k FROM clicks WHERE v > :most", "most"),
+}
+
+
+def compile_query(spark: SparkSession, sql: str, **changes: Any) -> Compiled:
+    """Compile a query over one source."""
+    wanted = Wanted(
+        sources=[source(columns=SCHEMA)],
+        sql=sql,
+        parameters=[PlannedParameter(name="least", type="Double", value="3.5")],
+        keys=(),
+        emit="Final",
+    )
+    return compiled(spark, wanted._replace(**changes))
+
+
+@pytest.fixture(autouse=True)
+def _no_views_of_others(spark: SparkSession) -> Iterator[None]:
+    """Drop the tables that a query has left in the shared session."""
+    yield
+    spark.catalog.dropTempView("clicks")
+
+
+@pytest.mark.parametrize("sql", GOOD.values(), ids=GOOD)
+def test_a_query_that_depends_on_its_events_alone_is_compiled(
+    spark: SparkSession, sql: str
+) -> None:
+    """The store is not asked: there is none."""
+    assert compile_query(spark, sql).columns
+
+
+@pytest.mark.parametrize(("sql", "said"), BAD.values(), ids=BAD)
+def test_a_wrong_query_is_refused_with_its_place(
+    spark: SparkSession, sql: str, said: str, tmp_path: Path
+) -> None:
+    """The error names the field, and nothing of the text is carried out or looked up."""
+    marked = tmp_path / "marked"
+    marked.write_text("a line\n")
+    accessed = marked.stat().st_atime_ns
+    with pytest.raises(InvalidQuery, match=said) as caught:
+        compile_query(spark, sql.format(marked=marked))
+    assert caught.value.field == "spec.query.sql"
+    assert caught.value.remedy
+    assert marked.stat().st_atime_ns == accessed
+    assert [view.name for view in spark.catalog.listTables()] in ([], ["clicks"])
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+
+
+FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+    "a schema that is none": ({"sources": [source(columns="k STRIN")]}, "spec.sources[0].schema"),
+    "a format without a schema": ({"sources": [source(columns=None)]}, "spec.sources[0].schema"),
+    "event time that is no column": (
+        {"sources": [source(event_time=EventTime(column="at", lateness_ms=0))]},
+        "spec.sources[0].eventTime.column",
+    ),
+    "event time that is no time": (
+        {"sources": [source(event_time=EventTime(column="k", lateness_ms=0))]},
+        "spec.sources[0].eventTime.column",
+    ),
+    "a key that is no column": ({"keys": ("v",)}, "spec.result.keys"),
+    "no number": (
+        {"parameters": [PlannedParameter(name="least", type="Double", value="much")]},
+        "spec.query.parameters[least].value",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "field"), FIELDS.values(), ids=FIELDS)
+def test_a_wrong_field_is_named(spark: SparkSession, change: dict[str, Any], field: str) -> None:
+    """Beside the text, a query has schemas, keys and parameters."""
+    with pytest.raises(InvalidQuery) as caught:
+        compile_query(spark, "SELECT k FROM clicks", **change)
+    assert caught.value.field == field
+
+
+def test_a_plan_is_the_same_in_other_words_and_another_for_other_results(
+    spark: SparkSession,
+) -> None:
+    """The version of a query does not depend on blanks, letters, aliases and comments."""
+    text = "SELECT k, count(*) AS n FROM clicks WHERE v > 1 GROUP BY window(ts, '1 minute'), k"
+    words = (
+        "select k, COUNT( * ) n -- all\nfrom clicks c where c.v > 1 "
+        "group by window(c.ts, '60 seconds'), k"
+    )
+    one = compile_query(spark, text)
+    assert one == compile_query(spark, words)
+    longer = text.replace("1 minute", "2 minutes")
+    assert compile_query(spark, longer).tree != one.tree
+    more = text.replace("v > 1", "v > 2")
+    assert compile_query(spark, more).tree != one.tree

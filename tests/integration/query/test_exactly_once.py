@@ -1,0 +1,291 @@
+"""A query writes each result once to a real store, whatever ends it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.api.load import load
+from sluice.commands.query import resolved
+from sluice.config import Settings
+from sluice.engine.query.ledger import QueryLedger
+from sluice.engine.query.results import ResultAppender
+from sluice.errors import (
+    CheckpointDiverged,
+    CheckpointLost,
+    MalformedEvents,
+    QueryChanged,
+    QuerySuperseded,
+    SourceNotFound,
+    TargetExists,
+)
+from sluice.pipelines.programs.stores import Stores
+from sluice.pipelines.query.program import Run, run_query
+from support.store.counts import assert_counted, manifest, results
+from support.until import PATIENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from localstore import Standalone
+    from sluice.stores.base import Store
+    from support.store.clicks import Clicks
+
+ROUNDS = 70
+"""Events of each key in a run, so that each run closes a window at least."""
+
+
+class Query:
+    """A query that counts clicks, run after run in one session of Spark.
+
+    Args:
+        spark: the session.
+        uri: the store's address.
+        clicks: the stream.
+        folder: the folder of checkpoints.
+    """
+
+    def __init__(self, spark: SparkSession, uri: str, clicks: Clicks, folder: Path) -> None:
+        self._spark = spark
+        self._uri = uri
+        self._clicks = clicks
+        self.folder = folder
+        self.settings = Settings(timeouts=PATIENT)
+
+    def run(self, **changes: Any) -> int:
+        """Read what the stream has. Return the number of rows that were written."""
+        text = manifest(self._uri, self._clicks.name, **changes)
+        resources = load(text, copies=False)
+        asked = resolved(resources.queries[0], resources, self.settings)
+        plan = asked.plan(self._spark)
+        run = Run(
+            folder=self.folder,
+            once=True,
+            interval_seconds=1,
+            batch_bytes=64 << 10,
+            restart=asked.query.spec.on_change == "Restart",
+            listener=lambda *_: None,
+        )
+        with Stores(self.settings) as stores:
+            return run_query(plan, self._spark, stores, self.settings, run)
+
+
+@pytest.fixture
+def query(spark: SparkSession, standalone: Standalone, clicks: Clicks, tmp_path: Path) -> Query:
+    """Return the query of a new stream."""
+    return Query(spark, standalone.controller_uri, clicks, tmp_path / "checkpoints")
+
+
+def test_windows_are_counted_once_over_runs_and_scale_events(
+    query: Query, clicks: Clicks, store: Store
+) -> None:
+    """Each run goes on where the last one ended, and the source is scaled between them."""
+    clicks.write(ROUNDS)
+    query.run()
+    clicks.split()
+    clicks.write(ROUNDS)
+    query.run()
+    assert_counted(results(store, clicks.name), clicks)
+    assert query.run() == 0
+    assert_counted(results(store, clicks.name), clicks)
+
+
+class Ended(BaseException):
+    """The process is no more."""
+
+
+@pytest.fixture(
+    params=[
+        "between two segments",
+        pytest.param("before the rows", marks=pytest.mark.exhaustive),
+        pytest.param("before the ledger", marks=pytest.mark.exhaustive),
+        pytest.param("behind it", marks=pytest.mark.exhaustive),
+    ]
+)
+def ended(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the process once, at this point of a batch with rows."""
+    point, left = request.param, [1]
+
+    def end() -> None:
+        if left:
+            left.pop()
+            raise Ended
+
+    append, send, add = ResultAppender.append, ResultAppender._send, QueryLedger.add
+
+    def appending(self: ResultAppender, batch: int, rows: Any) -> int:
+        if rows and point == "before the rows":
+            end()
+        done = append(self, batch, rows)
+        if rows and point == "before the ledger":
+            end()
+        return done
+
+    def sending(self: ResultAppender, segment: int, batch: int, block: Any) -> bool:
+        sent = send(self, segment, batch, block)
+        if point == "between two segments":
+            self._open[segment].flush()
+            end()
+        return sent
+
+    def adding(self: QueryLedger, record: Any) -> None:
+        add(self, record)
+        if record.record == "batch" and record.rows and point == "behind it":
+            end()
+
+    monkeypatch.setattr(ResultAppender, "append", appending)
+    monkeypatch.setattr(ResultAppender, "_send", sending)
+    monkeypatch.setattr(QueryLedger, "add", adding)
+
+
+@pytest.mark.usefixtures("ended")
+def test_a_batch_that_was_cut_off_is_written_once(
+    query: Query, clicks: Clicks, store: Store
+) -> None:
+    """Spark repeats it. The store refuses the rows that it has."""
+    clicks.write(2 * ROUNDS)
+    with pytest.raises(Ended):
+        query.run()
+    query.run()
+    assert_counted(results(store, clicks.name), clicks)
+
+
+def test_a_second_attempt_ends_the_first(
+    query: Query, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins in the middle of a batch of the first, which writes no more."""
+    clicks.write(2 * ROUNDS)
+    check, left = QueryLedger.check, [1]
+
+    def checking(self: QueryLedger) -> None:
+        if left:
+            left.pop()
+            other = QueryLedger(store, self._query, self._sink)
+            other.begin()
+        check(self)
+
+    monkeypatch.setattr(QueryLedger, "check", checking)
+    with pytest.raises(QuerySuperseded):
+        query.run()
+    assert results(store, clicks.name) == []
+    query.run()
+    assert_counted(results(store, clicks.name), clicks)
+
+
+@pytest.mark.exhaustive
+def test_a_lost_checkpoint_is_said_and_a_restart_reads_on(
+    query: Query, clicks: Clicks, store: Store
+) -> None:
+    """Without it windows would be counted twice. A new version begins behind the last batch."""
+    clicks.write(ROUNDS)
+    query.run()
+    before = results(store, clicks.name)
+    query.folder = query.folder.with_name("lost")
+    with pytest.raises(CheckpointLost):
+        query.run()
+    assert query.run(onChange="Restart") == 0
+    clicks.write(ROUNDS)
+    query.run(onChange="Restart")
+    rows = results(store, clicks.name)
+    assert [row for row in rows if row in before] == before
+    # The window that was open when the checkpoint was lost has only what came later.
+    later = {(row["start"], row["k"]) for row in rows if row not in before}
+    assert len(later) == len(rows) - len(before)
+
+
+@pytest.mark.exhaustive
+def test_an_old_checkpoint_is_refused(query: Query, clicks: Clicks, tmp_path: Path) -> None:
+    """It has batches with the numbers of others that were written."""
+    clicks.write(ROUNDS)
+    query.run()
+    now = query.folder
+    copy = tmp_path / "copy"
+    _copy(now, copy)
+    clicks.write(ROUNDS)
+    query.run()
+    query.folder = copy
+    with pytest.raises(CheckpointDiverged):
+        query.run()
+    query.folder = now
+    assert query.run() == 0
+
+
+def _copy(folder: Path, to: Path) -> None:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            there = to / file.relative_to(folder)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_bytes(file.read_bytes())
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "another filter": (
+        {"query__sql": "SELECT window.start AS start, k, count(*) AS n, sum(n) AS total FROM clicks"
+         " WHERE v > 1 GROUP BY window(ts, '1 minute'), k"},
+        "spec.query.sql",
+    ),
+    "longer windows": (
+        {"query__sql": "SELECT window.start AS start, k, count(*) AS n, sum(n) AS total FROM clicks"
+         " GROUP BY window(ts, '5 minutes'), k"},
+        "spec.query.sql",
+    ),
+    "another lateness": (
+        {"sources__0__eventTime__latenessSeconds": 9},
+        "spec.sources[clicks].eventTime.latenessSeconds",
+    ),
+}  # fmt: skip
+"""Changes that Spark accepts in silence over the same checkpoint."""
+
+
+def test_changes_that_spark_accepts_in_silence_are_refused(
+    query: Query, clicks: Clicks, store: Store
+) -> None:
+    """The field is named, and nothing is written. The same query in other words goes on."""
+    clicks.write(ROUNDS)
+    query.run()
+    before = results(store, clicks.name)
+    clicks.write(ROUNDS)
+    for change, field in CHANGES.values():
+        with pytest.raises(QueryChanged, match=re.escape(f"{field} was ")):
+            query.run(**change)
+        assert results(store, clicks.name) == before
+    same = (
+        "select window.start as start, K, count( * ) N, sum(n) -- all of them\n as total "
+        "from clicks group by window(ts, '60 seconds'), k"
+    )
+    same = same.replace("K", "k").replace(" N", " n")
+    query.run(query__sql=same)
+    assert_counted(results(store, clicks.name), clicks)
+
+
+@pytest.mark.exhaustive
+def test_malformed_events_end_a_query_with_their_place(query: Query, clicks: Clicks) -> None:
+    """The batches before are whole; with Drop it goes on as a new version."""
+    clicks.write(ROUNDS)
+    clicks.write_raw(b"no JSON")
+    with pytest.raises(MalformedEvents, match=r"0\.#epoch\.0:\d+-15"):
+        query.run()
+    assert query.run(onChange="Restart", sources__0__malformed="Drop") > 0
+
+
+def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: Store) -> None:
+    """A source that is not there, and a sink of another query: nothing is written."""
+    clicks.write(1)
+    with pytest.raises(SourceNotFound):
+        query.run(sources__0__stream__stream="nothing")
+    query.folder = query.folder.with_name("other")
+    with pytest.raises(TargetExists):
+        query.run(name="other")
+    assert results(store, clicks.name) == []
+
+
+@pytest.fixture(autouse=True)
+def _no_views_of_others(spark: SparkSession) -> Iterator[None]:
+    """Drop the tables that a query has left in the shared session."""
+    yield
+    spark.catalog.dropTempView("clicks")

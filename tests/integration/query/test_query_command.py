@@ -1,0 +1,143 @@
+"""`sluice query` as people run it: processes with a file, that end or are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.command import warm
+from support.command.sluice_command import Finished, finish
+from support.store.counts import assert_counted, manifest, results
+from support.until import PATIENT, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localstore import Standalone
+    from sluice.stores.base import Store
+    from support.store.clicks import Clicks
+
+
+class Command:
+    """The command `sluice query` on a file.
+
+    Args:
+        folder: the folder of the file and of checkpoints.
+        uri: the store's address.
+        clicks: the stream.
+    """
+
+    def __init__(self, folder: Path, uri: str, clicks: Clicks) -> None:
+        self._folder = folder
+        self._uri = uri
+        self._clicks = clicks
+
+    def start(self, verb: str, *options: str, **changes: Any) -> subprocess.Popen[str]:
+        """Start the command."""
+        file = self._folder / "query.yaml"
+        file.write_text(manifest(self._uri, self._clicks.name, **changes))
+        return warm.Popen(
+            [warm.SLUICE, "query", verb, "-f", file, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "SLUICE_STORE_TIMEOUT": str(PATIENT.call),
+                "XDG_STATE_HOME": str(self._folder / "state"),
+            },
+            start_new_session=True,
+        )
+
+    def run(self, verb: str = "run", *options: str, **changes: Any) -> Finished:
+        """Run the command to its end."""
+        return finish(self.start(verb, *options, **changes))
+
+
+@pytest.fixture
+def command(standalone: Standalone, clicks: Clicks, tmp_path: Path) -> Command:
+    """Return the command for a new stream."""
+    return Command(tmp_path, standalone.controller_uri, clicks)
+
+
+def test_a_query_prints_its_rows_and_is_interrupted(
+    command: Command, clicks: Clicks, store: Store
+) -> None:
+    """Each row is printed once it is in the sink. Ctrl-C ends it, and it says how to go on."""
+    clicks.write(130)
+    with command.start("run", mode="Continuous") as process:
+        until("two windows are closed", lambda: len(results(store, clicks.name)) >= 32)
+        process.send_signal(2)
+        out, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "Interrupted. counts goes on from its checkpoint: run it again." in " ".join(err.split())
+    assert sorted(out.splitlines()) == sorted(
+        json.dumps(row, separators=(",", ":")) for row in results(store, clicks.name)
+    )
+    assert_counted(results(store, clicks.name), clicks)
+
+
+@pytest.mark.exhaustive
+def test_a_plan_is_shown_and_nothing_is_made(
+    command: Command, clicks: Clicks, store: Store
+) -> None:
+    """It has a hash, and no store is asked. A wrong text ends with code 2."""
+    ended = command.run("plan", "-o", "json")
+    assert ended.code == 0, ended.err
+    (told,) = ended.json
+    assert len(told["hash"]) == 64
+    assert told["plan"]["compiled"]["columns"] == "start TIMESTAMP,k STRING,n BIGINT,total BIGINT"
+    assert store.list_streams(clicks.name.scope) == ["clicks"]
+    wrong = command.run("plan", query__sql="SELECT reflect('a', 'b') FROM clicks")
+    assert wrong.code == 2
+    assert "may not call reflect (line 1, column 8)" in " ".join(wrong.err.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sinks__0__stream__storeRef__name": "nowhere"}, "spec.sinks[0].stream.storeRef.name"),
+        ({"sources__0__archive": {"storeRef": {"name": "main"}, "path": "a"}}, "spec.sources[0]"),
+        ({"mode": "Always"}, "spec.mode"),
+    ],
+)
+def test_a_wrong_file_is_refused_before_spark_starts(
+    command: Command, change: dict[str, Any], said: str
+) -> None:
+    """The field is named, and the code is 2."""
+    ended = command.run("run", **change)
+    assert ended.code == 2
+    assert said in "".join(ended.err.split())
+
+
+@pytest.mark.exhaustive
+def test_a_query_that_is_killed_again_and_again_counts_each_event_once(
+    command: Command, clicks: Clicks, store: Store
+) -> None:
+    """A process of its own is killed ten times, at random moments, while events come."""
+    chance = random.Random(25)  # noqa: S311 - a moment, no secret
+    for _ in range(10):
+        process = command.start("run", mode="Continuous", limits__batchBytes="64Ki")
+        seen = len(results(store, clicks.name))
+        clicks.write(61)
+        until(
+            "a window is closed, or the process has ended",
+            lambda before=seen, running=process: (
+                running.poll() is not None or len(results(store, clicks.name)) > before
+            ),
+        )
+        assert process.poll() is None, process.communicate()[1]
+        clicks.write(30)
+        time.sleep(chance.random() * 3)
+        os.killpg(process.pid, 9)
+        process.communicate()
+    clicks.write(61)
+    ended = command.run("run")
+    assert ended.code == 0, ended.err
+    assert_counted(results(store, clicks.name), clicks)

@@ -1,0 +1,100 @@
+"""A changed query never goes on with the state of another one."""
+
+from typing import Any
+
+import pytest
+
+from sluice.core.query.changes import changes
+from sluice.core.query.plan import Compiled, EventTime, PlannedParameter
+from sluice.core.tables.columns import Format, Malformed
+from sluice.core.values.model import StoreAddress, StreamName
+from support.engine.queries import COMPILED, query_plan, sink, source
+
+WINDOW = "SELECT k, count(*) AS n FROM clicks GROUP BY window(ts, '1 minute'), k"
+OTHER = Compiled(spark="4.3.0", columns="k STRING,n BIGINT", tree="Aggregate v")
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "another length of windows": ({"sql": WINDOW, "compiled": OTHER}, "spec.query.sql"),
+    "another text of another Spark": (
+        {"sql": WINDOW, "compiled": COMPILED.model_copy(update={"spark": "4.4.0"})},
+        "spec.query.sql",
+    ),
+    "another lateness": (
+        {"sources": (source(event_time=EventTime(column="ts", lateness_ms=1)),)},
+        "spec.sources[clicks].eventTime.latenessSeconds",
+    ),
+    "no event time": (
+        {"sources": (source(event_time=None),)},
+        "spec.sources[clicks].eventTime.column",
+    ),
+    "another schema": ({"sources": (source(columns="k INT"),)}, "spec.sources[clicks].schema"),
+    "another format": ({"sources": (source(format=Format.CSV),)}, "spec.sources[clicks].format"),
+    "another delimiter": ({"sources": (source(delimiter=";"),)}, "spec.sources[clicks].delimiter"),
+    "malformed events": (
+        {"sources": (source(malformed=Malformed.DROP),)},
+        "spec.sources[clicks].malformed",
+    ),
+    "another stream": (
+        {"sources": (source(stream=StreamName(scope="in", stream="views")),)},
+        "spec.sources[clicks].stream",
+    ),
+    "another name of a table": ({"sources": (source(name="views"),)}, "spec.sources[clicks]"),
+    "one more source": (
+        {"sources": (source(), source(name="views"))},
+        "spec.sources[views]",
+    ),
+    "another value of a parameter": (
+        {"parameters": (PlannedParameter(name="least", type="Double", value="3"),)},
+        "spec.query.parameters.least",
+    ),
+    "other keys": ({"keys": ()}, "spec.result.keys"),
+    "rows as they change": ({"emit": "Changes"}, "spec.result.emit"),
+    "more segments of a sink": ({"sinks": (sink(3),)}, "spec.sinks"),
+}
+
+
+@pytest.mark.parametrize(("change", "field"), CHANGES.values(), ids=CHANGES)
+def test_what_decides_about_results_is_a_change(change: dict[str, Any], field: str) -> None:
+    """The field of the spec is named, in both directions."""
+    assert field in [one.field for one in changes(query_plan(), query_plan(**change))]
+    assert field in [one.field for one in changes(query_plan(**change), query_plan())]
+
+
+SAME: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "a text that is only written in another way": {"sql": "select K, COUNT(*) n from clicks ..."},
+    "where the first version began": {"sources": (source(begins="Tail"),)},
+    "the address of a store": {"sources": (source(store=StoreAddress(uri="tcp://other:9090")),)},
+    "an archive beside the stream": {
+        "sources": (source(archive=StoreAddress(backend="s3", uri="s3://bucket/clicks")),)
+    },
+    "what another Spark makes of the same text": {
+        "compiled": COMPILED.model_copy(update={"spark": "4.4.0", "tree": "Aggregate2"})
+    },
+}
+
+
+@pytest.mark.parametrize("change", SAME.values(), ids=SAME)
+def test_what_decides_about_no_result_is_none(change: dict[str, Any]) -> None:
+    """The query goes on."""
+    assert changes(query_plan(), query_plan(**change)) == []
+
+
+def test_a_change_is_said_with_both_values() -> None:
+    """Short values are told, long ones are not."""
+    lateness = EventTime(column="ts", lateness_ms=1)
+    (short,) = changes(query_plan(), query_plan(sources=(source(delimiter=";"),)))
+    assert str(short) == "spec.sources[clicks].delimiter was ,, and is ;"
+    (added,) = changes(query_plan(sources=(source(columns=None),)), query_plan())
+    assert str(added) == "spec.sources[clicks].schema was added"
+    (changed,) = changes(query_plan(), query_plan(sources=(source(event_time=lateness),)))
+    assert str(changed) == "spec.sources[clicks].eventTime.latenessSeconds was 10, and is 0.001"
+    (long,) = changes(query_plan(), query_plan(sql=WINDOW, compiled=OTHER))
+    assert str(long) == "spec.query.sql was changed"
+
+
+def test_equal_plans_have_one_hash_and_others_another() -> None:
+    """The hash is that of all that decides, in any order of the fields."""
+    plan = query_plan()
+    assert plan.hash == type(plan).model_validate_json(plan.canonical).hash
+    assert plan.hash != query_plan(emit="Changes").hash

@@ -1,0 +1,64 @@
+"""Rows of a batch become the same blocks in whatever order Spark gives them."""
+
+from random import Random
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.events.decoding import decoded
+from sluice.core.query import rows as room
+from sluice.core.query.rows import Row, blocks, digest, in_order
+from sluice.core.values.model import KeyRange, Segment
+from sluice.errors import ResultTooLarge
+
+SEGMENTS = [Segment(id=at, keys=KeyRange(low=at / 3, high=(at + 1) / 3)) for at in range(3)]
+ROWS = st.lists(st.builds(Row, st.text(max_size=3), st.text(max_size=9)), max_size=20)
+
+
+def place_of(key: str) -> float:
+    """Return the place of a key."""
+    return crc32(key.encode("utf-8", "replace")) / 2**32
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+def test_blocks_have_each_row_once_and_do_not_depend_on_the_order(
+    rows: list[Row], random: Random
+) -> None:
+    """A key's rows are in the segment that takes the key."""
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    rows = [row for row in rows if _is_text(row)]
+    shuffled = [row for row in shuffled if _is_text(row)]
+    made = blocks(in_order(rows), SEGMENTS, place_of)
+    assert made == blocks(in_order(shuffled), SEGMENTS, place_of)
+    assert digest(in_order(rows)) == digest(in_order(shuffled))
+    events = {
+        number: [event for _, event in decoded([memoryview(block.data)], 0)]
+        for number, block in made.items()
+    }
+    assert {number: len(found) for number, found in events.items()} == {
+        number: block.events for number, block in made.items()
+    }
+    expected: dict[int, list[bytes]] = {}
+    for row in in_order(rows):
+        expected.setdefault(int(place_of(row.key) * 3), []).append(row.text.encode())
+    assert events == expected
+
+
+def _is_text(row: Row) -> bool:
+    """Tell whether UTF-8 has the row, as it has all that Spark gives."""
+    try:
+        f"{row.key}{row.text}".encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def test_a_block_that_no_store_takes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the field that makes batches smaller."""
+    monkeypatch.setattr(room, "MOST_BLOCK", 20)
+    with pytest.raises(ResultTooLarge, match="24 B for one segment") as caught:
+        blocks([Row("", "x" * 16)], SEGMENTS, place_of)
+    assert caught.value.field == "spec.limits.batchBytes"
