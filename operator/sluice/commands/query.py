@@ -64,7 +64,7 @@ def plan(*, file: str, output: str, credentials_dir: Path | None, volumes_dir: P
     settings = _settings(credentials_dir, volumes_dir)
     asked = _asked(file, settings)
     with query_session(1) as spark:
-        plans = [one.plan(spark) for one in asked]
+        plans = [one.plan(spark.newSession()) for one in asked]
     if output == "json":
         print_json([{"hash": one.hash, "plan": one.to_json()} for one in plans])
         return
@@ -110,7 +110,8 @@ def run(
     ended: list[dict[str, object]] = []
     with Stores(settings) as stores, query_session(tasks or os.cpu_count() or 1) as spark:
         for one in asked:
-            wanted = one.plan(spark)
+            own = spark.newSession()  # a query sees no tables of another one
+            wanted = one.plan(own)
             show = _Show(one.name, printed=output == "text")
             one_run = Run(
                 folder=folder / wanted.query_id,
@@ -121,7 +122,7 @@ def run(
                 listener=show,
             )
             with _left(one.name):
-                rows = run_query(wanted, spark, stores, settings, one_run)
+                rows = run_query(wanted, own, stores, settings, one_run)
             console.note.print(f"{one.name}: {counted(rows, 'row')} written", markup=False)
             ended.append({"name": one.name, "hash": wanted.hash, "rows": rows})
     if output == "json":

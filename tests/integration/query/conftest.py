@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """Yield the session that all tests of queries share. Its JVM starts once."""
+def engine() -> Iterator[SparkSession]:
+    """Yield a session whose JVM all tests of queries share."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("SLUICE_STORE_TIMEOUT", str(PATIENT.call))
         with query_session(2) as session:
             yield session
+
+
+@pytest.fixture
+def spark(engine: SparkSession) -> SparkSession:
+    """Return a session with tables of its own."""
+    return engine.newSession()
 
 
 @pytest.fixture

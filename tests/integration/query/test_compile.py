@@ -12,7 +12,6 @@ from sluice.pipelines.query.compile import Wanted, compiled
 from support.engine.queries import source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -74,6 +73,25 @@ BAD: dict[str, tuple[str, str]] = {
     "ids by chance": ("SELECT uuid() AS u FROM clicks", "call uuid"),
     "the time": ("SELECT k, now() AS n FROM clicks", "call now"),
     "the time as a column": ("SELECT k, current_timestamp AS n FROM clicks", "current timestamp"),
+    "the time as a word": ("SELECT TIMESTAMP 'now' AS n FROM clicks", "is no time that stays"),
+    "the day as a word": ("SELECT DATE /* */ ' today' AS n FROM clicks", "is no time"),
+    "the time in disguise": ("SELECT TIMESTAMP 'n\\u006fw' AS n FROM clicks", "is no time"),
+    "the time by a cast": ("SELECT CAST('now' AS TIMESTAMP) AS n FROM clicks", "'now' as a time"),
+    "the time by parts": ("SELECT k FROM clicks WHERE ts < concat('n', 'ow')", "'now' as a time"),
+    "the time by a function": ("SELECT to_timestamp('today') AS n FROM clicks", "as a time"),
+    "the time behind a function": (
+        "SELECT CAST(nvl('now', 'x') AS TIMESTAMP) AS n FROM clicks",
+        "as a time changes",
+    ),
+    "a class by its name": (
+        """SELECT from_json(k, '{{"type":"udt","class":"X"}}') AS x FROM clicks""",
+        "call from_json",
+    ),
+    "a collation": ("SELECT max(k COLLATE UTF8_LCASE) AS m FROM clicks", "collation"),
+    "a table that only has the name of an alias": (
+        "SELECT orders.k FROM clicks AS orders JOIN orders ON true",
+        "no source 'orders'",
+    ),
     "the user": ("SELECT user AS u FROM clicks", "current user"),
     "the machine": ("SELECT input_file_name() AS f FROM clicks", "call input_file_name"),
     "the order of events": (
@@ -106,13 +124,6 @@ def compile_query(spark: SparkSession, sql: str, **changes: Any) -> Compiled:
         emit="Final",
     )
     return compiled(spark, wanted._replace(**changes))
-
-
-@pytest.fixture(autouse=True)
-def _no_views_of_others(spark: SparkSession) -> Iterator[None]:
-    """Drop the tables that a query has left in the shared session."""
-    yield
-    spark.catalog.dropTempView("clicks")
 
 
 @pytest.mark.parametrize("sql", GOOD.values(), ids=GOOD)
@@ -152,6 +163,26 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         "spec.sources[0].eventTime.column",
     ),
     "a key that is no column": ({"keys": ("v",)}, "spec.result.keys"),
+    "a time without a zone": (
+        {"parameters": [PlannedParameter(name="least", type="Timestamp", value="2026-01-01")]},
+        "spec.query.parameters[least].value",
+    ),
+    "a time that no machine has": (
+        {
+            "parameters": [
+                PlannedParameter(name="least", type="Timestamp", value="0001-01-01T00:00:00+14:00")
+            ]
+        },
+        "spec.query.parameters[least].value",
+    ),
+    "a number of 65 bits": (
+        {"parameters": [PlannedParameter(name="least", type="BigInt", value=str(1 << 64))]},
+        "spec.query.parameters[least].value",
+    ),
+    "a schema with a collation": (
+        {"sources": [source(columns="k STRING COLLATE UTF8_LCASE")]},
+        "spec.sources[0].schema",
+    ),
     "no number": (
         {"parameters": [PlannedParameter(name="least", type="Double", value="much")]},
         "spec.query.parameters[least].value",
@@ -180,5 +211,17 @@ def test_a_plan_is_the_same_in_other_words_and_another_for_other_results(
     assert one == compile_query(spark, words)
     longer = text.replace("1 minute", "2 minutes")
     assert compile_query(spark, longer).tree != one.tree
+    ids = [f"00000000-0000-0000-0000-00000000000{digit}" for digit in "12"]
+    for values in (ids, ["joe@facade", "joe@decade"], ["a', 'b", "a, b"]):
+        texts = [text.replace("v > 1", f"k IN ('{value}')") for value in values]
+        first, second = (compile_query(spark, one) for one in texts)
+        assert first.tree != second.tree
     more = text.replace("v > 1", "v > 2")
     assert compile_query(spark, more).tree != one.tree
+
+
+def test_a_text_that_is_nested_too_deeply_is_refused(spark: SparkSession) -> None:
+    """It ends with a message, and with no trace."""
+    sums = " + ".join(["v"] * 700)
+    with pytest.raises(InvalidQuery, match=r"deep|complex"):
+        compile_query(spark, f"SELECT {sums} AS s FROM clicks")  # noqa: S608 - no user's text

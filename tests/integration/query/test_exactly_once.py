@@ -27,7 +27,6 @@ from support.store.counts import assert_counted, manifest, results
 from support.until import PATIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -118,16 +117,16 @@ def ended(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
     append, send, add = ResultAppender.append, ResultAppender._send, QueryLedger.add
 
-    def appending(self: ResultAppender, batch: int, rows: Any) -> int:
+    def appending(self: ResultAppender, batch: int, rows: Any, most: int) -> int:
         if rows and point == "before the rows":
             end()
-        done = append(self, batch, rows)
+        done = append(self, batch, rows, most)
         if rows and point == "before the ledger":
             end()
         return done
 
-    def sending(self: ResultAppender, segment: int, batch: int, block: Any) -> bool:
-        sent = send(self, segment, batch, block)
+    def sending(self: ResultAppender, segment: int, batch: int, parts: Any) -> int:
+        sent = send(self, segment, batch, parts)
         if point == "between two segments":
             self._open[segment].flush()
             end()
@@ -160,16 +159,16 @@ def test_a_second_attempt_ends_the_first(
 ) -> None:
     """It begins in the middle of a batch of the first, which writes no more."""
     clicks.write(2 * ROUNDS)
-    check, left = QueryLedger.check, [1]
+    add, left = QueryLedger.add, [1]
 
-    def checking(self: QueryLedger) -> None:
-        if left:
+    def adding(self: QueryLedger, record: Any) -> None:
+        if left and record.record == "begun":
             left.pop()
             other = QueryLedger(store, self._query, self._sink)
             other.begin()
-        check(self)
+        add(self, record)
 
-    monkeypatch.setattr(QueryLedger, "check", checking)
+    monkeypatch.setattr(QueryLedger, "add", adding)
     with pytest.raises(QuerySuperseded):
         query.run()
     assert results(store, clicks.name) == []
@@ -274,18 +273,13 @@ def test_malformed_events_end_a_query_with_their_place(query: Query, clicks: Cli
 
 
 def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: Store) -> None:
-    """A source that is not there, and a sink of another query: nothing is written."""
+    """A source that is not there, before a sink is made; and a sink of another query."""
     clicks.write(1)
     with pytest.raises(SourceNotFound):
         query.run(sources__0__stream__stream="nothing")
+    assert store.list_streams(clicks.name.scope) == ["clicks"]
+    clicks.write(ROUNDS)
+    query.run()
     query.folder = query.folder.with_name("other")
     with pytest.raises(TargetExists):
         query.run(name="other")
-    assert results(store, clicks.name) == []
-
-
-@pytest.fixture(autouse=True)
-def _no_views_of_others(spark: SparkSession) -> Iterator[None]:
-    """Drop the tables that a query has left in the shared session."""
-    yield
-    spark.catalog.dropTempView("clicks")

@@ -68,6 +68,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a beginning that is none": ({"sources__0__from": {"at": "Tail"}}, "spec.sources[0].from.at"),
     "a cut without its text": ({"sources__0__from": {"at": "StreamCut"}}, "spec.sources[0].from"),
+    "a schema in JSON": ({"sources__0__schema": '{"type": "struct"}'}, "spec.sources[0].schema"),
+    "a quote between values": ({"sources__0__delimiter": '"'}, "spec.sources[0].delimiter"),
     "two delimiters": ({"sources__0__delimiter": ";;"}, "spec.sources[0].delimiter"),
     "malformed events kept": ({"sources__0__malformed": "Rescue"}, "spec.sources[0].malformed"),
     "negative lateness": (

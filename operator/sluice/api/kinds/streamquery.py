@@ -83,7 +83,7 @@ class EventTime(ApiModel):
     lateness_seconds: Annotated[int, Field(ge=0, le=31_536_000, strict=True)] = Field(
         description="By how many seconds an event may come after later ones. A window is closed "
         "once the newest event is so many seconds behind its end. Events of closed windows are "
-        "late: they are counted, and left out."
+        "late, and are left out."
     )
 
 
@@ -103,15 +103,24 @@ class QuerySource(ApiModel):
         description="The format of an event: a JSON object, a record of CSV, a text in UTF-8, or "
         "bytes."
     )
-    schema_: Annotated[str, Field(min_length=1, max_length=MOST_SCHEMA)] | None = Field(
+    schema_: (
+        Annotated[
+            str,
+            Field(min_length=1, max_length=MOST_SCHEMA),
+            only(r"[^{}\\]*", "write columns and types as SQL does: k STRING, n BIGINT"),
+        ]
+        | None
+    ) = Field(
         default=None,
         alias="schema",
         description="The columns and their types, in SQL: k STRING, n BIGINT, ts TIMESTAMP. Text "
         "and Bytes have one column, event, if it is left out.",
     )
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = Field(
-        default=",", description="The character between the values of a record of CSV."
-    )
+    delimiter: Annotated[
+        str,
+        Field(min_length=1, max_length=1),
+        only(r'[^"\r\n]', "the delimiter is neither a quote nor the end of a line"),
+    ] = Field(default=",", description="The character between the values of a record of CSV.")
     malformed: Literal["Fail", "Drop"] = Field(
         default="Fail",
         description="What to do with an event that does not fit format and schema: fail, or leave "

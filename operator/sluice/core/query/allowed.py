@@ -117,8 +117,8 @@ FUNCTIONS: Final = (
         aggregate array array_append array_compact array_contains array_distinct array_except
         array_insert array_intersect array_join array_max array_min array_position array_prepend
         array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip
-        cardinality element_at exists explode explode_outer filter flatten forall from_csv
-        from_json get get_json_object inline inline_outer json_array_length json_object_keys
+        cardinality element_at exists explode explode_outer filter flatten forall
+        get get_json_object inline inline_outer json_array_length json_object_keys
         json_tuple map map_concat map_contains_key map_entries map_filter map_from_arrays
         map_from_entries map_keys map_values map_zip_with named_struct posexplode
         posexplode_outer reduce sequence size slice sort_array stack str_to_map struct to_csv
@@ -130,7 +130,7 @@ FUNCTIONS: Final = (
         """
         any approx_count_distinct avg bit_and bit_or bit_xor bool_and bool_or corr count
         count_if covar_pop covar_samp every grouping grouping_id kurtosis max mean median min
-        percentile percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
+        percentile regr_avgx regr_avgy regr_count regr_intercept
         regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop
         stddev_samp sum try_avg try_sum var_pop var_samp variance
         """

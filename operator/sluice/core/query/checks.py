@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.query.allowed import (
@@ -24,7 +25,18 @@ FIELD: Final = "spec.query.sql"
 
 _RELATION: Final = "UnresolvedRelation"
 _FUNCTIONS: Final = frozenset({"UnresolvedFunction", "UnresolvedGenerator"})
-_SUBQUERIES: Final = frozenset({"SubqueryAlias", "CTERelationDef"})
+_WITH: Final = "UnresolvedWith"
+_CAST: Final = "Cast"
+_TIMES: Final = ("date", "timestamp")
+
+_NO_WORD_OF_TIME: Final = re.compile(r"\w+\s*'\s*[+-]?[0-9][^'\\]*'", re.DOTALL)
+"""The form of a time in a text. Spark takes words such as `now` for times, too."""
+
+_WORD_OF_TIME: Final = re.compile(r"\s*(epoch|now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+
+UNKNOWN: Final = "?"
+"""The text of a constant that cannot be told before the query runs."""
+
 _MOST: Final = 5
 """Refusals that a message tells."""
 
@@ -50,7 +62,9 @@ def check_parsed(tree: Node, tables: Collection[str]) -> None:
         InvalidQuery: the text names another table or function, or is no SELECT.
     """
     known = {name.lower() for name in tables}
-    known |= {n.names[0].lower() for n in tree.walk() if n.name in _SUBQUERIES and n.names}
+    # Behind the query itself, WITH has its common tables as children.
+    common = (one for node in tree.walk() if node.name == _WITH for one in node.children[1:])
+    known |= {name.lower() for table in common for name in table.names}
     _check(tree, lambda node: _refuse_parsed(node, known, tables))
     if not any(node.name == _RELATION for node in tree.walk()):
         raise InvalidQuery("the query reads no source", field=FIELD, remedy=_ONE_WAY)
@@ -92,6 +106,18 @@ def _refuse_parsed(node: Node, known: Collection[str], tables: Iterable[str]) ->
         _refuse_table(node.names, known, sorted(tables))
     elif node.name in _FUNCTIONS:
         _refuse_function(node.names)
+    elif node.name == "Literal":
+        _refuse_time(node.text)
+
+
+def _refuse_time(text: str) -> None:
+    """Refuse a literal such as `TIMESTAMP 'now'`, given as its type and its text."""
+    kind, _, literal = text.partition(" ")
+    if kind.startswith(_TIMES) and not _NO_WORD_OF_TIME.fullmatch(literal):
+        raise _Refused(
+            f"{literal} is no time that stays",
+            "Write a time as TIMESTAMP '2026-05-04 12:00:00Z', without a word or an escape.",
+        )
 
 
 def _refuse_table(names: tuple[str, ...], known: Collection[str], tables: list[str]) -> None:
@@ -123,6 +149,11 @@ def _refuse_resolved(node: Node) -> None:
         raise _Refused(
             f"a query may not have {_words(node.name)}, which its events do not tell",
             "Take the time of the events, by the column of eventTime.",
+        )
+    if node.name == _CAST and (node.text == UNKNOWN or _WORD_OF_TIME.match(node.text)):
+        raise _Refused(
+            f"{node.text!r} as a time changes with the clock, or may",
+            "Write a time as TIMESTAMP '2026-05-04 12:00:00Z'.",
         )
     if not node.deterministic and not any(not one.deterministic for one in node.children):
         raise _Refused(f"{_words(node.name)} may give other results for the same events")

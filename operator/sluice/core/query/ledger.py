@@ -6,16 +6,32 @@ batch has the positions up to which it read, and a digest of its rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from sluice.core.query.plan import QueryPlan
+from sluice.core.tables.positions import StreamPosition
 from sluice.core.values.model import Frozen
-from sluice.errors import CheckpointDiverged, CheckpointLost, JournalDamaged
+from sluice.errors import CheckpointDiverged, CheckpointLost, InvalidSpec, JournalDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+
+def _position(value: dict[str, Any]) -> dict[str, Any]:
+    """Check that a value is the JSON of a position: any client may write beside a sink."""
+    try:
+        return StreamPosition.from_json(value).to_json()
+    except InvalidSpec as error:
+        raise ValueError(str(error)) from None
+
+
+Position = Annotated[dict[str, Any], AfterValidator(_position)]
+Positions = tuple[Position, ...]
+"""Positions in sources, as JSON: see `core.tables.positions`."""
+
+Number = Annotated[int, Field(ge=0, lt=1 << 40, strict=True)]
 
 
 class VersionRecord(Frozen):
@@ -28,9 +44,15 @@ class VersionRecord(Frozen):
     """
 
     record: Literal["version"] = "version"
-    number: int
+    number: Number
     plan: QueryPlan
-    begins: tuple[dict[str, Any], ...]
+    begins: Positions
+
+    @model_validator(mode="after")
+    def _one_for_each(self) -> Self:
+        if len(self.begins) != len(self.plan.sources):
+            raise ValueError("a version has a position for each source")
+        return self
 
 
 class AttemptRecord(Frozen):
@@ -44,6 +66,23 @@ class AttemptRecord(Frozen):
     number: int
 
 
+class BegunRecord(Frozen):
+    """A batch whose rows may be in some sinks. It is written before the first of them.
+
+    Attributes:
+        batch: its number in the version, from 0.
+        ends: the position of each source up to which it reads, as JSON of a position.
+        keys: the SHA-256 of the keys of its rows.
+        part: the most rows of a segment that are appended at once.
+    """
+
+    record: Literal["begun"] = "begun"
+    batch: Number
+    ends: Positions
+    keys: str
+    part: Annotated[int, Field(ge=1)]
+
+
 class BatchRecord(Frozen):
     """A batch whose rows are in all sinks.
 
@@ -55,9 +94,9 @@ class BatchRecord(Frozen):
     """
 
     record: Literal["batch"] = "batch"
-    batch: int
-    ends: tuple[dict[str, Any], ...]
-    rows: int
+    batch: Number
+    ends: Positions
+    rows: Number
     sha256: str
 
 
@@ -68,11 +107,13 @@ class SummaryRecord(Frozen):
     version: VersionRecord
     attempt: int
     last: BatchRecord | None = None
+    begun: BegunRecord | None = None
     rows: int
 
 
 Record = Annotated[
-    VersionRecord | AttemptRecord | BatchRecord | SummaryRecord, Field(discriminator="record")
+    VersionRecord | AttemptRecord | BegunRecord | BatchRecord | SummaryRecord,
+    Field(discriminator="record"),
 ]
 
 _RECORDS: TypeAdapter[Record] = TypeAdapter(Record)
@@ -85,13 +126,20 @@ class LedgerState(NamedTuple):
         version: the version that runs; None before the first.
         attempt: the number of the last attempt; 0 before the first.
         last: the last batch of the version that is whole; None before the first.
+        begun: the batch after it, if its rows may be in some sinks; else None.
         rows: the rows of all versions.
     """
 
     version: VersionRecord | None = None
     attempt: int = 0
     last: BatchRecord | None = None
+    begun: BegunRecord | None = None
     rows: int = 0
+
+    @property
+    def whole(self) -> int:
+        """The number of the last batch that is whole; -1 before the first."""
+        return -1 if self.last is None else self.last.batch
 
     @property
     def summary(self) -> SummaryRecord | None:
@@ -99,7 +147,11 @@ class LedgerState(NamedTuple):
         if self.version is None:
             return None
         return SummaryRecord(
-            version=self.version, attempt=self.attempt, last=self.last, rows=self.rows
+            version=self.version,
+            attempt=self.attempt,
+            last=self.last,
+            begun=self.begun,
+            rows=self.rows,
         )
 
     def after(self, record: Mapping[str, Any]) -> LedgerState:
@@ -119,19 +171,30 @@ class LedgerState(NamedTuple):
 def _folded(state: LedgerState, record: Record) -> LedgerState:
     match record:
         case SummaryRecord():
-            return LedgerState(record.version, record.attempt, record.last, record.rows)
+            return LedgerState(
+                record.version, record.attempt, record.last, record.begun, record.rows
+            )
         case VersionRecord():
-            if record.number != (state.version.number if state.version else 0) + 1:
+            if record.number <= (state.version.number if state.version else 0):
                 raise _out_of_order(f"version {record.number}")
-            return state._replace(version=record, last=None)
+            return state._replace(version=record, last=None, begun=None)
         case AttemptRecord():
             if record.number != state.attempt + 1:
                 raise _out_of_order(f"attempt {record.number}")
             return state._replace(attempt=record.number)
+        case BegunRecord():
+            _check_next(state, record, fits=state.begun is None)
+            return state._replace(begun=record)
         case BatchRecord():
-            if state.version is None or record.batch <= (state.last.batch if state.last else -1):
-                raise _out_of_order(f"batch {record.batch}")
-            return state._replace(last=record, rows=state.rows + record.rows)
+            begun = state.begun
+            same = begun is None or (begun.batch, begun.ends) == (record.batch, record.ends)
+            _check_next(state, record, fits=same)
+            return state._replace(last=record, begun=None, rows=state.rows + record.rows)
+
+
+def _check_next(state: LedgerState, record: BegunRecord | BatchRecord, *, fits: bool) -> None:
+    if state.version is None or record.batch <= state.whole or not fits:
+        raise _out_of_order(f"batch {record.batch}")
 
 
 def _out_of_order(what: str) -> JournalDamaged:
@@ -157,51 +220,59 @@ class Checkpoint(NamedTuple):
 def check_checkpoint(state: LedgerState, found: Checkpoint) -> None:
     """Check that a checkpoint goes on where the ledger ends.
 
-    A process may end between any two of: positions of batch N are in the checkpoint, its rows in
-    the sinks, its record in the ledger, N is done in the checkpoint. So each of them is one ahead
-    of the next at most.
+    A process may end between any two of: positions of batch N are in the checkpoint, its beginning
+    is in the ledger, its rows in the sinks, its record in the ledger, N is done in the checkpoint.
+    So each of them is one ahead of the next at most.
 
     Raises:
         CheckpointLost: there is none, though batches are in the ledger.
         CheckpointDiverged: it is the checkpoint of another version, or has other batches.
     """
     if state.version is None:
-        if found.version is not None:
-            raise CheckpointDiverged("there is a checkpoint, and no ledger beside the first sink")
         return
-    last = -1 if state.last is None else state.last.batch
-    if found.version is None:
-        if last >= 0:
-            raise CheckpointLost(f"the ledger has batch {last}, and there is no checkpoint")
+    last = state.whole
+    seen = last if state.begun is None else state.begun.batch
+    if found.version is None or found.planned is None:
+        if seen >= 0:
+            raise CheckpointLost(f"the ledger has batch {seen}, and there is no checkpoint")
         return
     number = state.version.number
     if found.version != number:
         raise CheckpointDiverged(
             f"the checkpoint is that of version {found.version}, and version {number} runs"
         )
-    planned = -1 if found.planned is None else found.planned
     done = -1 if found.done is None else found.done
-    if planned < last:
+    if found.planned < seen:
         raise CheckpointDiverged(
-            f"the checkpoint ends with batch {planned}, and the ledger with batch {last}"
+            f"the checkpoint ends with batch {found.planned}, and the ledger with batch {seen}"
         )
     if last < done:
         raise CheckpointDiverged(
             f"batch {done} is done in the checkpoint, and the ledger ends with batch {last}"
         )
-    if state.last is not None and last in found.ends and found.ends[last] != state.last.ends:
-        raise CheckpointDiverged(f"checkpoint and ledger have other positions of batch {last}")
+    for record in (state.last, state.begun):
+        if record is not None and found.ends.get(record.batch, record.ends) != record.ends:
+            raise CheckpointDiverged(
+                f"checkpoint and ledger have other positions of batch {record.batch}"
+            )
 
 
-def check_repeated(state: LedgerState, batch: BatchRecord) -> None:
-    """Check that a batch that is in the ledger was read up to the same positions.
+def check_repeated(state: LedgerState, batch: BegunRecord) -> None:
+    """Check that a batch that is in the ledger, or was begun, reads and gives the same as before.
 
     Raises:
-        CheckpointDiverged: it was not.
+        CheckpointDiverged: it does not.
     """
-    last = state.last
-    if last is not None and last.batch == batch.batch and last.ends != batch.ends:
-        raise CheckpointDiverged(f"batch {batch.batch} reads up to other positions than before")
+    for record in (state.last, state.begun):
+        if record is not None and record.batch == batch.batch and record.ends != batch.ends:
+            raise CheckpointDiverged(f"batch {batch.batch} reads up to other positions than before")
+    begun = state.begun
+    if begun is not None and begun.batch == batch.batch and begun.keys != batch.keys:
+        raise CheckpointDiverged(
+            f"batch {batch.batch} gives rows with other keys than before",
+            remedy="A floating-point number decides about its rows or their keys. Take DECIMAL, in "
+            "a query with another name and another sink.",
+        )
 
 
 def record_json(record: Record) -> dict[str, Any]:

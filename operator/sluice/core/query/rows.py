@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MOST_BLOCK: Final = 8 << 20
 """Bytes that a store takes in one append."""
 
+USUAL_BLOCK: Final = 7 << 20
+"""Bytes of the largest block of a new batch. In a repeated one, numbers may have more digits."""
+
 
 class Row(NamedTuple):
     """A row of a result.
@@ -33,7 +36,7 @@ class Row(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The rows of a batch that go to one segment.
+    """Rows of a batch that go to one segment, and are appended at once.
 
     Attributes:
         data: their events, with headers.
@@ -57,10 +60,22 @@ def digest(rows: Iterable[Row]) -> str:
     return whole.hexdigest()
 
 
-def blocks(
+def keys_digest(rows: Iterable[Row]) -> str:
+    """Return the SHA-256 of the rows' keys, in hexadecimal digits.
+
+    Rows with equal keys in equal order go to the same segments in the same order, even if sums of
+    floating-point numbers in them differ in their last digits.
+    """
+    whole = hashlib.sha256()
+    for row in rows:
+        whole.update(encoded(row.key.encode()))
+    return whole.hexdigest()
+
+
+def part_rows(
     rows: Sequence[Row], segments: Sequence[Segment], place_of: Callable[[str], float]
-) -> dict[int, Block]:
-    """Return the block of each segment that gets rows, by the segment's id.
+) -> int:
+    """Return the most rows of a segment that are appended at once.
 
     Args:
         rows: the rows of a batch, in their order.
@@ -68,19 +83,54 @@ def blocks(
         place_of: gives the place of a routing key in [0, 1).
 
     Raises:
-        ResultTooLarge: a block is larger than a store takes at once.
+        ResultTooLarge: a row is larger than a store takes at once.
     """
-    edges = [one.keys.low for one in segments]
-    parts: defaultdict[int, list[bytes]] = defaultdict(list)
+    routed = _routed(rows, segments, place_of).values()
+    most = max((len(events) for events in routed), default=1)
+    while any(
+        sum(map(len, events[at : at + most])) > USUAL_BLOCK
+        for events in routed
+        for at in range(0, len(events), most)
+    ):
+        if most == 1:
+            longest = max(len(event) for events in routed for event in events)
+            raise ResultTooLarge(
+                f"a row has {size(longest)}, and a store takes {size(MOST_BLOCK)} at once"
+            )
+        most = (most + 1) // 2
+    return most
+
+
+def blocks(
+    rows: Sequence[Row],
+    segments: Sequence[Segment],
+    place_of: Callable[[str], float],
+    most: int,
+) -> dict[int, list[Block]]:
+    """Return the blocks of each segment that gets rows, by the segment's id.
+
+    Args:
+        rows: the rows of a batch, in their order.
+        segments: the segments of a stream, by key range.
+        place_of: gives the place of a routing key in [0, 1).
+        most: the most rows in a block.
+    """
+    return {
+        number: [
+            Block(b"".join(events[at : at + most]), len(events[at : at + most]))
+            for at in range(0, len(events), most)
+        ]
+        for number, events in _routed(rows, segments, place_of).items()
+    }
+
+
+def _routed(
+    rows: Sequence[Row], segments: Sequence[Segment], place_of: Callable[[str], float]
+) -> dict[int, list[bytes]]:
+    """Return the events of each segment, by its id."""
+    edges = [segment.keys.low for segment in segments]
+    routed: defaultdict[int, list[bytes]] = defaultdict(list)
     for row in rows:
         at = bisect_right(edges, place_of(row.key)) - 1
-        parts[segments[max(at, 0)].id].append(encoded(row.text.encode()))
-    found = {number: Block(b"".join(part), len(part)) for number, part in parts.items()}
-    largest = max((len(block.data) for block in found.values()), default=0)
-    if largest > MOST_BLOCK:
-        raise ResultTooLarge(
-            f"a batch has {size(largest)} for one segment, and a store takes {size(MOST_BLOCK)}"
-            " at once",
-            field="spec.limits.batchBytes",
-        )
-    return found
+        routed[segments[max(at, 0)].id].append(encoded(row.text.encode()))
+    return routed

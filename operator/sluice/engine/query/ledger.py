@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice.core.query.ledger import AttemptRecord, LedgerState, record_json, states
 from sluice.core.values import identity
 from sluice.engine.journal.record_log import Log
-from sluice.errors import NoSuchSegment, QuerySuperseded, StoreBusy
+from sluice.engine.streams.writing import patiently
+from sluice.errors import JournalDamaged, NoSuchSegment, QuerySuperseded, StoreBusy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sluice.core.query.ledger import BatchRecord, Record, VersionRecord
+    from sluice.core.query.ledger import BatchRecord, BegunRecord, Record, VersionRecord
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
 
@@ -40,6 +41,7 @@ class QueryLedger(Log):
         super().__init__(store, sink, partial(identity.ledger_key, query_id))
         self._query = query_id
         self._sink = sink
+        self._attempt = 0
         self.state = LedgerState()
 
     def load(self) -> LedgerState:
@@ -60,38 +62,53 @@ class QueryLedger(Log):
         self._make()
         for _ in range(_TRIES):
             self._read_on()
-            if self._append([record_json(AttemptRecord(number=self.state.attempt + 1))]):
+            number = self.state.attempt + 1
+            if self._append([record_json(AttemptRecord(number=number))]):
                 self._drop_rivals()
+                self._attempt = number
                 return
         raise StoreBusy(f"attempts of the query into {self._sink} begin again and again")
 
-    def add(self, record: VersionRecord | BatchRecord) -> None:
-        """Write a record.
+    def add(self, record: VersionRecord | BegunRecord | BatchRecord) -> None:
+        """Write a record. A store that is away for up to a minute is waited for.
 
         Raises:
             QuerySuperseded: another attempt has begun, or the ledger was deleted.
         """
-        self._written([record_json(record)])
+        self.check()
+        wanted = record_json(record)
+        patiently(partial(self._write, wanted, self.state.after(wanted)))
         summary = self.state.summary
         if self.size > COMPACT_AT and summary is not None and not self._compacted(summary):
             raise self._superseded()
 
     def check(self) -> None:
-        """Check that no other attempt has begun.
+        """Check that no other attempt has begun, as far as this one has read.
+
+        Raises:
+            QuerySuperseded: one has.
+        """
+        if self.state.attempt != self._attempt:
+            raise self._superseded()
+
+    def check_now(self) -> None:
+        """Check that no other attempt has begun, by a look at the store.
 
         Raises:
             QuerySuperseded: one has, or the ledger was deleted.
         """
-        (info,) = self._store.infos([self.name])
-        if info is None or info.length != self.end:
-            raise self._superseded()
+        self._read_on()
+        self.check()
 
-    def _written(self, records: list[dict[str, Any]]) -> None:
+    def _write(self, record: Mapping[str, Any], after: LedgerState) -> None:
+        """Write a record, unless an earlier try has written it and lost the answer."""
         try:
-            written = self._append(records)
+            if self._append([record]):
+                return
         except NoSuchSegment:
-            written = False
-        if not written:
+            raise self._superseded() from None
+        self._read_on()
+        if self.state != after:
             raise self._superseded()
 
     def _compacted(self, summary: Record) -> bool:
@@ -105,6 +122,9 @@ class QueryLedger(Log):
 
     def _take(self, records: Iterable[Mapping[str, Any]]) -> None:
         self.state = states(records, self.state)
+        version = self.state.version
+        if version is not None and version.plan.query_id != self._query:
+            raise JournalDamaged(f"the ledger beside {self._sink} is that of another query")
 
     def _forget(self) -> None:
         self.state = LedgerState()

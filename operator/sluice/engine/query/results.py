@@ -1,8 +1,8 @@
 """Append the rows of batches to a stream exactly once.
 
 The store keeps, for each writer id, the last event number in a segment, and refuses an append that
-does not follow it. The number of a batch is the event number of its rows. So rows of a batch that
-is repeated are not appended again, whichever process repeats it.
+does not follow it. The number of a batch is part of the event numbers of its rows. So rows of a
+repeated batch are not appended again, whichever process repeats it.
 """
 
 from __future__ import annotations
@@ -10,21 +10,24 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Self
 
-from sluice.core.query.rows import MOST_BLOCK, blocks
+from sluice.core.query.rows import MOST_BLOCK, blocks, part_rows
 from sluice.core.values import identity
 from sluice.core.values.model import ScaleType, Scaling, StreamConfig
 from sluice.errors import (
     InvalidEventNumber,
     QuerySuperseded,
     ScopeNotFound,
+    StoreBusy,
     TargetExists,
     TargetReplaced,
     TargetScopeNotFound,
     TargetSealed,
 )
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from uuid import UUID
 
     from sluice.core.query.plan import PlannedSink
     from sluice.core.query.rows import Block, Row
@@ -34,13 +37,90 @@ if TYPE_CHECKING:
 
 _WINDOW: Final = 2 * MOST_BLOCK
 
+_PART_BITS: Final = 20
+"""Bits of the number of a block within its batch and segment."""
+
+FENCE: Final = 1 << 61
+"""A version whose last event number is not below this one may append no more. The rest is the
+number that it had."""
+
+_TRIES: Final = 16
+"""Tries to set an attribute that changes meanwhile."""
+
+
+def number_of(batch: int, part: int) -> int:
+    """Return the event number of a block of a batch, from 1."""
+    return (batch << _PART_BITS) + part + 1
+
+
+def batch_of(number: int) -> int:
+    """Return the batch of an event number; -1 for 0, which is none."""
+    return (number - 1) >> _PART_BITS
+
+
+def written(sinks: Sequence[tuple[PlannedSink, Store]], query_id: str, version: int) -> int:
+    """Return the number of the last batch of a version that has rows in a sink; -1 for none."""
+    last = -1
+    for store, name, writer in _places(sinks, query_id, version):
+        (value,) = store.attributes([(name, writer)])
+        last = max(last, batch_of((value or 0) % FENCE))
+    return last
+
+
+def fence(sinks: Sequence[tuple[PlannedSink, Store]], query_id: str, version: int) -> int:
+    """Let a version of a query append no more, wherever an attempt of it still is.
+
+    Returns:
+        The number of the last batch of the version that has rows in a sink; -1 for none.
+    """
+    return max([-1, *(_moved(*place, FENCE) for place in _places(sinks, query_id, version))])
+
+
+def release(sinks: Sequence[tuple[PlannedSink, Store]], query_id: str, version: int) -> None:
+    """Let a version of a query append again. The caller owns the query's ledger."""
+    for place in _places(sinks, query_id, version):
+        _moved(*place, 0)
+
+
+def _places(
+    sinks: Sequence[tuple[PlannedSink, Store]], query_id: str, version: int
+) -> Iterator[tuple[Store, str, UUID]]:
+    """Yield each segment of each sink, with the writer of a version."""
+    writer = identity.results_writer(query_id, version)
+    for sink, store in sinks:
+        stream = store.describe(sink.stream)
+        for segment in () if stream is None else stream.tail:
+            yield store, store.segment_name(sink.stream, segment.id), writer
+
+
+def _moved(store: Store, name: str, writer: UUID, base: int) -> int:
+    """Put a writer's last event number above FENCE, or back. Return its batch; -1 for none."""
+    for _ in range(_TRIES):
+        (value,) = store.attributes([(name, writer)])
+        number = (value or 0) % FENCE
+        if (value or 0) == base + number or store.set_attribute(
+            name, CompareAndSet(writer, value, base + number)
+        ):
+            return batch_of(number)
+    raise StoreBusy(f"{name} is appended to all the time")
+
+
+def check_sink(sink: PlannedSink, store: Store, query_id: str) -> None:
+    """Check that a sink that was made is as the query left it.
+
+    Raises:
+        TargetExists: another stream took its place.
+        TargetReplaced, TargetSealed: it was deleted, scaled or sealed.
+    """
+    _segments(sink, store, f"{identity.TAG_QUERY}{query_id}")
+
 
 def make_sink(sink: PlannedSink, store: Store, query_id: str) -> None:
     """Make the stream of a sink if there is none.
 
     Raises:
         TargetScopeNotFound: its scope does not exist.
-        TargetExists: the stream is there, and this query did not make it.
+        TargetExists: the stream is there, and this query did not make it, or it has rows.
         TargetReplaced, TargetSealed: it was scaled or sealed.
     """
     mark = f"{identity.TAG_QUERY}{query_id}"
@@ -53,14 +133,22 @@ def make_sink(sink: PlannedSink, store: Store, query_id: str) -> None:
             return
     except ScopeNotFound as error:
         raise TargetScopeNotFound(f"there is no scope {sink.stream.scope}") from error
-    _segments(sink, store, mark)
+    names = [store.segment_name(sink.stream, one.id) for one in _segments(sink, store, mark)]
+    if any(info is not None and info.length for info in store.infos(names)):
+        raise TargetExists(
+            f"{sink.stream} has rows, and the query's ledger beside its first sink is gone",
+            remedy="Give the query another sink: it begins anew.",
+        )
 
 
 def _segments(sink: PlannedSink, store: Store, mark: str) -> tuple[Segment, ...]:
     """Return the segments of a sink, which are those that it was made with."""
     found = store.describe(sink.stream)
     if found is None:
-        raise TargetReplaced(f"{sink.stream} was deleted")
+        raise TargetReplaced(
+            f"{sink.stream} was deleted",
+            remedy="Give the query another name, or another sink: it begins anew.",
+        )
     if mark not in found.config.tags:
         raise TargetExists(f"{sink.stream} exists, and this query did not make it")
     if found.sealed:
@@ -108,43 +196,48 @@ class ResultAppender:
         self._open.clear()
         self._stack.close()
 
-    def append(self, batch: int, rows: Sequence[Row]) -> int:
+    def part_rows(self, rows: Sequence[Row]) -> int:
+        """Return the most rows of a segment that are appended at once. ResultTooLarge."""
+        return part_rows(rows, self._tail, self._store.place_of)
+
+    def append(self, batch: int, rows: Sequence[Row], most: int) -> int:
         """Append the rows of a batch that the sink lacks. Return how many those are.
 
         Args:
             batch: its number, from 0.
             rows: all its rows, in their order.
+            most: the most rows of a segment that are appended at once.
 
         Raises:
-            ResultTooLarge: a segment gets more than a store takes at once. Nothing was appended.
-            QuerySuperseded: the sink has a later batch.
+            QuerySuperseded: the sink has a later batch, or the version may append no more.
             SegmentSealed: a segment takes no more rows.
-            StoreUnavailable: the connection broke. Repeat the call: what is appended stays.
+            StoreUnavailable: the connection broke. Repeat the call: appended rows stay.
         """
-        wanted = blocks(rows, self._tail, self._store.place_of)
+        wanted = blocks(rows, self._tail, self._store.place_of, most)
         try:
-            new = [number for number, block in wanted.items() if self._send(number, batch, block)]
-            for number in new:
+            sent = sum(self._send(number, batch, parts) for number, parts in wanted.items())
+            for number in wanted:
                 self._open[number].flush()
         except InvalidEventNumber as error:
             raise self._behind(batch) from error
         except BaseException:
             self.close()
             raise
-        for number in new:
-            self._last[number] = batch + 1
-        return sum(wanted[number].events for number in new)
+        self._last |= {number: number_of(batch, len(parts) - 1) for number, parts in wanted.items()}
+        return sent
 
-    def _send(self, segment: int, batch: int, block: Block) -> bool:
-        """Send a block unless the segment has it. Return whether it was sent."""
+    def _send(self, segment: int, batch: int, parts: Sequence[Block]) -> int:
+        """Send the blocks that a segment lacks. Return the number of their events."""
         appender = self._appender(segment)
-        last = self._last[segment]
-        if last > batch + 1:
+        last, sent = self._last[segment], 0
+        if last > number_of(batch, len(parts) - 1):
             raise self._behind(batch)
-        if last == batch + 1:
-            return False
-        appender.append(block.data, event_number=batch + 1, events=block.events)
-        return True
+        for part, block in enumerate(parts):
+            number = number_of(batch, part)
+            if number > last:
+                appender.append(block.data, event_number=number, events=block.events)
+                sent += block.events
+        return sent
 
     def _appender(self, segment: int) -> Appender:
         if segment not in self._open:

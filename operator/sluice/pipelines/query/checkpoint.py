@@ -12,10 +12,11 @@ import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core.query.ledger import Checkpoint
-from sluice.errors import CheckpointDiverged
+from sluice.core.tables.positions import StreamPosition
+from sluice.errors import CheckpointDiverged, InvalidSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
 _BEFORE: Final = 2
@@ -39,8 +40,11 @@ class QueryCheckpoint:
         """The folder of the version."""
         return self._folder / f"version-{self.version}"
 
-    def look(self) -> Checkpoint:
+    def look(self, batches: Collection[int] = ()) -> Checkpoint:
         """Return what the checkpoint says. That of a later version tells that it is not ours.
+
+        Args:
+            batches: the batches whose positions are wanted.
 
         Raises:
             CheckpointDiverged: a file cannot be read.
@@ -55,7 +59,7 @@ class QueryCheckpoint:
             version=self.version,
             planned=max(planned, default=None),
             done=max(done, default=None),
-            ends={batch: self.ends(batch) for batch in planned},
+            ends={batch: self.ends(batch) for batch in planned if batch in batches},
         )
 
     def ends(self, batch: int) -> tuple[dict[str, Any], ...]:
@@ -67,9 +71,14 @@ class QueryCheckpoint:
         file = self.path / "offsets" / str(batch)
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
-            return tuple(json.loads(line) for line in lines[_BEFORE:])
-        except (OSError, ValueError) as error:
+            places = [StreamPosition.from_json(json.loads(line)) for line in lines[_BEFORE:]]
+            return tuple(place.to_json() for place in places)
+        except (OSError, ValueError, InvalidSpec) as error:
             raise CheckpointDiverged(f"{file} cannot be read: {error}") from error
+
+    def clear(self) -> None:
+        """Delete the rest of a checkpoint with this version's number, which begins now."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def drop_others(self) -> None:
         """Delete the checkpoints of earlier versions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sluice.core.query.plan import PlannedParameter, PlannedSource
+    from sluice.core.query.tree import Node
     from sluice.core.values.model import StoreAddress
 
 _T = TypeVar("_T")
@@ -32,6 +33,7 @@ _JSON: Final = {
 }
 """How rows are written as JSON: times in UTC, and columns that are null as null."""
 
+_COLLATION: Final = re.compile(r"\bcollat(e|ion)\b", re.IGNORECASE)
 _POSITION: Final = re.compile(r"\(?;? ?\(?line (\d+),? pos (\d+)\)?")
 _REST: Final = re.compile(r"( SQLSTATE: \w+)?[.;]?\s*(\n|$).*", re.DOTALL)
 _REASON: Final = re.compile(r"^\[([A-Z0-9_.]+)\] ")
@@ -63,7 +65,8 @@ def compiled(spark: SparkSession, wanted: Wanted) -> Compiled:
     _check_text(spark, wanted)
     frame = resolved(spark, wanted)
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way
-    check_resolved(Reader(_gateway(spark), resolved=True).relation(plan))
+    tree = _tree(spark, plan, resolved=True)
+    check_resolved(tree)
     for key in wanted.keys:
         if key not in frame.columns:
             raise InvalidQuery(
@@ -74,13 +77,13 @@ def compiled(spark: SparkSession, wanted: Wanted) -> Compiled:
     _check_columns(frame)
     _asked(FIELD, lambda: events_of(frame, wanted.keys))
     _check_streaming(spark, plan, wanted.emit)
-    tree = fingerprint(plan)
-    if len(tree) > MOST_TREE:
+    text = fingerprint(plan, tree)
+    if len(text) > MOST_TREE:
         raise InvalidQuery("the query is too long", field=FIELD, remedy="Divide it.")
     return Compiled(
         spark=spark.version,
         columns=frame._jdf.schema().toDDL(),  # noqa: SLF001
-        tree=tree,
+        tree=text,
     )
 
 
@@ -128,10 +131,38 @@ def events_of(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 def _check_text(spark: SparkSession, wanted: Wanted) -> None:
     """Parse the text, and check it before anything in it is resolved."""
+    _check_collations(wanted)
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     parsed = _asked(FIELD, lambda: parser.parsePlan(wanted.sql))
-    tree = Reader(_gateway(spark), resolved=False).relation(parsed)
+    tree = _tree(spark, parsed, resolved=False)
     check_parsed(tree, [source.name for source in wanted.sources])
+
+
+def _check_collations(wanted: Wanted) -> None:
+    """Refuse collations: of texts that are equal by one, the order of events would choose."""
+    texts = {FIELD: wanted.sql} | {
+        f"spec.sources[{at}].schema": source.columns or ""
+        for at, source in enumerate(wanted.sources)
+    }
+    for field, text in texts.items():
+        if _COLLATION.search(text):
+            raise InvalidQuery(
+                "a query may not have a collation", field=field, remedy="Compare lower(...)."
+            )
+
+
+def _tree(spark: SparkSession, plan: Any, *, resolved: bool) -> Node:
+    """Read a plan as a tree.
+
+    Raises:
+        InvalidQuery: it is nested too deeply.
+    """
+    try:
+        return Reader(_gateway(spark), resolved=resolved).relation(plan)
+    except RecursionError:
+        raise InvalidQuery(
+            "the query is nested too deeply", field=FIELD, remedy="Divide it."
+        ) from None
 
 
 def _check_streaming(spark: SparkSession, resolved: Any, emit: str) -> None:
@@ -202,19 +233,36 @@ def _value(parameter: PlannedParameter) -> Any:
     """Return the value of a parameter, of its type."""
     read: Mapping[str, Callable[[str], Any]] = {
         "String": str,
-        "BigInt": int,
+        "BigInt": _big,
         "Double": lambda text: float(Decimal(text)),
         "Boolean": lambda text: {"true": True, "false": False}[text.lower()],
-        "Timestamp": datetime.fromisoformat,
+        "Timestamp": _time,
     }
     try:
         return read[parameter.type](parameter.value)
-    except (ArithmeticError, KeyError, ValueError):
+    except (ArithmeticError, KeyError, OSError, ValueError):
         raise InvalidQuery(
             f"{parameter.value!r} is no {parameter.type}",
             field=f"spec.query.parameters[{parameter.name}].value",
             remedy="Write it as '3.5', 'true' or '2026-05-04T12:00:00Z'.",
         ) from None
+
+
+def _big(text: str) -> int:
+    """Read a number of 64 bits. ValueError."""
+    number = int(text)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError(text)
+    return number
+
+
+def _time(text: str) -> datetime:
+    """Read a time with its zone: without one, each machine would read another. ValueError."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(text)
+    time.timestamp()  # OverflowError and OSError for times that no machine has
+    return time.astimezone(UTC)
 
 
 def _asked(field: str, call: Callable[[], _T]) -> _T:

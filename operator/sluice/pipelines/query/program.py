@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from sluice import errors
-from sluice.core.query.ledger import BatchRecord, check_repeated
-from sluice.core.query.rows import Row, digest, in_order
-from sluice.core.query.versions import chosen
+from sluice.core.query.ledger import BatchRecord, BegunRecord, check_repeated
+from sluice.core.query.rows import Row, digest, in_order, keys_digest
+from sluice.core.query.versions import check_whole, chosen
 from sluice.core.tables.options import TableOptions
 from sluice.engine.query.ledger import QueryLedger
-from sluice.engine.query.results import ResultAppender, make_sink
+from sluice.engine.query.results import (
+    ResultAppender,
+    check_sink,
+    fence,
+    make_sink,
+    release,
+    written,
+)
 from sluice.engine.streams.writing import patiently
 from sluice.engine.tables.opening import located, opened
-from sluice.errors import InfrastructureError, SluiceError
+from sluice.errors import CheckpointDiverged, InfrastructureError, SluiceError
 from sluice.pipelines.query.checkpoint import QueryCheckpoint
 from sluice.pipelines.query.compile import OUTPUT_MODES, Wanted, events_of, options_of, resolved
 from sluice.pipelines.spark.lost import SparkLost, first_line
@@ -34,9 +41,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from sluice.config import Settings
-    from sluice.core.query.ledger import VersionRecord
-    from sluice.core.query.plan import PlannedSource, QueryPlan
+    from sluice.core.query.ledger import LedgerState, VersionRecord
+    from sluice.core.query.plan import PlannedSink, PlannedSource, QueryPlan
     from sluice.pipelines.programs.stores import Stores
+    from sluice.stores.base import Store
 
     Listener = Callable[[BatchRecord, Sequence[Row]], None]
     """Is told of each batch once it is whole, with its rows."""
@@ -80,35 +88,67 @@ def run_query(
     """
     first = plan.sinks[0]
     ledger = QueryLedger(stores[first.store], plan.query_id, first.stream)
-    for sink in plan.sinks:
-        make_sink(sink, stores[sink.store], plan.query_id)
-    begins = partial(_begins, plan.sources, settings)
-    _chosen(ledger, plan, run, begins)  # a query that is refused ends no other attempt
+    choose = partial(_chosen, ledger, plan, stores, settings, run)
+    choose()  # a query that is refused makes nothing, and ends no other attempt
+    prepare = make_sink if ledger.state.version is None else check_sink
+    sinks = [(sink, stores[sink.store]) for sink in plan.sinks]
+    for sink, store in sinks:
+        prepare(sink, store, plan.query_id)
     ledger.begin()
-    version, checkpoint = _chosen(ledger, plan, run, begins)
-    if ledger.state.version is None or version.number != ledger.state.version.number:
+    version, checkpoint = choose()
+    ledger.check()
+    before = ledger.state.version
+    if before is not None and version.number == before.number:
+        release(sinks, plan.query_id, version.number)
+    else:
+        if before is not None:
+            _end(sinks, plan.query_id, before.number, ledger.state)
         ledger.add(version)
+        checkpoint.clear()
     checkpoint.drop_others()
     with ExitStack() as stack:
-        sinks = [
-            stack.enter_context(
-                ResultAppender(sink, stores[sink.store], plan.query_id, version.number)
-            )
-            for sink in plan.sinks
+        appenders = [
+            stack.enter_context(ResultAppender(*sink, plan.query_id, version.number))
+            for sink in sinks
         ]
-        writer = BatchWriter(ledger, sinks, checkpoint, plan.keys, run.listener)
+        writer = BatchWriter(ledger, appenders, checkpoint, plan.keys, run.listener)
         _stream(spark, _started(plan, version, run), writer, run)
     return writer.rows
 
 
 def _chosen(
-    ledger: QueryLedger, plan: QueryPlan, run: Run, begins: Callable[[], list[dict[str, Any]]]
+    ledger: QueryLedger, plan: QueryPlan, stores: Stores, settings: Settings, run: Run
 ) -> tuple[VersionRecord, QueryCheckpoint]:
+    """Return the version that runs, and its checkpoint. Errors as `core.query.versions.chosen`."""
     state = ledger.load()
     number = 1 if state.version is None else state.version.number
-    found = QueryCheckpoint(run.folder, number).look()
-    version = chosen(state, plan, found, begins, restart=run.restart)
+    batches = [record.batch for record in (state.last, state.begun) if record is not None]
+    version = chosen(
+        state,
+        plan,
+        partial(QueryCheckpoint(run.folder, number).look, batches),
+        partial(_begins, plan.sources, settings),
+        lambda before: written(
+            [(sink, stores[sink.store]) for sink in plan.sinks], plan.query_id, before.number
+        ),
+        restart=run.restart,
+    )
     return version, QueryCheckpoint(run.folder, version.number)
+
+
+def _end(
+    sinks: Sequence[tuple[PlannedSink, Store]], query_id: str, version: int, state: LedgerState
+) -> None:
+    """Let a version append no more, before another one takes its place.
+
+    Raises:
+        CheckpointDiverged: it has rows of a batch that is not whole. It may go on.
+    """
+    try:
+        check_whole(state, fence(sinks, query_id, version))
+    except CheckpointDiverged:
+        release(sinks, query_id, version)
+        raise
 
 
 def _begins(sources: Sequence[PlannedSource], settings: Settings) -> list[dict[str, Any]]:
@@ -234,15 +274,26 @@ class BatchWriter:
         taken = events_of(frame, self._keys).toArrow()
         keys, texts = (column.to_pylist() for column in taken.columns)
         rows = in_order(map(Row, keys, texts))
-        record = BatchRecord(
-            batch=batch, ends=self.checkpoint.ends(batch), rows=len(rows), sha256=digest(rows)
-        )
-        state = self._ledger.state
-        check_repeated(state, record)
-        patiently(self._ledger.check)
-        for sink in self._sinks:
-            patiently(partial(sink.append, batch, rows))
-        if state.last is None or state.last.batch < batch:
+        ends = self.checkpoint.ends(batch)
+        begun = BegunRecord(batch=batch, ends=ends, keys=keys_digest(rows), part=1)
+        check_repeated(self._ledger.state, begun)
+        if self._ledger.state.whole < batch:
+            self._append(begun, rows)
+            record = BatchRecord(batch=batch, ends=ends, rows=len(rows), sha256=digest(rows))
             self._ledger.add(record)
-        self.rows += len(rows)
-        self._listener(record, rows)
+            self.rows += len(rows)
+            self._listener(record, rows)
+
+    def _append(self, begun: BegunRecord, rows: Sequence[Row]) -> None:
+        """Append the rows of a batch to all sinks, once the ledger says that it was begun."""
+        if not rows:
+            return
+        known = self._ledger.state.begun
+        if known is None:
+            most = min(sink.part_rows(rows) for sink in self._sinks)
+            known = begun.model_copy(update={"part": most})
+            self._ledger.add(known)
+        else:
+            patiently(self._ledger.check_now)
+        for sink in self._sinks:
+            patiently(partial(sink.append, begun.batch, rows, known.part))

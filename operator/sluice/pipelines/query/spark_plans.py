@@ -9,19 +9,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from sluice.core.query.checks import UNKNOWN
 from sluice.core.query.tree import Node, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _PLAN: Final = "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"
+_REPLACED: Final = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
 _SUBQUERY: Final = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
 
-_ACCIDENTS: Final = (
-    (re.compile(r"@[0-9a-f]{5,16}\b"), ""),
-    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), ""),
-)
+_ACCIDENTS: Final = re.compile(r"@[0-9a-f]{5,16}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 """Addresses of objects and ids that Spark draws: another process has others."""
+
+_DRAWN: Final = re.compile(r"^[ :+~|-]*(EventTimeWatermark|StreamingRelationV2)\b")
+"""The lines of a plan that have such ids. They have no constants of the query."""
+
+_TIMES: Final = ("date", "timestamp")
 
 
 class Reader:
@@ -53,6 +57,8 @@ class Reader:
         below = [self._expression(one) for one in _each(node.children())]
         if self._is(node, _SUBQUERY):
             below.append(self.relation(node.plan()))
+        if self._resolved and self._is(node, _REPLACED):
+            below.append(self._expression(node.replacement()))
         return self._node(node, below, relation=False)
 
     def _node(self, node: Any, below: Sequence[Node], *, relation: bool) -> Node:
@@ -62,15 +68,52 @@ class Reader:
             name,
             relation,
             _names(name, node),
+            self._text(name, node),
             deterministic=bool(node.deterministic()) if asks else True,
             place=None if self._resolved else _place(node),
             children=tuple(below),
         )
 
+    def _text(self, name: str, node: Any) -> str:
+        """Return what a node says of a constant: see `Node`."""
+        if name == "Literal":
+            return str(node.sql()) if self._resolved else f"{_kind(node)} {_written(node)}"
+        if name == "Cast" and self._resolved and _kind(node).startswith(_TIMES):
+            child = node.child()
+            # Spark calls only some of these foldable before it replaces functions.
+            if _kind(child) == "string" and child.references().isEmpty():
+                return _constant(child)
+        return ""
+
     def _is(self, node: Any, kind: str) -> bool:
         from py4j.java_gateway import is_instance_of  # noqa: PLC0415 - comes with Spark
 
         return bool(is_instance_of(self._gateway, node, kind))
+
+
+def _kind(expression: Any) -> str:
+    return str(expression.dataType().typeName())
+
+
+def _written(node: Any) -> str:
+    """Return the part of the text that a node was parsed from; an empty one if Spark tells none."""
+    origin = node.origin()
+    parts = (origin.sqlText(), origin.startIndex(), origin.stopIndex())
+    if any(part.isEmpty() for part in parts):
+        return ""
+    text, start, stop = (part.get() for part in parts)
+    return str(text)[start : stop + 1]
+
+
+def _constant(expression: Any) -> str:
+    """Return the value of a constant expression; UNKNOWN if Spark cannot tell it yet."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with Spark
+
+    try:
+        value = expression.eval(None)
+    except Py4JJavaError:
+        return UNKNOWN
+    return "" if value is None else str(value.toString())
 
 
 def _names(name: str, node: Any) -> tuple[str, ...]:
@@ -88,15 +131,19 @@ def _names(name: str, node: Any) -> tuple[str, ...]:
     return ()
 
 
-def fingerprint(plan: Any) -> str:
-    """Return the text of a resolved plan in Spark's canonical form.
+def fingerprint(plan: Any, tree: Node) -> str:
+    """Return the text of a resolved plan in Spark's canonical form, and all its constants.
 
     Plans that Spark takes for equal have equal texts, in each process of one version of Spark.
+    Constants stand beside the text, as SQL writes them: in the text, two may look like one.
+
+    Args:
+        plan: the plan.
+        tree: the same, as read by `Reader`.
     """
-    text = str(plan.canonicalized().toString())
-    for pattern, by in _ACCIDENTS:
-        text = pattern.sub(by, text)
-    return text
+    lines = str(plan.canonicalized().toString()).splitlines()
+    kept = [_ACCIDENTS.sub("", line) if _DRAWN.match(line) else line for line in lines]
+    return "\n".join([*kept, *(node.text for node in tree.walk() if node.name == "Literal")])
 
 
 def _place(node: Any) -> Place | None:

@@ -80,6 +80,14 @@ def test_what_decides_about_no_result_is_none(change: dict[str, Any]) -> None:
     assert changes(query_plan(), query_plan(**change)) == []
 
 
+def test_lists_of_values_are_compared_by_their_texts() -> None:
+    """Spark's text of a plan does not have the values."""
+    values = COMPILED.model_copy(update={"tree": "Join\nLocalRelation [k, c]"})
+    texts = ["SELECT c FROM (VALUES (1) AS t(c))", "SELECT c FROM (VALUES (2) AS t(c))"]
+    before, after = (query_plan(sql=text, compiled=values) for text in texts)
+    assert [one.field for one in changes(before, after)] == ["spec.query.sql"]
+
+
 def test_a_change_is_said_with_both_values() -> None:
     """Short values are told, long ones are not."""
     lateness = EventTime(column="ts", lateness_ms=1)

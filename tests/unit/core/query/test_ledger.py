@@ -7,6 +7,7 @@ import pytest
 from sluice.core.query.ledger import (
     AttemptRecord,
     BatchRecord,
+    BegunRecord,
     Checkpoint,
     LedgerState,
     Record,
@@ -29,6 +30,11 @@ def batch(number: int, offset: int | None = None) -> BatchRecord:
     return BatchRecord(batch=number, ends=(end,), rows=number, sha256="0" * 64)
 
 
+def begun(number: int) -> BegunRecord:
+    """Return the beginning of a batch."""
+    return BegunRecord(batch=number, ends=batch(number).ends, keys="0" * 64, part=9)
+
+
 def folded(*records: Record) -> LedgerState:
     """Return the state after some records, read from their JSON."""
     return states(map(record_json, records), LedgerState())
@@ -38,7 +44,9 @@ def test_a_ledger_tells_version_attempt_and_batch() -> None:
     """Batches of a new version count anew."""
     state = folded(AttemptRecord(number=1), FIRST, batch(0), batch(1), AttemptRecord(number=2))
     assert (state.attempt, state.last, state.rows) == (2, batch(1), 1)
-    later = state.after(record_json(VersionRecord(number=2, plan=query_plan(), begins=())))
+    later = state.after(
+        record_json(VersionRecord(number=2, plan=query_plan(), begins=(position(1),)))
+    )
     assert (later.last, later.rows) == (None, 1)
     assert later.version is not None
     assert later.version.number == 2
@@ -46,9 +54,10 @@ def test_a_ledger_tells_version_attempt_and_batch() -> None:
 
 def test_a_summary_stands_for_all_before_it() -> None:
     """A reader that begins with the summary has the same state."""
-    state = folded(AttemptRecord(number=1), FIRST, batch(0), batch(3))
-    assert state.summary is not None
-    assert folded(state.summary) == state
+    for records in ([batch(0), batch(3)], [batch(0), begun(1)], []):
+        state = folded(AttemptRecord(number=1), FIRST, *records)
+        assert state.summary is not None
+        assert folded(state.summary) == state
 
 
 @pytest.mark.parametrize(
@@ -58,8 +67,12 @@ def test_a_summary_stands_for_all_before_it() -> None:
         (FIRST, FIRST),
         (FIRST, batch(1), batch(1)),
         (FIRST, batch(1), batch(0)),
+        (begun(0),),
+        (FIRST, begun(0), begun(0)),
+        (FIRST, batch(0), begun(0)),
+        (FIRST, begun(0), batch(1)),
+        (FIRST, begun(0), batch(0, offset=7)),
         (AttemptRecord(number=2),),
-        (VersionRecord(number=2, plan=query_plan(), begins=()),),
     ],
 )
 def test_records_out_of_order_are_damage(records: tuple[Record, ...]) -> None:
@@ -112,6 +125,7 @@ def test_a_process_that_ended_at_any_point_goes_on(
         (None, found(1, 0), CheckpointDiverged),
         (3, found(3, 3, version=2), CheckpointDiverged),
         (3, found(3, 3)._replace(ends={3: (position(9),)}), CheckpointDiverged),
+        (3, found(None, None), CheckpointLost),
     ],
 )
 def test_a_checkpoint_of_another_history_is_refused(
@@ -123,19 +137,63 @@ def test_a_checkpoint_of_another_history_is_refused(
         check_checkpoint(state, checkpoint)
 
 
-def test_a_checkpoint_without_a_ledger_is_refused() -> None:
-    """The ledger was lost, or the sink made anew: batches would begin with a wrong number."""
+@pytest.mark.parametrize(
+    ("last", "checkpoint", "error"),
+    [
+        (None, Checkpoint(), CheckpointLost),
+        (0, Checkpoint(), CheckpointLost),
+        (0, found(0, 0), CheckpointDiverged),
+        (0, found(1, 0)._replace(ends={1: (position(9),)}), CheckpointDiverged),
+    ],
+)
+def test_a_batch_that_was_begun_has_to_be_in_the_checkpoint(
+    last: int | None, checkpoint: Checkpoint, error: type[Exception]
+) -> None:
+    """Else the batch of its number would be another one, and a sink would refuse its rows."""
+    number = 0 if last is None else last + 1
+    state = folded(FIRST, *([] if last is None else [batch(last)]), begun(number))
+    check_checkpoint(state, found(number, last))
+    with pytest.raises(error):
+        check_checkpoint(state, checkpoint)
+
+
+def test_a_checkpoint_without_a_ledger_is_left_alone() -> None:
+    """It is that of an earlier query of this name, whose sink is gone: a version of its own."""
+    version = chosen(
+        LedgerState(),
+        query_plan(),
+        lambda: found(3, 3),
+        lambda: [position(4)],
+        _nothing,
+        restart=False,
+    )
+    assert (version.number, version.begins) == (2, (position(4),))
+
+
+def test_a_checkpoint_that_cannot_be_read_is_left_by_a_restart() -> None:
+    """A file of it was damaged."""
+
+    def damaged() -> Checkpoint:
+        raise CheckpointDiverged("offsets/3 cannot be read")
+
+    state = folded(FIRST, batch(0))
     with pytest.raises(CheckpointDiverged):
-        check_checkpoint(LedgerState(), found(3, 3))
+        chosen(state, query_plan(), damaged, _never, _nothing, restart=False)
+    assert chosen(state, query_plan(), damaged, _never, _nothing, restart=True).number == 2
 
 
 def test_a_repeated_batch_has_to_read_the_same() -> None:
     """Other positions of a batch that is in the ledger are refused."""
     state = folded(FIRST, batch(0))
-    check_repeated(state, batch(0))
-    check_repeated(state, batch(1))
-    with pytest.raises(CheckpointDiverged):
-        check_repeated(state, batch(0, offset=7))
+    check_repeated(state, begun(0))
+    check_repeated(state, begun(1))
+    other = begun(0).model_copy(update={"ends": (position(7),)})
+    for known in (state, folded(FIRST, begun(0))):
+        with pytest.raises(CheckpointDiverged, match="other positions"):
+            check_repeated(known, other)
+    keys = begun(0).model_copy(update={"keys": "1" * 64})
+    with pytest.raises(CheckpointDiverged, match="other keys"):
+        check_repeated(folded(FIRST, begun(0)), keys)
 
 
 CHANGED = query_plan(emit="Changes")
@@ -144,13 +202,17 @@ CHANGED = query_plan(emit="Changes")
 def test_an_unchanged_query_goes_on_as_its_version() -> None:
     """Where a source begins is not looked up again."""
     state = folded(FIRST, batch(0))
-    assert chosen(state, query_plan(), found(0, 0), _never, restart=False) == FIRST
+    assert (
+        chosen(state, query_plan(), lambda: found(0, 0), _never, _nothing, restart=False) == FIRST
+    )
 
 
 def test_a_changed_query_is_refused_with_what_was_changed() -> None:
     """The message names the field."""
     with pytest.raises(QueryChanged, match=r"spec\.result\.emit was Final, and is Changes"):
-        chosen(folded(FIRST, batch(0)), CHANGED, found(0, 0), _never, restart=False)
+        chosen(
+            folded(FIRST, batch(0)), CHANGED, lambda: found(0, 0), _never, _nothing, restart=False
+        )
 
 
 @pytest.mark.parametrize("checkpoint", [found(0, 0), Checkpoint(), found(0, 0, version=5)])
@@ -158,8 +220,9 @@ def test_a_restart_goes_on_behind_the_last_batch(checkpoint: Checkpoint) -> None
     """Another query, or the same without its checkpoint, is a new version that reads on."""
     state = folded(FIRST, batch(0))
     plan = CHANGED if checkpoint == found(0, 0) else query_plan()
-    version = chosen(state, plan, checkpoint, _never, restart=True)
-    assert (version.number, version.begins) == (2, batch(0).ends)
+    version = chosen(state, plan, lambda: checkpoint, _never, _nothing, restart=True)
+    assert version.begins == batch(0).ends
+    assert version.number == 1 + max(1, checkpoint.version or 0)  # no folder is taken over
 
 
 def test_a_new_source_begins_where_its_spec_says() -> None:
@@ -167,16 +230,39 @@ def test_a_new_source_begins_where_its_spec_says() -> None:
     views = source(name="views", stream=source().stream.model_copy(update={"stream": "views"}))
     plan = query_plan(sources=(views, source()))
     begins = [position(5, views.stream), position(6)]
-    version = chosen(folded(FIRST, batch(0)), plan, found(0, 0), lambda: begins, restart=True)
+    version = chosen(
+        folded(FIRST, batch(0)), plan, lambda: found(0, 0), lambda: begins, _nothing, restart=True
+    )
     assert version.begins == (position(5, views.stream), *batch(0).ends)
 
 
 def test_the_first_version_begins_where_the_spec_says() -> None:
     """The positions are taken once, and recorded."""
     version = chosen(
-        LedgerState(), query_plan(), Checkpoint(), lambda: [position(4)], restart=False
+        LedgerState(), query_plan(), Checkpoint, lambda: [position(4)], _nothing, restart=False
     )
     assert version == VersionRecord(number=1, plan=query_plan(), begins=(position(4),))
+
+
+def test_a_restart_waits_for_a_batch_that_was_cut_off() -> None:
+    """Some of its rows are in a sink: the new version would write them again."""
+    state = folded(FIRST, batch(0), begun(1))
+    for look in (lambda: found(1, 0), Checkpoint):
+        with pytest.raises(CheckpointDiverged, match="batch 1 was cut off"):
+            chosen(state, CHANGED, look, _never, lambda _: 1, restart=True)
+    version = chosen(state, CHANGED, lambda: found(1, 0), _never, _nothing, restart=True)
+    assert version.begins == batch(0).ends
+
+
+def test_a_restart_of_two_readers_of_a_stream_is_refused() -> None:
+    """They may be at two positions."""
+    record = batch(0).model_copy(update={"ends": (position(5), position(6))})
+    with pytest.raises(CheckpointDiverged, match="reads in/clicks twice"):
+        chosen(folded(FIRST, record), CHANGED, Checkpoint, _never, _nothing, restart=True)
+
+
+def _nothing(_version: VersionRecord) -> int:
+    return -1
 
 
 def _never() -> list[dict[str, Any]]:

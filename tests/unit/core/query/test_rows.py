@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sluice.core.events.decoding import decoded
 from sluice.core.query import rows as room
-from sluice.core.query.rows import Row, blocks, digest, in_order
+from sluice.core.query.rows import Row, blocks, digest, in_order, keys_digest, part_rows
 from sluice.core.values.model import KeyRange, Segment
 from sluice.errors import ResultTooLarge
 
@@ -22,24 +22,23 @@ def place_of(key: str) -> float:
     return crc32(key.encode("utf-8", "replace")) / 2**32
 
 
-@given(ROWS, st.randoms(use_true_random=False))
+@given(ROWS, st.randoms(use_true_random=False), st.integers(1, 5))
 def test_blocks_have_each_row_once_and_do_not_depend_on_the_order(
-    rows: list[Row], random: Random
+    rows: list[Row], random: Random, most: int
 ) -> None:
     """A key's rows are in the segment that takes the key."""
     shuffled = list(rows)
     random.shuffle(shuffled)
     rows = [row for row in rows if _is_text(row)]
     shuffled = [row for row in shuffled if _is_text(row)]
-    made = blocks(in_order(rows), SEGMENTS, place_of)
-    assert made == blocks(in_order(shuffled), SEGMENTS, place_of)
+    made = blocks(in_order(rows), SEGMENTS, place_of, most)
+    assert made == blocks(in_order(shuffled), SEGMENTS, place_of, most)
     assert digest(in_order(rows)) == digest(in_order(shuffled))
+    assert keys_digest(in_order(rows)) == keys_digest(in_order(shuffled))
+    assert all(0 < block.events <= most for parts in made.values() for block in parts)
     events = {
-        number: [event for _, event in decoded([memoryview(block.data)], 0)]
-        for number, block in made.items()
-    }
-    assert {number: len(found) for number, found in events.items()} == {
-        number: block.events for number, block in made.items()
+        number: [event for part in parts for _, event in decoded([memoryview(part.data)], 0)]
+        for number, parts in made.items()
     }
     expected: dict[int, list[bytes]] = {}
     for row in in_order(rows):
@@ -56,9 +55,19 @@ def _is_text(row: Row) -> bool:
     return True
 
 
-def test_a_block_that_no_store_takes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the field that makes batches smaller."""
-    monkeypatch.setattr(room, "MOST_BLOCK", 20)
-    with pytest.raises(ResultTooLarge, match="24 B for one segment") as caught:
-        blocks([Row("", "x" * 16)], SEGMENTS, place_of)
-    assert caught.value.field == "spec.limits.batchBytes"
+def test_a_batch_is_divided_into_blocks_that_a_store_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of rows in a block is such that each block fits."""
+    monkeypatch.setattr(room, "USUAL_BLOCK", 100)
+    rows = in_order(Row("", f"{number:02}" * 4) for number in range(50))
+    most = part_rows(rows, SEGMENTS, place_of)
+    (parts,) = blocks(rows, SEGMENTS, place_of, most).values()
+    assert max(len(part.data) for part in parts) <= 100
+    assert sum(part.events for part in parts) == 50
+    assert part_rows([], SEGMENTS, place_of) == 1
+
+
+def test_a_row_that_no_store_takes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error tells how long it is."""
+    monkeypatch.setattr(room, "USUAL_BLOCK", 20)
+    with pytest.raises(ResultTooLarge, match="a row has 24 B"):
+        part_rows([Row("", "x" * 16)], SEGMENTS, place_of)

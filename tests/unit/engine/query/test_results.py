@@ -11,14 +11,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sluice.core.copy import record_frames
 from sluice.core.events.decoding import decoded
-from sluice.core.query.ledger import BatchRecord, VersionRecord, check_repeated
-from sluice.core.query.rows import digest
+from sluice.core.query.ledger import (
+    BatchRecord,
+    BegunRecord,
+    VersionRecord,
+    check_repeated,
+    record_json,
+)
+from sluice.core.query.rows import digest, keys_digest
 from sluice.core.values.model import KeyRange, StreamName
 from sluice.engine.query.ledger import QueryLedger
-from sluice.engine.query.results import ResultAppender, make_sink
+from sluice.engine.query.results import (
+    ResultAppender,
+    check_sink,
+    fence,
+    make_sink,
+    release,
+    written,
+)
 from sluice.errors import (
-    BackendError,
+    JournalDamaged,
     QuerySuperseded,
     SluiceError,
     TargetExists,
@@ -32,7 +46,10 @@ from support.model import Fate, ModelStore, World, segment_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-BATCHES = 4
+BATCHES = 3
+PART = 2
+"""Rows that are appended at once: a batch has several blocks for a segment."""
+
 FIRST = VersionRecord(number=1, plan=query_plan(), begins=(position(0),))
 
 
@@ -45,6 +62,12 @@ def world() -> World:
     made = World()
     ModelStore(made).create_scope(SINK.scope)
     return made
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the store again at once."""
+    monkeypatch.setattr("sluice.engine.streams.writing._PAUSES", (0.0,))
 
 
 class Attempt:
@@ -62,8 +85,9 @@ class Attempt:
 
     def steps(self) -> Iterator[None]:
         """Run the query to its end, batch after batch. Spark repeats one that is not done."""
-        make_sink(sink(), self.store, QUERY_ID)
         ledger = QueryLedger(self.store, QUERY_ID, SINK)
+        prepare = make_sink if ledger.load().version is None else check_sink
+        prepare(sink(), self.store, QUERY_ID)
         ledger.begin()
         yield
         if ledger.state.version is None:
@@ -72,19 +96,20 @@ class Attempt:
             for batch in range(len(self.done), BATCHES):
                 yield
                 rows = rows_of(batch)
-                record = BatchRecord(
-                    batch=batch,
-                    ends=(position(100 * batch + 100),),
-                    rows=len(rows),
-                    sha256=digest(rows),
-                )
-                check_repeated(ledger.state, record)
-                ledger.check()
-                yield
-                appender.append(batch, rows)
-                yield
-                last = ledger.state.last
-                if last is None or last.batch < batch:
+                ends = (position(100 * batch + 100),)
+                begun = BegunRecord(batch=batch, ends=ends, keys=keys_digest(rows), part=PART)
+                check_repeated(ledger.state, begun)
+                if ledger.state.whole < batch:
+                    if ledger.state.begun is None:
+                        ledger.add(begun)
+                    else:
+                        ledger.check_now()
+                    yield
+                    appender.append(batch, rows, PART)
+                    yield
+                    record = BatchRecord(
+                        batch=batch, ends=ends, rows=len(rows), sha256=digest(rows)
+                    )
                     ledger.add(record)
                 yield
                 if len(self.done) == batch:
@@ -140,10 +165,11 @@ def test_a_killed_query_loses_and_repeats_no_row(at: int, fate: Fate) -> None:
     def gate(_name: str) -> Fate:
         nonlocal calls
         calls += 1
+        if calls > at + 1:
+            raise Killed
         return fate if calls == at + 1 else Fate.DONE
 
-    # A process that meets the error ends, as one that is killed at this point.
-    with pytest.raises((SluiceError, BackendError)):
+    with pytest.raises((SluiceError, Killed)):
         Attempt(made, gate, done).run()
     Attempt(made, lambda _: Fate.DONE, done).run()
     assert_exact(made)
@@ -215,3 +241,95 @@ def test_a_scope_that_is_missing_is_named() -> None:
 def _halves(low: float, high: float) -> list[KeyRange]:
     middle = (low + high) / 2
     return [KeyRange(low=low, high=middle), KeyRange(low=middle, high=high)]
+
+
+def test_a_sink_that_was_deleted_is_not_made_again() -> None:
+    """Its results are gone, and the ledger would say that they are there."""
+    made = world()
+    Attempt(made, lambda _: Fate.DONE, []).run()
+    store = ModelStore(made)
+    check_sink(sink(), store, QUERY_ID)
+    store.seal_stream(SINK)
+    store.delete_stream(SINK)
+    with pytest.raises(TargetReplaced, match="was deleted"):
+        check_sink(sink(), store, QUERY_ID)
+
+
+def test_a_version_that_is_fenced_appends_no_more_until_it_is_released() -> None:
+    """Wherever an attempt of it still is. What it has written is known all the time."""
+    made = world()
+    store = ModelStore(made)
+    sinks = [(sink(), store)]
+    make_sink(sink(), store, QUERY_ID)
+    assert (written(sinks, QUERY_ID, 1), fence(sinks, QUERY_ID, 1)) == (-1, -1)
+    with ResultAppender(sink(), store, QUERY_ID, 1) as late, pytest.raises(QuerySuperseded):
+        late.append(0, rows_of(0), PART)
+    release(sinks, QUERY_ID, 1)
+    with ResultAppender(sink(), store, QUERY_ID, 1) as frozen:
+        frozen.append(7, rows_of(7, keys=1), PART)
+        assert [written(sinks, QUERY_ID, version) for version in (1, 2)] == [7, -1]
+        assert [fence(sinks, QUERY_ID, 1) for _ in range(2)] == [7, 7]
+        with pytest.raises(QuerySuperseded):
+            frozen.append(8, rows_of(8), PART)
+    release(sinks, QUERY_ID, 1)
+    release(sinks, QUERY_ID, 1)
+    with ResultAppender(sink(), store, QUERY_ID, 1) as again:
+        assert again.append(7, rows_of(7, keys=1), PART) == 0
+        again.append(8, rows_of(8), PART)
+    assert written(sinks, QUERY_ID, 1) == 8
+
+
+def test_a_sink_with_rows_and_without_a_ledger_is_refused() -> None:
+    """Its rows would be written again."""
+    made = world()
+    store = ModelStore(made)
+    make_sink(sink(), store, QUERY_ID)
+    make_sink(sink(), store, QUERY_ID)
+    with ResultAppender(sink(), store, QUERY_ID, 1) as appender:
+        appender.append(0, rows_of(0), PART)
+    with pytest.raises(TargetExists, match="has rows"):
+        make_sink(sink(), store, QUERY_ID)
+
+
+def test_an_attempt_that_was_superseded_writes_nothing_though_it_has_read_on() -> None:
+    """Reading the record of a later attempt does not make the ledger its own again."""
+    made = world()
+    store = ModelStore(made)
+    earlier, later = (QueryLedger(store, QUERY_ID, SINK) for _ in range(2))
+    earlier.begin()
+    later.begin()
+    earlier.load()
+    with pytest.raises(QuerySuperseded):
+        earlier.add(FIRST)
+    later.add(FIRST)
+
+
+def test_the_ledger_of_another_query_is_damage() -> None:
+    """Any client may write beside a sink."""
+    made = world()
+    store = ModelStore(made)
+    ledger = QueryLedger(store, QUERY_ID, SINK)
+    ledger.begin()
+    other = query_plan(query_id="f" * 32)
+    record = record_frames.frame(record_json(FIRST.model_copy(update={"plan": other})))
+    assert store.append_at(ledger.name, ledger.end, record)
+    with pytest.raises(JournalDamaged, match="another query"):
+        QueryLedger(store, QUERY_ID, SINK).load()
+
+
+@pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
+def test_a_record_is_written_once_though_a_call_is_lost(fate: Fate) -> None:
+    """The store is asked again, and a record that it has is known as this attempt's own."""
+    made, lost = world(), [fate]
+    Attempt(made, lambda _: Fate.DONE, []).run()
+
+    def gate(name: str) -> Fate:
+        return lost.pop() if lost and name.startswith("append_at") else Fate.DONE
+
+    ledger = QueryLedger(ModelStore(made), QUERY_ID, SINK)
+    ledger.begin()
+    ledger._store = ModelStore(made, gate)
+    record = BegunRecord(batch=BATCHES, ends=(position(1),), keys="0" * 64, part=1)
+    ledger.add(record)
+    assert not lost
+    assert QueryLedger(ModelStore(made), QUERY_ID, SINK).load().begun == record
