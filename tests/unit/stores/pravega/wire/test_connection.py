@@ -25,6 +25,7 @@ from sluice.stores.pravega.wire.messages import (
 from sluice.stores.pravega.wire.wire import VERSION, Message, encode
 from support.store.segment_store import Peer, ScriptedStore
 from support.store.tls_names import TLSNames
+from support.until import PATIENCE
 
 PEER = Endpoint("store.example", 12345)
 
@@ -35,7 +36,7 @@ def pair(
 ) -> Iterator[tuple[Connection, socket.socket]]:
     """Gives a connection, plain or with TLS, and the socket at its other end."""
     ours, theirs = socket.socketpair()
-    theirs.settimeout(10)
+    theirs.settimeout(PATIENCE)
     wire: Wire = PlainWire(ours) if request.param == "plain" else tls_names.wire(ours, PEER.host)
     if isinstance(wire, TLSWire):
         theirs = tls_names.agree(wire, theirs, PEER.host)
@@ -197,7 +198,7 @@ def test_two_full_pipes_do_not_wait_for_each_other(
 
     thread = threading.Thread(target=write_then_read)
     thread.start()
-    connection.send(block, 10)
+    connection.send(block, PATIENCE)
     thread.join()
     assert received == framed(block)
     assert [connection.receive(5) for _ in acks] == acks
