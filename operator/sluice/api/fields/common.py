@@ -238,6 +238,21 @@ class InStore(PlaceInStore):
         return self.store_ref
 
 
+class StreamInStore(InStore):
+    """A stream that is read from a store of streams."""
+
+    store_ref: StoreRef = Field(
+        description="The StreamStore that holds the stream. Its kind is pravega."
+    )
+    scope: NameInStore = Field(description="The stream's scope.")
+    stream: NameInStore = Field(description="The stream's name.")
+
+    @property
+    def title(self) -> str:
+        """The stream with its scope, for messages."""
+        return f"{self.scope}/{self.stream}"
+
+
 class Resource(ApiModel):
     """The fields that every resource has. The operator writes the status; files do not set it."""
 

@@ -18,10 +18,9 @@ from sluice.api.fields.archives import (
 from sluice.api.fields.common import (
     ApiModel,
     ArchivePath,
-    InStore,
-    NameInStore,
     Resource,
     StoreRef,
+    StreamInStore,
 )
 from sluice.api.fields.drills import DrillTarget, VerifySpec
 from sluice.api.fields.running import DEFAULT_BACKOFF_LIMIT, Runtime, RuntimeSpec
@@ -36,19 +35,8 @@ _NO_PLACE = (
 )
 
 
-class ArchivedStream(InStore):
+class ArchivedStream(StreamInStore):
     """The stream to archive, from its oldest byte when the first run begins."""
-
-    store_ref: StoreRef = Field(
-        description="The StreamStore that holds the stream. Its kind is pravega."
-    )
-    scope: NameInStore = Field(description="The stream's scope.")
-    stream: NameInStore = Field(description="The stream's name.")
-
-    @property
-    def title(self) -> str:
-        """The stream with its scope, for messages."""
-        return f"{self.scope}/{self.stream}"
 
 
 class Destination(InArchives):

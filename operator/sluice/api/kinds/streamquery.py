@@ -10,10 +10,10 @@ from sluice.api.fields.common import (
     ApiModel,
     ArchivePath,
     InStore,
-    NameInStore,
     NewNameInStore,
     Resource,
     StoreRef,
+    StreamInStore,
     only,
 )
 from sluice.api.fields.ranges import Begin
@@ -42,19 +42,8 @@ Word = Annotated[str, Field(min_length=1, max_length=64), only(_WORD, _NO_WORD)]
 """The name of a table, a column or a parameter in SQL."""
 
 
-class QueriedStream(InStore):
+class QueriedStream(StreamInStore):
     """A stream that a query reads."""
-
-    store_ref: StoreRef = Field(
-        description="The StreamStore that holds the stream. Its kind is pravega."
-    )
-    scope: NameInStore = Field(description="The stream's scope.")
-    stream: NameInStore = Field(description="The stream's name.")
-
-    @property
-    def title(self) -> str:
-        """The stream with its scope, for messages."""
-        return f"{self.scope}/{self.stream}"
 
 
 class QueriedArchive(InStore):

@@ -32,6 +32,7 @@ Positions = tuple[Position, ...]
 """Positions in sources, as JSON: see `core.tables.positions`."""
 
 Number = Annotated[int, Field(ge=0, lt=1 << 40, strict=True)]
+"""A number or a count. Event numbers have room for it."""
 
 
 class VersionRecord(Frozen):
@@ -63,7 +64,7 @@ class AttemptRecord(Frozen):
     """
 
     record: Literal["attempt"] = "attempt"
-    number: int
+    number: Number
 
 
 class BegunRecord(Frozen):
@@ -80,7 +81,7 @@ class BegunRecord(Frozen):
     batch: Number
     ends: Positions
     keys: str
-    part: Annotated[int, Field(ge=1)]
+    part: Annotated[int, Field(ge=1, lt=1 << 40, strict=True)]
 
 
 class BatchRecord(Frozen):
@@ -105,10 +106,10 @@ class SummaryRecord(Frozen):
 
     record: Literal["summary"] = "summary"
     version: VersionRecord
-    attempt: int
+    attempt: Number
     last: BatchRecord | None = None
     begun: BegunRecord | None = None
-    rows: int
+    rows: Number
 
 
 Record = Annotated[
@@ -232,15 +233,15 @@ def check_checkpoint(state: LedgerState, found: Checkpoint) -> None:
         return
     last = state.whole
     seen = last if state.begun is None else state.begun.batch
-    if found.version is None or found.planned is None:
-        if seen >= 0:
-            raise CheckpointLost(f"the ledger has batch {seen}, and there is no checkpoint")
-        return
     number = state.version.number
-    if found.version != number:
+    if found.version not in {None, number}:
         raise CheckpointDiverged(
             f"the checkpoint is that of version {found.version}, and version {number} runs"
         )
+    if found.planned is None:
+        if seen >= 0:
+            raise CheckpointLost(f"the ledger has batch {seen}, and there is no checkpoint")
+        return
     done = -1 if found.done is None else found.done
     if found.planned < seen:
         raise CheckpointDiverged(

@@ -15,6 +15,7 @@ from sluice.core.values import identity
 from sluice.core.values.model import ScaleType, Scaling, StreamConfig
 from sluice.errors import (
     InvalidEventNumber,
+    JournalDamaged,
     QuerySuperseded,
     ScopeNotFound,
     StoreBusy,
@@ -210,6 +211,7 @@ class ResultAppender:
 
         Raises:
             QuerySuperseded: the sink has a later batch, or the version may append no more.
+            JournalDamaged: `most` divides a batch into more blocks than it can have.
             SegmentSealed: a segment takes no more rows.
             StoreUnavailable: the connection broke. Repeat the call: appended rows stay.
         """
@@ -230,6 +232,8 @@ class ResultAppender:
         """Send the blocks that a segment lacks. Return the number of their events."""
         appender = self._appender(segment)
         last, sent = self._last[segment], 0
+        if len(parts) > 1 << _PART_BITS:  # of a forged ledger: ours has blocks of megabytes
+            raise JournalDamaged(f"batch {batch} is divided into {len(parts)} blocks")
         if last > number_of(batch, len(parts) - 1):
             raise self._behind(batch)
         for part, block in enumerate(parts):

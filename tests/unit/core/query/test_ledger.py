@@ -126,6 +126,8 @@ def test_a_process_that_ended_at_any_point_goes_on(
         (3, found(3, 3, version=2), CheckpointDiverged),
         (3, found(3, 3)._replace(ends={3: (position(9),)}), CheckpointDiverged),
         (3, found(None, None), CheckpointLost),
+        (None, Checkpoint(version=5), CheckpointDiverged),  # no more is told of a later version
+        (3, Checkpoint(version=5), CheckpointDiverged),
     ],
 )
 def test_a_checkpoint_of_another_history_is_refused(

@@ -279,6 +279,16 @@ def test_a_version_that_is_fenced_appends_no_more_until_it_is_released() -> None
     assert written(sinks, QUERY_ID, 1) == 8
 
 
+def test_a_forged_division_of_a_batch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of its blocks would be those of later batches."""
+    monkeypatch.setattr("sluice.engine.query.results._PART_BITS", 1)
+    store = ModelStore(world())
+    make_sink(sink(), store, QUERY_ID)
+    appending = ResultAppender(sink(), store, QUERY_ID, 1)
+    with appending as appender, pytest.raises(JournalDamaged, match="blocks"):
+        appender.append(0, rows_of(0), 1)
+
+
 def test_a_sink_with_rows_and_without_a_ledger_is_refused() -> None:
     """Its rows would be written again."""
     made = world()

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import subprocess
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from support.command import warm
 from support.command.sluice_command import Finished, finish
 from support.store.counts import assert_counted, manifest, results
-from support.until import PATIENT, until
+from support.until import PATIENT, TIGHT, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,23 +117,32 @@ def test_a_wrong_file_is_refused_before_spark_starts(
 
 @pytest.mark.exhaustive
 def test_a_query_that_is_killed_again_and_again_counts_each_event_once(
-    command: Command, clicks: Clicks, store: Store
+    command: Command, clicks: Clicks, store: Store, tmp_path: Path
 ) -> None:
-    """A process of its own is killed ten times, at random moments, while events come."""
+    """Ten processes are killed while events come: as a batch is planned, written or done."""
+
+    def written() -> int:
+        return len(results(store, clicks.name))
+
+    def files(kind: str) -> int:
+        return len([*tmp_path.glob(f"state/sluice/queries/*/version-1/{kind}/[0-9]*")])
+
+    moments = [lambda: files("offsets"), written, lambda: files("commits")]
     chance = random.Random(25)  # noqa: S311 - a moment, no secret
     for _ in range(10):
         process = command.start("run", mode="Continuous", limits__batchBytes="64Ki")
-        seen = len(results(store, clicks.name))
+        before = written()
+        clicks.write(61)
+        until("a window is closed", lambda seen=before: written() > seen)
+        count = chance.choice(moments)
+        seen = count()
         clicks.write(61)
         until(
-            "a window is closed, or the process has ended",
-            lambda before=seen, running=process: (
-                running.poll() is not None or len(results(store, clicks.name)) > before
-            ),
+            "the next batch has come so far",
+            lambda count=count, seen=seen: count() > seen,
+            poll=TIGHT,
         )
         assert process.poll() is None, process.communicate()[1]
-        clicks.write(30)
-        time.sleep(chance.random() * 3)
         os.killpg(process.pid, 9)
         process.communicate()
     clicks.write(61)
