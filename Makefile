@@ -41,7 +41,7 @@ test-crash: ## The whole crash tables: each process killed at each step of copie
 test-rest: ## What make test leaves out of many alike
 	@hack/bootstrap.sh
 	@$(MAKE) --no-print-directory classes
-	@SLUICE_SEARCH=100 $(BIN)/python hack/lanes.py -m "(exhaustive or search or hypothesis) and not crash"
+	@SLUICE_SEARCH=20 $(BIN)/python hack/lanes.py -m "(exhaustive or search or hypothesis) and not crash"
 
 soak: ## Follow a source for an hour: exactly, in the same memory, with a short journal
 	@hack/bootstrap.sh

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "plan": "copying",
     "position": "positions",
     "query": "query",
+    "query-driver": "query_pods",
     "restore": "cluster.restore",
     "resume": "cluster.verbs",
     "retry": "cluster.verbs",
@@ -56,7 +57,7 @@ COMMANDS: Final = {
 A function has `_` where its command has `-`.
 """
 
-OF_PODS: Final = frozenset({"installation", "pods"})
+OF_PODS: Final = frozenset({"installation", "pods", "query_pods"})
 """The modules of commands that pods run. They are hidden from people."""
 
 PLUGIN: Final = "kubectl-sluice"

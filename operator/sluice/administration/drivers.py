@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.reconcile.copies.object_names import job_prefix
+from sluice.core.reconcile.shared.jobs import job_prefix
 from sluice.kube.api.kinds import JOB, POD
 from sluice.kube.api.names import UID_LABEL, Child, is_child
 from sluice.kube.api.objects import driver_namespace

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.trouble import Trouble
 from sluice.errors import InfrastructureError, InvalidSpec, ResourceChanged
 from sluice.kube.api.kinds import DEPLOYMENT, JOB, NAMESPACE, POD

@@ -14,11 +14,13 @@ from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.kinds.streamcopy import StreamCopy
+from sluice.api.kinds.streamquery import StreamQuery
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.api.status.common import ConditionType
 from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
+from sluice.api.status.query_status import StreamQueryStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.api.status.store_status import StreamStoreStatus
 
@@ -303,6 +305,35 @@ KINDS: Final = (
             ConditionType.SUSPENDED: "spec.suspend is true. The operator changes nothing.",
             ConditionType.DRIFTED: "Another program changed the stream, so it differs from the "
             "spec. Absent otherwise.",
+        },
+    ),
+    KindSpec(
+        model=StreamQuery,
+        status=StreamQueryStatus,
+        plural="streamqueries",
+        short="squery",
+        lifecycle=Lifecycle.CONTINUOUS,
+        finalizer="query",
+        columns=(
+            *_READY,
+            Column("Rows", ".status.progress.rows", "integer"),
+            Column("Lag", ".status.progress.lag"),
+            Column("Watermark", ".status.progress.watermark", "date"),
+            _AGE,
+            Column("Result", ".status.result", wide=True),
+            Column("Version", ".status.version.number", "integer", wide=True),
+            Column("Batch", ".status.progress.batch", "integer", wide=True),
+            Column("Attempts", ".status.attempts", "integer", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The query runs, and has written a batch. With mode: Once: it has "
+            "written all that the sources had when it began.",
+            ConditionType.SUCCEEDED: "Only with mode: Once: the query is done. False: it failed.",
+            ConditionType.RECONCILING: "The query starts, or waits for its next attempt. Absent "
+            "otherwise.",
+            ConditionType.STALLED: "The query cannot continue until the spec, the store or the "
+            "data is changed. Absent otherwise.",
+            ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the query runs.",
         },
     ),
 )

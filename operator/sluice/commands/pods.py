@@ -45,7 +45,7 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--executor-memory",
     "executor_heap",
-    callback=lambda _context, _option, value: _heap(value),
+    callback=lambda _context, _option, value: heap_of(value),
     default="512Mi",
     show_default=True,
     help="Memory of an executor's JVM; the rest of its memory is for Python.",
@@ -78,11 +78,8 @@ def driver(*, plan_file: Path, **options: Any) -> None:
     the log, SLUICE_TERMINATION_LOG names the file for the termination message. With executors,
     POD_NAME, POD_UID, POD_IP and POD_NAMESPACE are the pod's own.
     """
-    contextvars.bind_contextvars(
-        resource=os.environ.get("SLUICE_RESOURCE"), attempt=os.environ.get("SLUICE_ATTEMPT")
-    )
-    log = os.environ.get("SLUICE_TERMINATION_LOG")
-    given = DriverOptions(plan=plan_file, termination_log=Path(log) if log else None, **options)
+    bind()
+    given = DriverOptions(plan=plan_file, termination_log=log_file(), **options)
     with tracing.started("sluice-driver"):
         trouble = drive(given, settings_of(None))
     sys.exit(0 if trouble is None else EXIT_CODES[trouble.category])
@@ -105,7 +102,20 @@ def operator(config: Path) -> None:
         asyncio.run(operate(OperatorSettings.read(config)))
 
 
-def _heap(text: str) -> int:
+def bind() -> None:
+    """Name resource and attempt in each line of the log."""
+    contextvars.bind_contextvars(
+        resource=os.environ.get("SLUICE_RESOURCE"), attempt=os.environ.get("SLUICE_ATTEMPT")
+    )
+
+
+def log_file() -> Path | None:
+    """Return the file for the termination message, if there is one."""
+    log = os.environ.get("SLUICE_TERMINATION_LOG")
+    return Path(log) if log else None
+
+
+def heap_of(text: str) -> int:
     """Read an option's number of bytes."""
     try:
         return int(Bytes("64Mi", "1Ti").read(text))

@@ -5,35 +5,32 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from sluice import console
-from sluice.api.kinds.streamquery import QueriedArchive, ResultStream
 from sluice.commands.copying import TASKS, read
 from sluice.commands.shared import CREDENTIALS, OUTPUT, VOLUMES, print_json, settings_of
-from sluice.core.query import request
-from sluice.core.query.plan import QueryPlan
+from sluice.core.query.request import query_request
 from sluice.core.values.text import counted
 from sluice.core.workloads import access
 from sluice.core.workloads.request import store_address
 from sluice.errors import InvalidSpec
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.compile import Wanted, compiled
+from sluice.pipelines.query.compile import planned
 from sluice.pipelines.query.program import Run, run_query
 from sluice.pipelines.query.session import query_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyspark.sql import SparkSession
-
-    from sluice.api.kinds.streamquery import QueriedStream, StreamQuery
+    from sluice.api.kinds.streamquery import StreamQuery
     from sluice.api.load import Resources
     from sluice.config import Settings
     from sluice.core.query.ledger import BatchRecord
-    from sluice.core.query.plan import PlannedSink
+    from sluice.core.query.plan import QueryRequest
+    from sluice.core.query.request import Place
     from sluice.core.query.rows import Row
     from sluice.core.values.model import StoreAddress
 
@@ -64,11 +61,11 @@ def plan(*, file: str, output: str, credentials_dir: Path | None, volumes_dir: P
     settings = _settings(credentials_dir, volumes_dir)
     asked = _asked(file, settings)
     with query_session(1) as spark:
-        plans = [one.plan(spark.newSession()) for one in asked]
+        plans = [planned(spark.newSession(), request) for _, request in asked]
     if output == "json":
         print_json([{"hash": one.hash, "plan": one.to_json()} for one in plans])
         return
-    for name, one in zip([one.name for one in asked], plans, strict=True):
+    for (name, _), one in zip(asked, plans, strict=True):
         console.note.print(console.Words(f"{name}: {one.compiled.columns}"))
         click.echo(f"{name} sha256:{one.hash}")
 
@@ -100,7 +97,7 @@ def run(
     """
     settings = _settings(credentials_dir, volumes_dir)
     asked = _asked(file, settings)
-    if len(asked) > 1 and any(not one.once for one in asked):
+    if len(asked) > 1 and any(not request.once for _, request in asked):
         raise InvalidSpec(
             f"{len(asked)} queries of the file go on for ever, or some of them",
             field="spec.mode",
@@ -109,22 +106,16 @@ def run(
     folder = checkpoints_dir or _state() / "sluice" / "queries"
     ended: list[dict[str, object]] = []
     with Stores(settings) as stores, query_session(tasks or os.cpu_count() or 1) as spark:
-        for one in asked:
+        for name, request in asked:
             own = spark.newSession()  # a query sees no tables of another one
-            wanted = one.plan(own)
-            show = _Show(one.name, printed=output == "text")
-            one_run = Run(
-                folder=folder / wanted.query_id,
-                once=one.once,
-                interval_seconds=one.query.spec.trigger.interval_seconds,
-                batch_bytes=one.query.spec.limits.batch_bytes,
-                restart=one.query.spec.on_change == "Restart",
-                listener=show,
-            )
-            with _left(one.name):
-                rows = run_query(wanted, own, stores, settings, one_run)
-            console.note.print(f"{one.name}: {counted(rows, 'row')} written", markup=False)
-            ended.append({"name": one.name, "hash": wanted.hash, "rows": rows})
+            wanted = planned(own, request)
+            show = _Show(name, printed=output == "text")
+            with _left(name):
+                rows = run_query(
+                    wanted, own, stores, settings, Run.of(request, folder, listener=show)
+                )
+            console.note.print(f"{name}: {counted(rows, 'row')} written", markup=False)
+            ended.append({"name": name, "hash": wanted.hash, "rows": rows})
     if output == "json":
         print_json(ended)
 
@@ -159,41 +150,8 @@ class _Show:
             console.note.print(console.Words(said))
 
 
-class AskedQuery(NamedTuple):
-    """A query of the file whose stores are resolved."""
-
-    query: StreamQuery
-    query_id: str
-    wanted: Wanted
-    sinks: Sequence[PlannedSink]
-
-    @property
-    def name(self) -> str:
-        """The resource's name."""
-        return self.query.metadata.name
-
-    @property
-    def once(self) -> bool:
-        """Whether the query ends by itself."""
-        return self.query.spec.mode == "Once"
-
-    def plan(self, spark: SparkSession) -> QueryPlan:
-        """Compile the query. Errors are those of `pipelines.query.compile.compiled`."""
-        wanted = self.wanted
-        return QueryPlan(
-            query_id=self.query_id,
-            sources=tuple(wanted.sources),
-            sql=wanted.sql,
-            parameters=tuple(wanted.parameters),
-            keys=tuple(wanted.keys),
-            emit=self.query.spec.result.emit,
-            sinks=tuple(self.sinks),
-            compiled=compiled(spark, wanted),
-        )
-
-
-def _asked(file: str, settings: Settings) -> list[AskedQuery]:
-    """Return the queries of a file.
+def _asked(file: str, settings: Settings) -> list[tuple[str, QueryRequest]]:
+    """Return the queries of a file, each behind its name.
 
     Raises:
         InvalidSpec: a resource is wrong, names a store that is not in the file or of the wrong
@@ -206,42 +164,18 @@ def _asked(file: str, settings: Settings) -> list[AskedQuery]:
             field="kind",
             remedy="Write a document with kind: StreamQuery.",
         )
-    return [resolved(one, resources, settings) for one in resources.queries]
+    return [(one.metadata.name, _requested(one, resources, settings)) for one in resources.queries]
 
 
-def resolved(query: StreamQuery, resources: Resources, settings: Settings) -> AskedQuery:
-    """Resolve the stores of a query. Arguments and errors are those of `_asked`."""
+def _requested(query: StreamQuery, resources: Resources, settings: Settings) -> QueryRequest:
+    """Resolve the stores of a query. Errors are those of `_asked`."""
 
-    def address_of(
-        field: str, place: QueriedStream | QueriedArchive | ResultStream
-    ) -> StoreAddress:
-        named = f"{field}.{place.store_field}"
-        found = resources.store(query, place.ref, field=named)
-        access.check_kind(found.spec, store=place.store, archives=place.holds_archives, field=named)
-        sink = isinstance(place, ResultStream)
-        if not isinstance(place, QueriedArchive):
-            access.check(
-                found.spec.access,
-                store=place.store,
-                scope=place.scope,
-                operations=("Create", "Append") if sink else ("Read",),
-                field=field,
-            )
+    def address_of(field: str, place: Place) -> StoreAddress:
+        found = resources.store(query, place.ref, field=f"{field}.{place.store_field}")
+        access.check_queried(found.spec, place, field=field)
         return store_address(found)
 
-    spec = query.spec
-    return AskedQuery(
-        query,
-        request.query_id(query, cluster=settings.cluster_id),
-        Wanted(
-            request.planned_sources(query, address_of),
-            spec.query.sql,
-            request.planned_parameters(query),
-            spec.result.keys,
-            spec.result.emit,
-        ),
-        request.planned_sinks(query, address_of),
-    )
+    return query_request(query, address_of, cluster=settings.cluster_id)
 
 
 def _settings(credentials_dir: Path | None, volumes_dir: Path | None) -> Settings:

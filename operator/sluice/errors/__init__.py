@@ -25,6 +25,7 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
     │   ├── ClaimNotFound             the PersistentVolumeClaim that is named does not exist
     │   ├── ProfileNotFound           the administrator offers no such runtime profile
+    │   ├── QueriesNotOffered         the operator has no image for queries
     │   ├── AccessDenied              the StreamStore's access does not allow it
     │   ├── OwnerForbidden            the operator has no right to read an owner
     │   ├── OwnerKindNotFound         the cluster does not know an owner's kind
@@ -172,6 +173,7 @@ from sluice.errors.spec import (
     OwnerKindNotFound,
     PlanTooLarge,
     ProfileNotFound,
+    QueriesNotOffered,
     QueryChanged,
     ReaderGroupBusy,
     ReaderGroupExists,
@@ -209,6 +211,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "SecretNotFound",
     "ClaimNotFound",
     "ProfileNotFound",
+    "QueriesNotOffered",
     "AccessDenied",
     "OwnerForbidden",
     "OwnerKindNotFound",

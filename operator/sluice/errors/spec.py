@@ -107,6 +107,12 @@ class ProfileNotFound(SpecError):
     default_remedy = "Name an offered profile, or ask the administrator for a new one."
 
 
+class QueriesNotOffered(SpecError):
+    """The administrator offers no queries: the operator has no image for them."""
+
+    default_remedy = "Ask the administrator to set the Helm value queries.image."
+
+
 class AccessDenied(SpecError):
     """The StreamStore's `access`, or the administrator, does not allow it."""
 

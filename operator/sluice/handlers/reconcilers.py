@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, STREAM_QUERY, STREAM_STORE
 from sluice.kube.copies.observer import CopyObserver
 from sluice.kube.copies.performer import Performer
 from sluice.kube.copies.workings import CopyWorkings
@@ -14,6 +14,9 @@ from sluice.kube.ephemeral.observer import EphemeralObserver
 from sluice.kube.ephemeral.performer import EphemeralPerformer
 from sluice.kube.ephemeral.workings import EphemeralWorkings
 from sluice.kube.loop.reconciler import Reconciler
+from sluice.kube.queries.observer import QueryObserver
+from sluice.kube.queries.performer import QueryPerformer
+from sluice.kube.queries.workings import QueryWorkings
 from sluice.kube.stores.storekeeper import StoreKeeper
 
 if TYPE_CHECKING:
@@ -106,6 +109,20 @@ def _ephemeral_streams(parts: Parts) -> Reconciles:
     return Reconciler(parts.api, workings, parts.statuses, parts.mirror)
 
 
+def _queries(parts: Parts) -> Reconciles:
+    observer = QueryObserver(
+        parts.api,
+        parts.mirror,
+        parts.connections,
+        parts.stores,
+        settings=parts.settings,
+        cluster=parts.cluster,
+        threads=parts.threads,
+    )
+    performer = QueryPerformer(parts.api, hold_secrets=parts.settings.stores.hold_secrets)
+    return Reconciler(parts.api, QueryWorkings(observer, performer), parts.statuses, parts.mirror)
+
+
 def _driven(kind: Kind, parts: Parts) -> Reconciles:
     observer = CopyObserver(
         parts.api,
@@ -125,6 +142,7 @@ def _driven(kind: Kind, parts: Parts) -> Reconciles:
 RECONCILERS: Final[dict[str, Callable[[Parts], Reconciles]]] = {
     STREAM_STORE.name: _stores,
     EPHEMERAL_STREAM.name: _ephemeral_streams,
+    STREAM_QUERY.name: _queries,
     **{name: partial(_driven, kind) for name, kind in COPIES.items()},
 }
 """The reconciler of each kind, by its name. A kind that drivers work for needs no entry."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, STREAM_QUERY, STREAM_STORE
 from sluice.kube.api.objects import is_deleting
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def count(mirror: Mirror, metrics: Metrics) -> None:
     for state in ("Ready", "Released", "Waiting", "Failed", "Suspended", "Deleting"):
         found = mirror.count(EPHEMERAL_STREAM, ephemeral_state, state)
         metrics.set("sluice_ephemeral_streams", found, state=state)
+    for state in ("Running", "Starting", "Succeeded", "Failed", "Suspended"):
+        metrics.set("sluice_queries", mirror.count(STREAM_QUERY, query_state, state), state=state)
     for state, ready in (("Ready", "true"), ("NotReady", "false")):
         metrics.set("sluice_stores", mirror.count(STREAM_STORE, store_state, state), ready=ready)
 
@@ -30,6 +32,8 @@ def state_of(kind: Kind, body: Object) -> str:
     """Return the state of a resource of any of our kinds."""
     if kind == STREAM_STORE:
         return store_state(body)
+    if kind == STREAM_QUERY:
+        return query_state(body)
     return ephemeral_state(body) if kind == EPHEMERAL_STREAM else copy_state(body)
 
 
@@ -49,6 +53,14 @@ def ephemeral_state(body: Object) -> str:
     if _is(body, "Suspended"):
         return "Suspended"
     return "Ready" if _is(body, "Ready") else "Waiting"
+
+
+def query_state(body: Object) -> str:
+    """Return the state of a query."""
+    found = copy_state(body)
+    if found != "Active":
+        return found
+    return "Running" if _is(body, "Ready") else "Starting"
 
 
 def copy_state(body: Object) -> str:

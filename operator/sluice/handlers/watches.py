@@ -13,7 +13,7 @@ import kopf
 
 from sluice.api.fields.common import GROUP, VERSION
 from sluice.kube.api.client import PAGE
-from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, JOB, OWN, POD, STREAM_STORE
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, JOB, OWN, POD, STREAM_STORE, WITH_JOBS
 from sluice.kube.api.names import MANAGED, away_of, copy_of, uid_of
 from sluice.kube.api.objects import driver_namespace, is_deleting
 from sluice.kube.api.rest import is_at_rest
@@ -107,7 +107,7 @@ class Watches:
         """Queue the copy that a Job or a pod works for, by its metadata."""
         place, uid = copy_of(body)
         away = away_of(body)
-        for own in COPIES.values():
+        for own in WITH_JOBS:
             copies = self._mirror.where(own, uid_of, (place, uid))
             if away is not None and away.kind == own:
                 there = self._mirror.where(own, uid_of, (away.namespace, uid))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pytest
 import yaml
 
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.kube.api.names import UID_LABEL
 from support.cases import resources
 from support.cluster.outside import nobody_else

@@ -14,7 +14,7 @@ from sluice.core.reconcile.copies.decide import questions
 from sluice.core.reconcile.copies.decide_archive import reconcile_archive
 from sluice.core.reconcile.copies.scheduled.decide import after_failure
 from sluice.core.reconcile.copies.scheduled.seen import times
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.request import archive_id

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice import errors
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.core.archive.recorded import LostBytes
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned
 from sluice.kube.api.status import of_invalid

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice import errors
 from sluice.core.follow.lag import Age, Followed, FollowedStreams, StreamLag
 from sluice.core.reconcile.copies.statuses.results import results_hash
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.scope.scope import Counts, StreamResult, StreamState
 from sluice.core.values.trouble import Trouble
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.core.reconcile.copies.actions import Decision
-    from sluice.core.reconcile.copies.world import JobSeen
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.errors import SluiceError
 
 UP: Final = Followed(

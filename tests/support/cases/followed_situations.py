@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
 from sluice.core.follow.lag import Age, Followed
-from sluice.core.reconcile.copies.world import GroupSeen, JobPhase, JobSeen
+from sluice.core.reconcile.copies.world import GroupSeen
+from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Cut
 from support.cases.recorder import BYTES, WHOLE, CopyRecorder

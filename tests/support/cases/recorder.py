@@ -17,8 +17,9 @@ from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.status.store_status import StreamStoreStatus
 from sluice.core.reconcile.copies.actions import AddFinalizer, RemoveFinalizer, WritePositions
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
-from sluice.core.reconcile.copies.world import JobPhase, JobSeen, PlanSeen, Question, Reading, World
+from sluice.core.reconcile.copies.object_names import plan_name
+from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World
+from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen, job_name
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.reconcile.store import StoreWorld, reconcile_store
 from sluice.core.scope.progress import Pace, Progress

@@ -12,7 +12,8 @@ from sluice.core.reconcile.copies.decide import questions
 from sluice.core.reconcile.copies.scheduled.decide import after_failure, reconcile_scheduled
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen, times
 from sluice.core.reconcile.copies.statuses.results import results_hash
-from sluice.core.reconcile.copies.world import JobPhase, Reading
+from sluice.core.reconcile.copies.world import Reading
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.scope.progress import Progress
 from sluice.core.scope.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why
 from sluice.core.values.model import StreamName

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice import errors
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.statuses.results import results_hash
-from sluice.core.reconcile.copies.world import JobPhase, Reading
+from sluice.core.reconcile.copies.world import Reading
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned

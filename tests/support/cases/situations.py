@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice import errors
 from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.actions import StartHook
-from sluice.core.reconcile.copies.world import HookSeen, JobPhase
+from sluice.core.reconcile.copies.world import HookSeen
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import access

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from sluice.archive.runs.archive_root import ArchiveRoot
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.workloads.archive import ArchiveWorkload

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sluice.core.copy.plan import pinned
 from sluice.core.reconcile.copies.drill.seen import copy_name
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.values.model import StreamName
 from sluice.core.values.scratch import scratch_name
 from sluice.core.values.trouble import Trouble

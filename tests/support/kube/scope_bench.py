@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.object_names import job_name
 from sluice.core.reconcile.copies.scheduled.decide import reconcile_scheduled
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
 from sluice.core.reconcile.copies.statuses.results import results_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.scope.query import plan_run
 from sluice.engine.scope.runner import ScopeRunner

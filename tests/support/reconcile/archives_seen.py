@@ -14,7 +14,7 @@ from sluice.core.archive.recorded import Recorded, RunFacts
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.decide_archive import reconcile_archive
 from sluice.core.reconcile.copies.scheduled.seen import times
-from sluice.core.reconcile.copies.world import JobPhase, PlanSeen, World
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.plan import ArchiveRunPlan, Plan
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice.core.reconcile.copies.actions import Decision
+    from sluice.core.reconcile.copies.world import PlanSeen, World
 
 EVERY_HOUR = {"cron": "0 * * * *"}
 

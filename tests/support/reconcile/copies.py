@@ -11,9 +11,10 @@ from sluice.api.status.common import Attempt, ConditionType
 from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.actions import Abandon, AddFinalizer, RemoveFinalizer
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
 from sluice.core.reconcile.copies.seen import CopySeen
-from sluice.core.reconcile.copies.world import JobPhase, JobSeen, PlanSeen, Reading, World
+from sluice.core.reconcile.copies.world import PlanSeen, Reading, World
+from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen, job_name
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.values.model import StoreAddress

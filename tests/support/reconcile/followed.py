@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.core.follow.lag import Age, Followed
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.world import JobPhase, Reading
+from sluice.core.reconcile.copies.world import Reading
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.values.wish import Wish
 from sluice.core.workloads.answers import Cut, Following
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from sluice.core.reconcile.copies.actions import Decision
     from sluice.core.reconcile.copies.seen import CopySeen
-    from sluice.core.reconcile.copies.world import JobSeen, World
+    from sluice.core.reconcile.copies.world import World
+    from sluice.core.reconcile.shared.jobs import JobSeen
 
 PLAN = whole_plan(stream_plan(segment_plan(1000)).model_copy(update={"follow": True}))
 LARGE = whole_plan(stream_plan(segment_plan(1 << 30)).model_copy(update={"follow": True}))

@@ -9,7 +9,8 @@ from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.follow.lag import Age, Followed, FollowedStreams
 from sluice.core.reconcile.copies.actions import StartJob
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.world import JobPhase, Reading
+from sluice.core.reconcile.copies.world import Reading
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.scope.scope import StreamState
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from sluice.api.status.follow_status import ScopeFollowStatus
     from sluice.core.reconcile.copies.actions import Decision
     from sluice.core.reconcile.copies.seen import CopySeen
-    from sluice.core.reconcile.copies.world import JobSeen, World
+    from sluice.core.reconcile.copies.world import World
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.scope.scope import StreamResult
     from sluice.core.workloads.plan import ScopeCopyPlan
 

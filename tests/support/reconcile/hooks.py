@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from sluice.core.reconcile.copies.hooks.standing import Point, job_of
-from sluice.core.reconcile.copies.world import HookSeen, JobPhase
+from sluice.core.reconcile.copies.world import HookSeen
+from sluice.core.reconcile.shared.jobs import JobPhase
 from support.reconcile.copies import NOW, UID
 
 HOOKS = {

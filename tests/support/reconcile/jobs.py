@@ -8,7 +8,7 @@ from sluice.kube.api.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
 from sluice.kube.jobs.jobs import job_seen
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.copies.world import JobSeen
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.kube.api.kinds import Object
 
 

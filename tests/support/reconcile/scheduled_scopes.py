@@ -9,7 +9,7 @@ from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.scheduled.decide import reconcile_scheduled
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen, times
 from sluice.core.reconcile.copies.statuses.results import results_hash
-from sluice.core.reconcile.copies.world import JobPhase, World
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from support.reconcile import copies
 from support.reconcile.copies import COPY_ID, NOW, UID, job, world
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice.core.reconcile.copies.actions import Decision
+    from sluice.core.reconcile.copies.world import World
     from sluice.core.workloads.plan import ScopeCopyPlan
 
 HOURLY: Final[dict[str, Any]] = {

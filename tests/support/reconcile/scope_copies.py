@@ -11,7 +11,8 @@ from sluice.core.reconcile.copies.actions import WriteResults
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.core.reconcile.copies.statuses.results import results_hash
-from sluice.core.reconcile.copies.world import JobPhase, Reading
+from sluice.core.reconcile.copies.world import Reading
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.scope.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why
 from sluice.core.values.model import StreamName

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sluice.api.fields.common import GROUP
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     EXIT_CODES,

@@ -11,7 +11,7 @@ import pytest
 from sluice.administration import driver_logs, drivers
 from sluice.administration.naming import Named
 from sluice.api.registry import KINDS
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.errors import ApiUnavailable, InvalidSpec
 from sluice.kube.api.kinds import JOB, POD, STREAM_COPY
 from sluice.kube.api.names import ATTEMPT_LABEL, UID_LABEL, Child

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
 
-STORE, COPY, SCOPE, ARCHIVE, EPHEMERAL = KINDS
+STORE, COPY, SCOPE, ARCHIVE, EPHEMERAL, _QUERY = KINDS
 FORBIDDEN = Refused("not you", status=403, why="Forbidden")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.api.load import load
 from sluice.core.query.allowed import FUNCTIONS
-from sluice.core.query.request import planned_sinks, planned_sources, query_id
+from sluice.core.query.request import query_id, query_request
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.errors import InvalidSpec
 from support.store.counts import manifest
@@ -31,11 +31,12 @@ def test_a_good_file_is_read() -> None:
         1,
     )
     address = StoreAddress(uri=URI)
-    (planned,) = planned_sources(query, lambda _field, _place: address)
+    request = query_request(query, lambda _field, _place: address, cluster="local")
+    (planned,) = request.sources
     assert (planned.begins, planned.stream, planned.store) == ("Head", CLICKS, address)
     assert planned.event_time is not None
     assert planned.event_time.lateness_ms == 0
-    (sink,) = planned_sinks(query, lambda _field, _place: address)
+    (sink,) = request.sinks
     assert (str(sink.stream), sink.segments) == ("shop/counts", 2)
 
 

@@ -25,7 +25,7 @@ from sluice.core.catalogue import (
     is_warning,
 )
 from sluice.core.reconcile.copies.actions import Abandon
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import SluiceError
 from support.cases.recorder import CopyRecorder, StoreRecorder
 from support.cases.situations import SITUATIONS, Situation

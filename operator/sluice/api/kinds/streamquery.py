@@ -11,12 +11,15 @@ from sluice.api.fields.common import (
     ArchivePath,
     InStore,
     NewNameInStore,
+    ObjectName,
     Resource,
+    StoreName,
     StoreRef,
     StreamInStore,
     only,
 )
 from sluice.api.fields.ranges import Begin
+from sluice.api.fields.running import DEFAULT_PROFILE, DriverSpec
 from sluice.api.scalars.quantities import Bytes
 
 if TYPE_CHECKING:
@@ -202,6 +205,30 @@ class QueryLimits(ApiModel):
     )
 
 
+class CheckpointSpec(ApiModel):
+    """The folder with the windows of a query that are not closed."""
+
+    claim_name: ObjectName | None = Field(
+        default=None,
+        description="The PersistentVolumeClaim, in this namespace, in which the query has a folder "
+        "of its own. Only one pod at a time mounts it. Queries in a cluster need it; the command "
+        "line has --checkpoints-dir.",
+    )
+
+
+class QueryRuntime(ApiModel):
+    """The pod that the query runs in."""
+
+    profile: StoreName = Field(
+        default=DEFAULT_PROFILE,
+        description="One of the profiles that the administrator offers (Helm value `profiles`).",
+    )
+    driver: DriverSpec = Field(
+        default=DriverSpec(),
+        description="The pod. Half of its memory is for the windows.",
+    )
+
+
 class StreamQuerySpec(ApiModel):
     """The sources, the query, and what becomes of its results."""
 
@@ -225,7 +252,18 @@ class StreamQuerySpec(ApiModel):
         "says what was changed. Restart: it goes on as a new version, behind the last event that "
         "it has read, with empty windows.",
     )
+    suspend: Annotated[bool, Field(strict=True)] = Field(
+        default=False,
+        description="Stop the query, and keep its checkpoint. It goes on from there.",
+    )
+    checkpoint: CheckpointSpec = Field(
+        default=CheckpointSpec(),
+        description="Where the windows that are not closed are kept.",
+    )
     limits: QueryLimits = Field(default=QueryLimits(), description="The limits of a batch.")
+    runtime: QueryRuntime = Field(
+        default=QueryRuntime(), description="The pod that the query runs in."
+    )
 
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
@@ -247,6 +285,11 @@ class StreamQuerySpec(ApiModel):
         if any(one in sinks for one in read):
             raise ValueError(_LOOP)
         return self
+
+    @property
+    def places(self) -> Sequence[tuple[str, QueriedStream | QueriedArchive | ResultStream]]:
+        """All that names a StreamStore, each behind the path of its field."""
+        return [*self.origins, *self.goals]
 
     @property
     def origins(self) -> Sequence[tuple[str, QueriedStream | QueriedArchive]]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from sluice import errors
-from sluice.core.catalogue.reasons import ARCHIVE, COPIES, COPY, DRIVEN, EPHEMERAL, NORMAL, STORE
+from sluice.core.catalogue.reasons import (
+    ARCHIVE,
+    COPIES,
+    COPY,
+    DRIVEN,
+    EPHEMERAL,
+    NORMAL,
+    QUERY,
+    STORE,
+)
 from sluice.errors import Category
 
 PAGE: Final = "docs/conditions.md"
@@ -37,7 +46,7 @@ class FailureReason(NamedTuple):
 _DRIVERS_OWN: Final = (
     FailureReason(
         "Interrupted",
-        DRIVEN,
+        (*DRIVEN, *QUERY),
         "The driver was told to stop before the copy or the run was complete.",
         "Nothing: the next attempt goes on where this one stopped.",
         Category.INFRASTRUCTURE,
@@ -45,7 +54,7 @@ _DRIVERS_OWN: Final = (
     ),
     FailureReason(
         "InternalError",
-        DRIVEN,
+        (*DRIVEN, *QUERY),
         "The driver failed through a bug.",
         "Report it with the log of the driver's pod.",
         Category.INFRASTRUCTURE,
@@ -63,8 +72,15 @@ OF_COMMANDS: Final = frozenset(
         "ReaderGroupNotFound",
         "ReaderGroupBusy",
         "ReaderGroupExists",
+    }
+)
+"""Errors of the command line only, so no condition has them either."""
+
+_OF_QUERIES: Final = frozenset(
+    {
         "MalformedEvents",
         "InvalidQuery",
+        "QueriesNotOffered",
         "QueryChanged",
         "ResultTooLarge",
         "QuerySuperseded",
@@ -72,7 +88,7 @@ OF_COMMANDS: Final = frozenset(
         "CheckpointDiverged",
     }
 )
-"""Errors of the command line, of tables or of queries only, so no condition has them either."""
+"""Errors of queries only."""
 
 _OF_RESTORES: Final = frozenset({"ArchiveNotFound", "ArchiveUnsupported", "ArchiveDamaged"})
 """Errors of reading an archive: of its next run, and of copies from it."""
@@ -100,6 +116,11 @@ _OF_TARGETS: Final = frozenset(
     }
 )
 """Errors of copies only, since these make streams and have hooks."""
+
+_ALSO_OF_SINKS: Final = frozenset(
+    {"TargetScopeNotFound", "TargetExists", "TargetSealed", "TargetReplaced", "JournalDamaged"}
+)
+"""Errors of targets that the sinks of queries have, too."""
 
 _SAID_BY_STORES: Final = frozenset(
     {
@@ -157,15 +178,19 @@ _ERRORS: Final = {
 
 def _kinds(name: str) -> tuple[str, ...]:
     """Return the kinds that can report a failure."""
+    if name in _OF_QUERIES:
+        return QUERY
     if name in _OF_RESTORES:
-        return (*COPY, *ARCHIVE)
+        return (*COPY, *ARCHIVE, *QUERY)
     if name in _OF_RUNS:
         return ARCHIVE
+    of_copies = name in _OF_TARGETS - _ALSO_OF_SINKS
     return (
         *(STORE if name in _SAID_BY_STORES else ()),
         *(COPIES if name not in _OF_EPHEMERALS else ()),
         *(ARCHIVE if name not in _OF_EPHEMERALS | _OF_TARGETS else ()),
         *(EPHEMERAL if name in _SAID_BY_EPHEMERALS else ()),
+        *(QUERY if name == "ResourceChanged" or not (of_copies or name in _OF_EPHEMERALS) else ()),
     )
 
 

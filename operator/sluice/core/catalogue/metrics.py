@@ -74,6 +74,12 @@ METRICS: Final = (
         ("state",),
         "EphemeralStreams: Ready, Released, Waiting, Failed, Suspended or Deleting.",
     ),
+    Metric(
+        "sluice_queries",
+        "gauge",
+        ("state",),
+        "StreamQueries: Running, Starting, Succeeded, Failed or Suspended.",
+    ),
     Metric("sluice_stores", "gauge", ("ready",), "StreamStores that are ready, or not."),
     Metric(
         "sluice_schedule_created_timestamp_seconds",

@@ -15,6 +15,7 @@ DRIVEN = tuple(kind.name for kind in registry.DRIVEN)
 """The kinds that drivers work for."""
 
 STORE, EPHEMERAL = ("StreamStore",), ("EphemeralStream",)
+QUERY = ("StreamQuery",)
 
 
 class Place(StrEnum):
@@ -71,7 +72,27 @@ NORMAL: Final = (
         "The StreamStore was deleted. It stays until the copies, schedules and streams that need "
         "it are done or deleted.",
     ),
-    Reason("Starting", DRIVEN, "The plan is written, and the attempt's driver starts."),
+    Reason(
+        "Starting",
+        (*DRIVEN, *QUERY),
+        "The attempt's driver starts. The plan of a copy is written; a query has no batch yet.",
+    ),
+    Reason(
+        "Running",
+        QUERY,
+        "The query runs, and has written a batch. How far it is stands in `status.progress`.",
+    ),
+    Reason(
+        "Restarting",
+        QUERY,
+        "The spec was changed. The driver is being stopped, and the next one has the new spec.",
+    ),
+    Reason(
+        "Completed",
+        QUERY,
+        "With mode: Once: all that the sources had when the query began is in its results.",
+        ends=True,
+    ),
     Reason(
         "HookRunning",
         COPIES,
@@ -262,11 +283,16 @@ NORMAL: Final = (
     ),
     Reason(
         "Suspended",
-        (*DRIVEN, *EPHEMERAL),
-        "The operator runs, makes and releases nothing. Staged bytes and streams stay.",
+        (*DRIVEN, *EPHEMERAL, *QUERY),
+        "The operator runs, makes and releases nothing. Staged bytes, streams and the checkpoint "
+        "of a query stay.",
         "Set spec.suspend to false to continue.",
     ),
-    Reason("Stopping", DRIVEN, "The driver is being stopped. Staged bytes stay."),
+    Reason(
+        "Stopping",
+        (*DRIVEN, *QUERY),
+        "The driver is being stopped. Staged bytes, and the checkpoint of a query, stay.",
+    ),
     Reason(
         "SpecChanged",
         DRIVEN,
@@ -276,9 +302,10 @@ NORMAL: Final = (
     ),
     Reason(
         "Deleting",
-        (*DRIVEN, *EPHEMERAL),
+        (*DRIVEN, *EPHEMERAL, *QUERY),
         "The resource was deleted. The operator stops its driver, deletes staged bytes and "
-        "releases streams. It deletes the archive if `onDelete` says so.",
+        "releases streams. It deletes the archive if `onDelete` says so. The results of a query "
+        "stay.",
     ),
     Reason(
         "Orphaned",

@@ -92,6 +92,8 @@ class BatchRecord(Frozen):
         ends: the position of each source up to which it read, as JSON of a position.
         rows: the number of its rows.
         sha256: the SHA-256 of its rows, as the sinks have them, in their order.
+        watermark: windows that end before it were closed when the batch began, in milliseconds
+            since 1970; 0 before the first event, and in a query without event time.
     """
 
     record: Literal["batch"] = "batch"
@@ -99,6 +101,7 @@ class BatchRecord(Frozen):
     ends: Positions
     rows: Number
     sha256: str
+    watermark: Annotated[int, Field(ge=-(1 << 62), le=1 << 62, strict=True)] = 0
 
 
 class SummaryRecord(Frozen):
@@ -200,6 +203,30 @@ def _check_next(state: LedgerState, record: BegunRecord | BatchRecord, *, fits: 
 
 def _out_of_order(what: str) -> JournalDamaged:
     return JournalDamaged(f"the ledger has {what} at the wrong place")
+
+
+class QueryReading(NamedTuple):
+    """How far a query is, as the stores tell it.
+
+    Attributes:
+        state: the content of its ledger.
+        lag_bytes: bytes in the sources behind the last batch; None if a source does not tell.
+    """
+
+    state: LedgerState
+    lag_bytes: int | None = None
+
+
+class PlannedBatch(NamedTuple):
+    """A batch as a checkpoint has planned it.
+
+    Attributes:
+        ends: the positions up to which it reads, one for each source.
+        watermark: see `BatchRecord`.
+    """
+
+    ends: tuple[dict[str, Any], ...]
+    watermark: int = 0
 
 
 class Checkpoint(NamedTuple):

@@ -86,8 +86,8 @@ class Compiled(Frozen):
     tree: Annotated[str, Field(max_length=MOST_TREE)]
 
 
-class QueryPlan(Frozen):
-    """The plan of a query.
+class _Query(Frozen):
+    """What a query is, before and after it is compiled.
 
     Attributes:
         version: of this format.
@@ -98,7 +98,6 @@ class QueryPlan(Frozen):
         keys: the columns that tell rows of the result apart.
         emit: whether rows are written once, or as they change.
         sinks: what takes the results.
-        compiled: what Spark made of it.
     """
 
     version: Literal[1] = 1
@@ -109,6 +108,37 @@ class QueryPlan(Frozen):
     keys: tuple[str, ...] = ()
     emit: Literal["Final", "Changes"] = "Final"
     sinks: tuple[PlannedSink, ...]
+
+
+class QueryRequest(_Query):
+    """What a process needs to run a query: the query, and how it is run.
+
+    Attributes:
+        once: whether it ends at the tail that its sources have at the beginning.
+        interval_seconds: from the beginning of a batch to that of the next one.
+        batch_bytes: the most bytes of each source in a batch.
+        restart: whether a changed query goes on as a new version, with empty windows.
+    """
+
+    once: bool = False
+    interval_seconds: int
+    batch_bytes: int
+    restart: bool = False
+
+    def planned(self, made: Compiled) -> QueryPlan:
+        """Return the plan, with what Spark made of the text."""
+        return QueryPlan(
+            compiled=made, **{name: getattr(self, name) for name in _Query.model_fields}
+        )
+
+
+class QueryPlan(_Query):
+    """The plan of a query. Its attributes are those of `QueryRequest` that decide about results.
+
+    Attributes:
+        compiled: what Spark made of the text.
+    """
+
     compiled: Compiled
 
     @property

@@ -1,11 +1,18 @@
-"""Turn a StreamQuery into what its plan says, without what Spark makes of the text."""
+"""Turn a StreamQuery into the request to run it."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from sluice.core.query.plan import EventTime, PlannedParameter, PlannedSink, PlannedSource
+from sluice.api.kinds.streamquery import QueriedArchive, QueriedStream, ResultStream
+from sluice.core.query.plan import (
+    EventTime,
+    PlannedParameter,
+    PlannedSink,
+    PlannedSource,
+    QueryRequest,
+)
 from sluice.core.tables.columns import Format, Malformed
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
@@ -14,17 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.api.fields.ranges import Begin
-    from sluice.api.kinds.streamquery import (
-        QueriedArchive,
-        QueriedStream,
-        QuerySource,
-        ResultStream,
-        StreamQuery,
-    )
+    from sluice.api.kinds.streamquery import QuerySource, StreamQuery
     from sluice.core.values.model import StoreAddress
 
-    AddressOf = Callable[[str, QueriedStream | QueriedArchive | ResultStream], StoreAddress]
+    AddressOf = Callable[[str, "Place"], StoreAddress]
     """Gives the address of the store that a place names, by the path of its field."""
+
+Place = QueriedStream | QueriedArchive | ResultStream
+"""A part of a query that names a StreamStore."""
 
 
 def query_id(query: StreamQuery, *, cluster: str) -> str:
@@ -42,32 +46,41 @@ def query_id(query: StreamQuery, *, cluster: str) -> str:
     )
 
 
-def planned_sources(query: StreamQuery, address_of: AddressOf) -> list[PlannedSource]:
-    """Return the sources of a query."""
-    return [
-        _source(source, f"spec.sources[{at}]", address_of)
-        for at, source in enumerate(query.spec.sources)
-    ]
+def query_request(query: StreamQuery, address_of: AddressOf, *, cluster: str) -> QueryRequest:
+    """Return the request to run a query.
 
-
-def planned_parameters(query: StreamQuery) -> list[PlannedParameter]:
-    """Return the parameters of a query."""
-    return [
-        PlannedParameter(name=one.name, type=one.type, value=one.value)
-        for one in query.spec.query.parameters
-    ]
-
-
-def planned_sinks(query: StreamQuery, address_of: AddressOf) -> list[PlannedSink]:
-    """Return the sinks of a query."""
-    return [
-        PlannedSink(
-            stream=StreamName(scope=sink.scope, stream=sink.stream),
-            store=address_of(field, sink),
-            segments=sink.segments,
-        )
-        for field, sink in query.spec.goals
-    ]
+    Args:
+        query: the resource.
+        address_of: gives addresses, or raises why a store may not be used.
+        cluster: tells clusters apart that share a store.
+    """
+    spec = query.spec
+    return QueryRequest(
+        query_id=query_id(query, cluster=cluster),
+        sources=tuple(
+            _source(source, f"spec.sources[{at}]", address_of)
+            for at, source in enumerate(spec.sources)
+        ),
+        sql=spec.query.sql,
+        parameters=tuple(
+            PlannedParameter(name=one.name, type=one.type, value=one.value)
+            for one in spec.query.parameters
+        ),
+        keys=spec.result.keys,
+        emit=spec.result.emit,
+        sinks=tuple(
+            PlannedSink(
+                stream=StreamName(scope=sink.scope, stream=sink.stream),
+                store=address_of(field, sink),
+                segments=sink.segments,
+            )
+            for field, sink in spec.goals
+        ),
+        once=spec.mode == "Once",
+        interval_seconds=spec.trigger.interval_seconds,
+        batch_bytes=spec.limits.batch_bytes,
+        restart=spec.on_change == "Restart",
+    )
 
 
 def _source(source: QuerySource, field: str, address_of: AddressOf) -> PlannedSource:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.fields.backends import Holds, named
+from sluice.api.kinds.streamquery import QueriedArchive, ResultStream
 from sluice.errors import (
     AccessDenied,
     InvalidSpec,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sluice.api.fields.common import StoreRef
     from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
     from sluice.api.kinds.streamstore import Access, Grant, Operation, StreamStoreSpec
+    from sluice.core.query.request import Place
     from sluice.core.values.model import StoreAddress
 
 
@@ -77,6 +79,33 @@ def _check(
                 f"StreamStore {store!r} does not allow to {' and '.join(missing)}",
                 field=f"{field}.storeRef.name",
             )
+
+
+def check_queried(
+    spec: StreamStoreSpec, place: Place, *, field: str, grants: Sequence[Grant] | None = None
+) -> None:
+    """Check that a query may use a StreamStore as one of its places needs it.
+
+    Args:
+        spec: of the StreamStore.
+        place: a source, an archive or a sink of the query.
+        field: the path of its field.
+        grants: see `check`.
+
+    Raises:
+        SpecError: the store is of the wrong kind, or its `access` forbids it.
+    """
+    check_kind(
+        spec, store=place.store, archives=place.holds_archives, field=f"{field}.{place.store_field}"
+    )
+    check(
+        spec.access,
+        store=place.store,
+        scope="" if isinstance(place, QueriedArchive) else place.scope,
+        operations=("Create", "Append") if isinstance(place, ResultStream) else ("Read",),
+        field=field,
+        grants=grants,
+    )
 
 
 def grants(access: Access | None, labels: Mapping[str, str] | None) -> tuple[Grant, ...]:

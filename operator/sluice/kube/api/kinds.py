@@ -82,6 +82,11 @@ OWN: Final = {kind.name: Kind(GROUP, VERSION, kind.plural, kind.name) for kind i
 COPIES: Final = {kind.name: OWN[kind.name] for kind in DRIVEN}
 """Our own kinds that drivers work for, by name."""
 
+STREAM_QUERY: Final = OWN["StreamQuery"]
+
+WITH_JOBS: Final = (*COPIES.values(), STREAM_QUERY)
+"""Our own kinds for which the operator makes Jobs."""
+
 STREAM_COPY: Final = OWN["StreamCopy"]
 SCOPE_COPY: Final = OWN["ScopeCopy"]
 STREAM_ARCHIVE: Final = OWN["StreamArchive"]

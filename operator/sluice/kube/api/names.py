@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from sluice.api.fields.common import GROUP
-from sluice.core.reconcile.copies.object_names import job_prefix
+from sluice.core.reconcile.shared.jobs import job_prefix
 from sluice.core.values import text
 from sluice.kube.api.kinds import COPIES
 

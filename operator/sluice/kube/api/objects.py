@@ -105,7 +105,7 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
         requested_at=requested_at(body),
         references=frozenset(one["uid"] for one in meta.get("ownerReferences") or ()),
         finalizer=has_finalizer(body, STREAMS_FINALIZER),
-        deleted=_deleted_for(meta),
+        deleted=deleted_for(meta),
         force_orphan=wants_orphan(body),
     )
 
@@ -134,7 +134,7 @@ def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
         "copy_id": copy_id,
         "requested_at": requested_at(body),
         "finalizer": has_finalizer(body, STAGING_FINALIZER),
-        "deleted": _deleted_for(meta),
+        "deleted": deleted_for(meta),
         "force_orphan": wants_orphan(body),
     }
     match resource:
@@ -180,7 +180,7 @@ def requested_at(body: Object, annotation: str = REQUESTED_AT) -> str | None:
     return str(annotations.get(annotation, ""))[:MOST_TOKEN] or None
 
 
-def _deleted_for(meta: Object) -> float | None:
+def deleted_for(meta: Object) -> float | None:
     """Return the seconds since an object was deleted; None if it was not."""
     deleted = meta.get("deletionTimestamp")
     if deleted is None:

@@ -41,20 +41,21 @@ from sluice.core.reconcile.copies.actions import (
     WriteResults,
     WriteWish,
 )
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
 from sluice.core.reconcile.copies.seen import behind, running_job
 from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.workloads.request import retention_of
 from sluice.engine.workloads.scope import record_run
 from sluice.errors import CopyAborted, HookRefused
 from sluice.kube.api import finalizers, names
-from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
+from sluice.kube.api.kinds import CONFIG_MAP, POD
 from sluice.kube.api.objects import STAGING_FINALIZER, driver_namespace, goal_of, wants_orphan
 from sluice.kube.api.responses import Refused
-from sluice.kube.copies import following, starting
+from sluice.kube.copies import following
 from sluice.kube.copies.drills import held, scratch_of
-from sluice.kube.jobs import away, hooks, manifests, results
+from sluice.kube.jobs import away, hooks, manifests, results, starting
 from sluice.kube.jobs.jobs import attempt_of
 from sluice.kube.jobs.pods import JobRequest
 from sluice.kube.loop.settings import Profile
@@ -287,15 +288,9 @@ class Performer:
         _log.info("hook started" if made else "hook adopted", hook=point, job=name)
 
     async def _delete_job(self, situation: Situation, name: str) -> None:
-        """Delete a Job of the copy and its driver's ConfigMap, but no foreign ones of that name."""
-        run = names.run_name(name)
+        """Delete a Job of the copy and its driver's ConfigMap."""
         for namespace in situation.places:
-            job = await starting.job_of(self._api, situation.child, namespace, name)
-            if job is not None:
-                await self._api.delete(JOB, namespace, name, uid=job["metadata"]["uid"])
-            found = await self._api.get(CONFIG_MAP, namespace, run)
-            if found is not None and situation.child.has(found):
-                await self._api.delete(CONFIG_MAP, namespace, run, uid=found["metadata"]["uid"])
+            await starting.stop(self._api, situation.child, namespace, name)
 
     async def _let_go(self, situation: Situation) -> None:
         """Remove the finalizer. First delete what works for the copy in another namespace.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sluice.core.reconcile.copies.seen import CopySeen
-    from sluice.core.reconcile.copies.world import JobSeen
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
@@ -64,14 +64,39 @@ class Attempts:
         tidied = not seen.finalizer or (seen.keeps and seen.status.job_ref is None)
         if seen.done and seen.deleted is None and tidied:
             return ()
-        found = self._seen(JOB, places, seen.uid)
-        pods = self._seen(POD, places, seen.uid)
+        return await self.of(
+            child, places, seen.status.attempts, runtime=runtime, host=host, glance=glance
+        )
+
+    async def of(
+        self,
+        child: Child,
+        places: Sequence[str],
+        attempts: int,
+        *,
+        runtime: str | None,
+        host: str | None = None,
+        glance: bool = False,
+    ) -> tuple[JobSeen, ...]:
+        """Return the Jobs of a resource, the latest last.
+
+        Args:
+            child: the resource, as its objects name it.
+            places: the namespaces in which it may have Jobs.
+            attempts: how many have begun, by the status.
+            runtime: see `jobs`.
+            host: see `jobs`.
+            glance: see `jobs`.
+        """
+        uid = child.uid
+        found = self._seen(JOB, places, uid)
+        pods = self._seen(POD, places, uid)
         latest = _latest(found, child, host)
         running = latest is not None and any(map(_is_running, drivers_of(latest, pods)))
-        lags = latest is None or not running or attempt_of(latest) < seen.status.attempts
+        lags = latest is None or not running or attempt_of(latest) < attempts
         if lags and not glance:
-            found = await self._listed(JOB, places, seen.uid)
-            pods = await self._listed(POD, places, seen.uid)
+            found = await self._listed(JOB, places, uid)
+            pods = await self._listed(POD, places, uid)
             latest = _latest(found, child, host)
         jobs = []
         for job in sorted((one for one in found if _is_attempt(one, child)), key=attempt_of):
@@ -97,9 +122,18 @@ class Attempts:
         suspended = seen.spec.suspend and not seen.done
         if seen.deleted is None and not (suspended or seen.waits_for_rest):
             return 0
-        found = self._seen(POD, places, seen.uid)
-        pods = found if glance else await self._listed(POD, places, seen.uid)
-        return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)
+        return await self.alive(places, seen.uid, glance=glance)
+
+    async def alive(self, places: Sequence[str], uid: str, *, glance: bool = False) -> int:
+        """Count the pods of a resource that are not gone.
+
+        Args:
+            places: the namespaces in which it may have pods.
+            uid: the resource's UID.
+            glance: see `jobs`.
+        """
+        pods = self._seen(POD, places, uid) if glance else await self._listed(POD, places, uid)
+        return sum(is_pod_of(pod, uid) and not is_gone(pod) for pod in pods)
 
     def are_shown(self, namespace: str, uid: str) -> bool:
         """Tell whether the watches have shown a Job or a pod of a copy in a namespace."""

@@ -16,7 +16,8 @@ from sluice.core.reconcile.copies.hooks.standing import (
     spec_of,
     under_way,
 )
-from sluice.core.reconcile.copies.world import HookSeen, JobPhase
+from sluice.core.reconcile.copies.world import HookSeen
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.trouble import Trouble
 from sluice.errors import HookNotFound, HookRefused
 from sluice.kube.api.kinds import CRON_JOB, JOB

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from sluice.core.archive.recorded import Recorded
-from sluice.core.reconcile.copies.world import JobPhase, JobSeen
+from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     DriverEvicted,

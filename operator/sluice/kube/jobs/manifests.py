@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from sluice.api.fields.common import GROUP
 from sluice.api.kinds.scopecopy import ScopeCopySpec
 from sluice.api.kinds.streamarchive import ArchiveLimits
-from sluice.core.reconcile.copies.object_names import job_name, plan_name, positions_name
+from sluice.core.reconcile.copies.object_names import plan_name, positions_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.values import text
 from sluice.core.values.positions import PositionMap
 from sluice.core.workloads.plan import MOST_PLAN_JSON, ScopeCopyPlan, compressed, expanded
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from sluice.kube.loop.settings import OperatorSettings, Profile
 
 
-_REPLACED: Final[Object] = {
+REPLACED: Final[Object] = {
     "backoffLimit": 6,
     "podFailurePolicy": {
         "rules": [
@@ -214,7 +215,7 @@ def job(request: JobRequest) -> Object:
         "kind": "Job",
         "metadata": metadata,
         "spec": {
-            **(_REPLACED if request.follower else {"backoffLimit": 0}),
+            **(REPLACED if request.follower else {"backoffLimit": 0}),
             "podReplacementPolicy": "Failed",
             # The operator deletes the Jobs of a copy that has succeeded earlier; see `decide`.
             "ttlSecondsAfterFinished": max(

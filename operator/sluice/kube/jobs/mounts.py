@@ -9,7 +9,7 @@ from sluice.core.workloads.request import CONFIG_MAPS
 from sluice.stores.trust import CLIENT_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sluice.core.values.model import StoreAddress
     from sluice.core.workloads.plan import Plan
@@ -29,8 +29,20 @@ def store_volumes(plan: Plan, *, scratch: str) -> tuple[list[Object], list[Objec
         plan: the plan.
         scratch: the size of /tmp, as a quantity.
     """
-    volumes, mounts = login_volumes(_addresses(plan), scratch=scratch)
-    for number, claim in enumerate(claims_of(plan)):
+    return mounted_volumes(_addresses(plan), scratch=scratch)
+
+
+def mounted_volumes(
+    addresses: Sequence[StoreAddress], *, scratch: str
+) -> tuple[list[Object], list[Object]]:
+    """Return the volumes, and their mounts, that a pod needs to open stores.
+
+    Args:
+        addresses: the stores.
+        scratch: the size of /tmp, as a quantity.
+    """
+    volumes, mounts = login_volumes(addresses, scratch=scratch)
+    for number, claim in enumerate(_claims(addresses)):
         name = f"archives-{number}"
         volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
         mounts.append({"name": name, "mountPath": f"{VOLUMES_DIR}/{claim}"})
@@ -57,7 +69,11 @@ def login_volumes(
 
 def claims_of(plan: Plan) -> list[str]:
     """Return the names of the PersistentVolumeClaims that a plan reads from or writes to."""
-    return sorted({address.claim for address in _addresses(plan) if address.claim is not None})
+    return _claims(_addresses(plan))
+
+
+def _claims(addresses: Iterable[StoreAddress]) -> list[str]:
+    return sorted({address.claim for address in addresses if address.claim is not None})
 
 
 def _addresses(plan: Plan) -> tuple[StoreAddress, ...]:

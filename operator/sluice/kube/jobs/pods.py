@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.request import retention_of
 from sluice.kube.api.names import child_labels, controls_name, run_name
@@ -133,7 +133,7 @@ def driver_pod(request: JobRequest, given: Given) -> Object:
     profile, spec = request.profile, request.spec
     executors = executors_for(request)
     volumes, mounts = _volumes(request)
-    pod = _pod(profile, request.settings)
+    pod = shared_pod(profile, request.settings)
     if executors:
         pod["serviceAccountName"] = profile.service_account_name
     return pod | {
@@ -142,12 +142,12 @@ def driver_pod(request: JobRequest, given: Given) -> Object:
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "volumes": volumes,
         "containers": [
-            _container(request.settings, profile)
+            shared_container(request.settings, profile)
             | {
                 "name": "driver",
                 "args": _arguments(request, given, executors),
                 "env": _environment(request),
-                "resources": _resources(
+                "resources": sized(
                     request.size, None if request.follower else spec.runtime.driver.resources
                 ),
                 "terminationMessagePolicy": "File",
@@ -210,23 +210,30 @@ def _names(request: JobRequest) -> list[Object]:
 
 
 def _environment(request: JobRequest) -> list[Object]:
+    catches_up = request.plan.follows and not request.follower
+    far = [{"name": "SLUICE_FAR_BYTES", "value": str(request.profile.catch_up_from)}]
+    return [
+        *_names(request),
+        *(far if catches_up else []),
+        *own_fields(),
+        *trace_variables(request.settings.tracing, request.trace),
+    ]
+
+
+def own_fields() -> list[Object]:
+    """Return the part of a driver's environment that tells what its pod is."""
     fields = {
         "POD_NAME": "metadata.name",
         "POD_UID": "metadata.uid",
         "POD_NAMESPACE": "metadata.namespace",
         "POD_IP": "status.podIP",
     }
-    catches_up = request.plan.follows and not request.follower
-    far = [{"name": "SLUICE_FAR_BYTES", "value": str(request.profile.catch_up_from)}]
     return [
-        *_names(request),
-        *(far if catches_up else []),
         {"name": "SLUICE_TERMINATION_LOG", "value": "/dev/termination-log"},
         *(
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in fields.items()
         ),
-        *trace_variables(request.settings.tracing, request.trace),
     ]
 
 
@@ -252,7 +259,7 @@ def executor_template(request: JobRequest) -> Object:
     """Build the pod template from which Spark makes executors."""
     profile, wanted = request.profile, request.spec.runtime.executor
     volumes, mounts = store_volumes(request.plan, scratch=profile.executor.scratch_size)
-    pod = _pod(profile, request.settings)
+    pod = shared_pod(profile, request.settings)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -266,11 +273,11 @@ def executor_template(request: JobRequest) -> Object:
             "restartPolicy": "Never",
             "volumes": volumes,
             "containers": [
-                _container(request.settings, profile)
+                shared_container(request.settings, profile)
                 | {
                     "name": "executor",
                     "env": _names(request),
-                    "resources": _resources(profile.executor, wanted.resources if wanted else None),
+                    "resources": sized(profile.executor, wanted.resources if wanted else None),
                     "volumeMounts": mounts,
                 }
             ],
@@ -278,7 +285,7 @@ def executor_template(request: JobRequest) -> Object:
     }
 
 
-def _pod(profile: Profile, settings: OperatorSettings) -> Object:
+def shared_pod(profile: Profile, settings: OperatorSettings) -> Object:
     """Build the part of a pod's spec that all pods share."""
     pod: Object = {"securityContext": POD_SECURITY, "enableServiceLinks": False}
     optional: dict[str, Any] = {
@@ -291,7 +298,7 @@ def _pod(profile: Profile, settings: OperatorSettings) -> Object:
     return pod | {key: value for key, value in optional.items() if value}
 
 
-def _container(settings: OperatorSettings, profile: Profile) -> Object:
+def shared_container(settings: OperatorSettings, profile: Profile) -> Object:
     """Build the part that all containers share."""
     return {
         "image": profile.image or settings.image,
@@ -300,7 +307,7 @@ def _container(settings: OperatorSettings, profile: Profile) -> Object:
     }
 
 
-def _resources(size: PodSize, wanted: ResourcesSpec | None) -> dict[str, dict[str, Any]]:
+def sized(size: PodSize, wanted: ResourcesSpec | None) -> dict[str, dict[str, Any]]:
     """Build a container's resources: the profile's, with the sizes that the tenant asks for."""
     found: dict[str, dict[str, Any]] = {
         kind: dict(values) for kind, values in size.resources.items()

@@ -28,13 +28,7 @@ def profile_trouble(
     """
     runtime = resource.spec.runtime
     if profile is None:
-        offered = ", ".join(sorted(settings.profiles)) or "none"
-        return Trouble.of(
-            ProfileNotFound(
-                f"there is no runtime profile {runtime.profile!r}; offered are: {offered}",
-                field="spec.runtime.profile",
-            )
-        )
+        return no_profile(runtime.profile, settings)
     if host is not None:
         refused = _guest_trouble(runtime, host)
         if refused is not None:
@@ -51,10 +45,34 @@ def profile_trouble(
         )
     if runtime.executors is not None and runtime.executors > profile.max_executors:
         return _too_much("spec.runtime.executors", runtime.executors, profile.max_executors)
+    executor = runtime.executor
+    return size_trouble(
+        profile,
+        driver=runtime.driver.resources,
+        executor=ResourcesSpec() if executor is None else executor.resources,
+    )
+
+
+def no_profile(name: str, settings: OperatorSettings) -> Trouble:
+    """Return the failure of a resource whose profile is not offered."""
+    offered = ", ".join(sorted(settings.profiles)) or "none"
+    return Trouble.of(
+        ProfileNotFound(
+            f"there is no runtime profile {name!r}; offered are: {offered}",
+            field="spec.runtime.profile",
+        )
+    )
+
+
+def size_trouble(profile: Profile, **pods: ResourcesSpec) -> Trouble | None:
+    """Tell which size is more than a profile allows; None if none is.
+
+    Args:
+        profile: the profile.
+        pods: the sizes that a tenant asks for, by the field of `spec.runtime`.
+    """
     most = profile.max_resources
-    for pod in ("driver", "executor"):
-        wanted = getattr(runtime, pod)
-        resources = wanted.resources if wanted is not None else ResourcesSpec()
+    for pod, resources in pods.items():
         for what, value, allowed, written in (
             ("cpu", resources.cpu, most.cpu, written_cpu),
             ("cpuLimit", resources.cpu_limit, most.cpu, written_cpu),

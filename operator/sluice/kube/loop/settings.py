@@ -61,6 +61,15 @@ class ExecutorSize(PodSize):
     cores: int = Field(default=1, ge=1, le=64)
 
 
+class QuerySize(PodSize):
+    """Size of a profile's pods that run a query."""
+
+    resources: dict[str, dict[str, str | int]] = {
+        "requests": {"cpu": "500m", "memory": "2Gi"},
+        "limits": {"memory": "2Gi"},
+    }
+
+
 class MostResources(Setting):
     """The most that a tenant may ask for, for one pod."""
 
@@ -86,6 +95,7 @@ class Profile(Setting):
     driver: PodSize = PodSize()
     follower: FollowerSize = FollowerSize()
     executor: ExecutorSize = ExecutorSize()
+    query: QuerySize = QuerySize()
     max_resources: MostResources = MostResources()
     node_selector: dict[str, str] = {}
     tolerations: list[dict[str, Any]] = []
@@ -229,6 +239,16 @@ class StoreSettings(Setting):
         return not self.allowed or any(re.fullmatch(one, server) for one in patterns)
 
 
+class QuerySettings(Setting):
+    """How queries run.
+
+    Attributes:
+        image: of their drivers, which has all of Spark; empty if this operator runs no queries.
+    """
+
+    image: str = ""
+
+
 class OperatorSettings(Setting):
     """Settings of the operator, as the file has them.
 
@@ -247,6 +267,7 @@ class OperatorSettings(Setting):
         notices: where final states are told.
         lease: by which replicas take turns.
         tracing: where drivers send spans.
+        queries: how queries run.
     """
 
     cluster_id: str = Field(default="", alias="clusterID")
@@ -262,6 +283,7 @@ class OperatorSettings(Setting):
     notices: NoticeSettings = NoticeSettings()
     lease: LeaseSettings = LeaseSettings()
     tracing: TracingSettings = TracingSettings()
+    queries: QuerySettings = QuerySettings()
     image: str
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: list[str] = []

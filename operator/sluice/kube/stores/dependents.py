@@ -36,12 +36,19 @@ def stores_of(body: Object) -> set[StorePlace]:
     sources = [source.get("archive") or source for source in sources_of(body)]
     target = spec.get("target") or {}
     archive = spec.get("destination") or {}
-    parts = (spec, *sources, target.get("archive") or target, archive)
+    parts = (spec, *sources, target.get("archive") or target, archive, *_queried(body))
     namespace = str(body["metadata"].get("namespace", ""))
     named = {
         place_of(part, namespace) for part in parts if (part.get("storeRef") or {}).get("name")
     }
     return named | {StorePlace(namespace, name) for name in _drill_stores(body)}
+
+
+def _queried(body: Object) -> list[Object]:
+    """Return the streams that a query reads and appends to. Those of a copy are names."""
+    sinks = (body.get("spec") or {}).get("sinks") or ()
+    found = [one.get("stream") for one in (*sources_of(body), *sinks)]
+    return [one for one in found if isinstance(one, dict)]
 
 
 def _drill_stores(body: Object) -> set[str]:

@@ -136,7 +136,7 @@ def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
         termination.write(options.termination_log, INTERRUPTED)
         raise
     except Exception as error:
-        termination.write(options.termination_log, _bug(error))
+        termination.write(options.termination_log, bug(error))
         raise
     termination.write(options.termination_log, trouble, told)
     _log.info("driver ended")
@@ -376,7 +376,8 @@ def _outcome(report: Report) -> Trouble | None:
     return None
 
 
-def _bug(error: Exception) -> Trouble:
+def bug(error: Exception) -> Trouble:
+    """Return the failure that a bug in Sluice is, for the termination message."""
     return Trouble(
         reason="InternalError",
         category=Category.INFRASTRUCTURE,

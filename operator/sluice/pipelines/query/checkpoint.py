@@ -1,26 +1,23 @@
 """Read what Spark's checkpoint of a query says, without Spark.
 
 A checkpoint has a folder `offsets` with a file for each batch that is planned: a line with the
-format's version, one with metadata, and one for each source with its end. The folder `commits` has
-a file for each batch that is done. Spark deletes the oldest files.
+format's version, one with metadata such as the watermark, and one for each source with its end. The
+folder `commits` has a file for each batch that is done. Spark deletes the oldest files.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from sluice.core.query.ledger import Checkpoint
+from sluice.core.query.ledger import Checkpoint, PlannedBatch
 from sluice.core.tables.positions import StreamPosition
 from sluice.errors import CheckpointDiverged, InvalidSpec
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
-
-_BEFORE: Final = 2
-"""Lines of a file of offsets before those of the sources."""
 
 
 class QueryCheckpoint:
@@ -59,21 +56,22 @@ class QueryCheckpoint:
             version=self.version,
             planned=max(planned, default=None),
             done=max(done, default=None),
-            ends={batch: self.ends(batch) for batch in planned if batch in batches},
+            ends={batch: self.planned(batch).ends for batch in planned if batch in batches},
         )
 
-    def ends(self, batch: int) -> tuple[dict[str, Any], ...]:
-        """Return the positions up to which a planned batch reads, one for each source.
+    def planned(self, batch: int) -> PlannedBatch:
+        """Return what the checkpoint says of a batch.
 
         Raises:
             CheckpointDiverged: the file cannot be read.
         """
         file = self.path / "offsets" / str(batch)
         try:
-            lines = file.read_text(encoding="utf-8").splitlines()
-            places = [StreamPosition.from_json(json.loads(line)) for line in lines[_BEFORE:]]
-            return tuple(place.to_json() for place in places)
-        except (OSError, ValueError, InvalidSpec) as error:
+            _, about, *lines = file.read_text(encoding="utf-8").splitlines()
+            places = [StreamPosition.from_json(json.loads(line)) for line in lines]
+            mark = int(json.loads(about)["batchWatermarkMs"])
+            return PlannedBatch(tuple(place.to_json() for place in places), mark)
+        except (OSError, KeyError, TypeError, ValueError, InvalidSpec) as error:
             raise CheckpointDiverged(f"{file} cannot be read: {error}") from error
 
     def clear(self) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from sluice.core.query.plan import PlannedParameter, PlannedSource
+    from sluice.core.query.plan import PlannedParameter, PlannedSource, QueryPlan, QueryRequest
     from sluice.core.query.tree import Node
     from sluice.core.values.model import StoreAddress
 
@@ -53,6 +53,12 @@ class Wanted(NamedTuple):
     keys: Sequence[str]
     emit: str
     batch_bytes: int | None = None
+
+
+def planned(spark: SparkSession, request: QueryRequest) -> QueryPlan:
+    """Return the plan of a query. Errors are those of `compiled`."""
+    wanted = Wanted(request.sources, request.sql, request.parameters, request.keys, request.emit)
+    return request.planned(compiled(spark, wanted))
 
 
 def compiled(spark: SparkSession, wanted: Wanted) -> Compiled:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.query.ledger import LedgerState, VersionRecord
-    from sluice.core.query.plan import PlannedSink, PlannedSource, QueryPlan
+    from sluice.core.query.plan import PlannedSink, PlannedSource, QueryPlan, QueryRequest
     from sluice.pipelines.programs.stores import Stores
     from sluice.stores.base import Store
 
@@ -73,6 +73,24 @@ class Run:
     batch_bytes: int
     restart: bool
     listener: Listener
+
+    @classmethod
+    def of(cls, request: QueryRequest, folder: Path, *, listener: Listener) -> Self:
+        """Return how a request is run.
+
+        Args:
+            request: the request.
+            folder: the folder that has one of each query.
+            listener: see `Listener`.
+        """
+        return cls(
+            folder=folder / request.query_id,
+            once=request.once,
+            interval_seconds=request.interval_seconds,
+            batch_bytes=request.batch_bytes,
+            restart=request.restart,
+            listener=listener,
+        )
 
 
 def run_query(
@@ -274,12 +292,18 @@ class BatchWriter:
         taken = events_of(frame, self._keys).toArrow()
         keys, texts = (column.to_pylist() for column in taken.columns)
         rows = in_order(map(Row, keys, texts))
-        ends = self.checkpoint.ends(batch)
-        begun = BegunRecord(batch=batch, ends=ends, keys=keys_digest(rows), part=1)
+        planned = self.checkpoint.planned(batch)
+        begun = BegunRecord(batch=batch, ends=planned.ends, keys=keys_digest(rows), part=1)
         check_repeated(self._ledger.state, begun)
         if self._ledger.state.whole < batch:
             self._append(begun, rows)
-            record = BatchRecord(batch=batch, ends=ends, rows=len(rows), sha256=digest(rows))
+            record = BatchRecord(
+                batch=batch,
+                ends=planned.ends,
+                rows=len(rows),
+                sha256=digest(rows),
+                watermark=planned.watermark,
+            )
             self._ledger.add(record)
             self.rows += len(rows)
             self._listener(record, rows)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-HEAP: Final = "1g"
-"""The largest heap of the JVM, which holds the windows of queries."""
+HEAP: Final = 1 << 30
+"""Bytes of the largest heap of the JVM, which holds the windows of queries."""
 
 _QUERIES: Final = {
     # A query is no copy: its workers need other modules than those that are forked for copies.
@@ -35,11 +35,12 @@ _QUERIES: Final = {
 
 
 @contextmanager
-def query_session(slots: int) -> Iterator[SparkSession]:
+def query_session(slots: int, *, heap: int = HEAP) -> Iterator[SparkSession]:
     """Start Spark on this machine for a block.
 
     Args:
         slots: tasks at once, and parts into which keys are divided.
+        heap: bytes of the JVM's largest heap.
 
     Raises:
         InfrastructureError: there is no Java, the JVM did not start, or Spark was lost.
@@ -47,7 +48,7 @@ def query_session(slots: int) -> Iterator[SparkSession]:
     # The JVM itself starts the processes in which sources plan their batches.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {**sparkconf.local(slots), **_QUERIES, "spark.sql.shuffle.partitions": str(slots)}
-    with Application(settings, heap=HEAP, quiet=True) as application:
+    with Application(settings, heap=f"{heap >> 20}m", quiet=True) as application:
         context = application.start()  # imports PySpark, in a thread
         from pyspark.sql import SparkSession  # noqa: PLC0415 - one thread at a time
 

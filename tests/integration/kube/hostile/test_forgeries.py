@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, controls_name

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.api.load import load
-from sluice.commands.query import resolved
 from sluice.config import Settings
+from sluice.core.query.request import query_request
+from sluice.core.workloads.request import store_address
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.results import ResultAppender
 from sluice.errors import (
@@ -22,6 +23,7 @@ from sluice.errors import (
     TargetExists,
 )
 from sluice.pipelines.programs.stores import Stores
+from sluice.pipelines.query.compile import planned
 from sluice.pipelines.query.program import Run, run_query
 from support.store.counts import assert_counted, manifest, results
 from support.until import PATIENT
@@ -60,16 +62,12 @@ class Query:
         """Read what the stream has. Return the number of rows that were written."""
         text = manifest(self._uri, self._clicks.name, **changes)
         resources = load(text, copies=False)
-        asked = resolved(resources.queries[0], resources, self.settings)
-        plan = asked.plan(self._spark)
-        run = Run(
-            folder=self.folder,
-            once=True,
-            interval_seconds=1,
-            batch_bytes=64 << 10,
-            restart=asked.query.spec.on_change == "Restart",
-            listener=lambda *_: None,
-        )
+        (query,) = resources.queries
+        address = store_address(*resources.stores.values())
+        request = query_request(query, lambda *_: address, cluster="local")
+        request = request.model_copy(update={"batch_bytes": 64 << 10})
+        run = Run.of(request, self.folder, listener=lambda *_: None)
+        plan = planned(self._spark, request)
         with Stores(self.settings) as stores:
             return run_query(plan, self._spark, stores, self.settings, run)
 

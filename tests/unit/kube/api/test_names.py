@@ -7,7 +7,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.values.text import short_hash
 from sluice.kube.api import names
 from sluice.kube.jobs import manifests

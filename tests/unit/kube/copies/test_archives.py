@@ -11,7 +11,8 @@ from sluice.archive.runs.archive import Archive
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies.actions import DropControls, StartJob
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_ARCHIVE, STREAM_STORE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.core.archive.recorded import Recorded, RunFacts
 from sluice.core.reconcile.copies.actions import Erase, RemoveFinalizer
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.kube.api.kinds import JOB, STREAM_ARCHIVE

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.core.archive.names import Format
 from sluice.core.reconcile.copies.actions import StartDrill, StartJob
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.values.archive_layout import DATA
 from sluice.kube.api.kinds import JOB, POD, STREAM_STORE
 from sluice.kube.api.names import child_labels

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.kube.api.kinds import JOB, STREAM_ARCHIVE
 from support.kube.drill_bench import SCRATCH, SPARE, DrillBench
 from support.reconcile.copies import UID

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core.reconcile.copies.object_names import job_name
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.kube.api.kinds import EVENT, JOB, POD, STREAM_COPY
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels
 from sluice.kube.api.objects import STAGING_FINALIZER

@@ -11,7 +11,8 @@ import pytest
 
 from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble

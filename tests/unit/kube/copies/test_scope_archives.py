@@ -9,7 +9,8 @@ import pytest
 
 from sluice.archive.runs.verify import verify_archive
 from sluice.core.reconcile.copies.actions import Abandon, DropControls, Orphan, StartJob
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.scope.scope import Counts
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.kube.api.kinds import JOB, STREAM_STORE

@@ -18,8 +18,9 @@ from sluice.core.reconcile.copies.actions import (
     StartJob,
     WriteResults,
 )
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
 from sluice.core.reconcile.copies.statuses.results import results_hash
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.scope.scope import Counts
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded

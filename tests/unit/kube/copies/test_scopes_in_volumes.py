@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.core.reconcile.copies.actions import Abandon, DropControls, WriteResults
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.workloads.answers import ScopeEnded, ScopePlanned
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.copy.stream_copy import StreamCopyWork

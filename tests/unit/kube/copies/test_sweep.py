@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.errors import ApiUnavailable
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, NAMESPACE, STREAM_COPY, STREAM_STORE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (

@@ -7,7 +7,8 @@ import pytest
 
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.hooks.standing import job_of
-from sluice.core.reconcile.copies.world import HookSeen, JobPhase
+from sluice.core.reconcile.copies.world import HookSeen
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.trouble import Trouble
 from sluice.errors import HookRefused
 from sluice.kube.api.kinds import CRON_JOB, JOB, POD, STREAM_COPY

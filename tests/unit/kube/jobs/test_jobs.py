@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import Category
 from sluice.kube.api.names import ATTEMPT_LABEL
 from sluice.kube.jobs.jobs import attempt_of, is_gone, job_seen, termination

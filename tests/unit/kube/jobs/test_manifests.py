@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sluice.api.scalars.quantities import Bytes
 from sluice.core.copy.plan import SourceStream
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.workloads.plan import StreamCopyPlan

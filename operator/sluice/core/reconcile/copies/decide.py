@@ -30,7 +30,6 @@ from sluice.core.reconcile.copies.actions import (
 from sluice.core.reconcile.copies.failing import dropped, failed
 from sluice.core.reconcile.copies.hooks import standing
 from sluice.core.reconcile.copies.hooks.steps import hooked, stopped_by
-from sluice.core.reconcile.copies.object_names import job_name
 from sluice.core.reconcile.copies.plan import plan_to_write, too_large
 from sluice.core.reconcile.copies.seen import (
     follows,
@@ -45,7 +44,8 @@ from sluice.core.reconcile.copies.seen import (
     waits,
 )
 from sluice.core.reconcile.copies.statuses.choice import status_of
-from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.reconcile.copies.world import Question
+from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.errors import (
@@ -61,7 +61,8 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.statuses.base import CopyStatus
-    from sluice.core.reconcile.copies.world import JobSeen, World
+    from sluice.core.reconcile.copies.world import World
+    from sluice.core.reconcile.shared.jobs import JobSeen
 
 YOUNG_SECONDS: Final = 0.25
 """Seconds between two looks at a copy that has just begun: a small one is done within a second."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.statuses.base import CopyStatus
-    from sluice.core.reconcile.copies.world import JobSeen
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.values.trouble import Trouble
 
 MISSING: Final = frozenset(

@@ -23,7 +23,7 @@ from sluice.core.reconcile.copies.seen import follows
 from sluice.core.reconcile.copies.statuses.followed_scopes import FollowedScopeStatus
 from sluice.core.reconcile.copies.statuses.followed_streams import FollowedStreamStatus
 from sluice.core.reconcile.copies.statuses.following import FollowingStatus
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import Following
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.statuses.base import CopyStatus
-    from sluice.core.reconcile.copies.world import JobSeen, World
+    from sluice.core.reconcile.copies.world import World
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.workloads.answers import Planned
 
 SMALL: Final = 64 << 20

@@ -10,7 +10,7 @@ from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.api.status.common import ConditionType
 from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.trouble import Trouble
 from sluice.errors import AccessDenied, LoginNotShared, StoreNotFound, StoreNotReady
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from sluice.api.kinds.scopecopy import ScopeCopySpec
     from sluice.api.kinds.streamcopy import StreamCopySpec
     from sluice.api.status.common import CopyingStatus
-    from sluice.core.reconcile.copies.world import JobSeen, World
+    from sluice.core.reconcile.copies.world import World
+    from sluice.core.reconcile.shared.jobs import JobSeen
 
 
 PARTLY: Final = frozenset({"PartiallySucceeded", "Failed"})

@@ -20,7 +20,8 @@ from sluice.core.reconcile.copies.actions import (
 from sluice.core.reconcile.copies.decide import questions
 from sluice.core.reconcile.copies.decide_archive import reconcile_archive
 from sluice.core.reconcile.copies.scheduled.decide import after_failure
-from sluice.core.reconcile.copies.world import JobPhase, Question, World
+from sluice.core.reconcile.copies.world import Question, World
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     ArchiveDamaged,

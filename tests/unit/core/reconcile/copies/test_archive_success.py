@@ -8,7 +8,8 @@ import pytest
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.core.archive.recorded import RunFacts
 from sluice.core.reconcile.copies.decide_archive import reconcile_archive
-from sluice.core.reconcile.copies.world import JobPhase, World
+from sluice.core.reconcile.copies.world import World
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import DriverLost
 from support.reconcile.archives_seen import (
     EVERY_HOUR,

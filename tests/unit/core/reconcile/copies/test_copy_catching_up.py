@@ -12,7 +12,7 @@ from sluice.core.follow.catching_up import FAR
 from sluice.core.follow.lag import Age, Followed
 from sluice.core.reconcile.copies.actions import DeleteJob
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from support.reconcile.copies import after, job, later, message, reason, world
 from support.reconcile.followed import LIVE, UP, follower, following, look, measured
 from unit.core.reconcile.copies.test_copy_following import begins_follower, status

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.core.reconcile.copies.actions import DeleteJob, StartJob
 from sluice.core.reconcile.copies.decide import after_failure, reconcile
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import AccessDenied
 from support.reconcile.copies import (
     PLAN,

@@ -5,7 +5,8 @@ import pytest
 from sluice.core.reconcile.copies.actions import Abandon, DeleteJob, Orphan, RemoveFinalizer
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
 from sluice.core.reconcile.copies.deletion import GONE_PATIENCE
-from sluice.core.reconcile.copies.world import JobPhase, World
+from sluice.core.reconcile.copies.world import World
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import (
     IntegrityError,
     SecretNotFound,

@@ -12,8 +12,7 @@ from sluice.core.reconcile.copies.actions import DeleteJob, DropControls, Expire
 from sluice.core.reconcile.copies.decide import questions, reconcile
 from sluice.core.reconcile.copies.decide_archive import reconcile_archive
 from sluice.core.reconcile.copies.finished import LOOK_SECONDS
-from sluice.core.reconcile.copies.object_names import job_name
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.errors import DigestMismatch, DriverLost
 from support.reconcile import archives_seen, scope_copies
 from support.reconcile.copies import (

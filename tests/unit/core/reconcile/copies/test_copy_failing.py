@@ -5,7 +5,8 @@ import pytest
 from sluice.core.reconcile.copies.actions import Decision, StartJob
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
 from sluice.core.reconcile.copies.seen import CopySeen
-from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.reconcile.copies.world import Question
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     CutInsideEvent,

@@ -19,7 +19,8 @@ from sluice.core.reconcile.copies.actions import (
     WriteWish,
 )
 from sluice.core.reconcile.copies.decide import questions, reconcile
-from sluice.core.reconcile.copies.world import GroupSeen, JobPhase, Question
+from sluice.core.reconcile.copies.world import GroupSeen, Question
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import Planned
 from sluice.errors import AccessDenied, DriverLost, SourceNotFound, SourceTruncated, Unschedulable
 from support.reconcile.copies import (

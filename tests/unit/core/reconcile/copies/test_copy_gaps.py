@@ -4,7 +4,7 @@ import pytest
 
 from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import CopyGap
 from support.reconcile.copies import (
     DONE,

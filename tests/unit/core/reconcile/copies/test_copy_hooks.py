@@ -19,7 +19,8 @@ from sluice.core.reconcile.copies.actions import (
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
 from sluice.core.reconcile.copies.hooks.standing import Point, job_of
 from sluice.core.reconcile.copies.seen import CopySeen
-from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.reconcile.copies.world import Question
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import HookNotFound, HookRefused, QuotaExceeded, SluiceError
 from support.reconcile.copies import (
     LONGER,

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.core.reconcile.copies.actions import DeleteJob, StartJob, WriteControls
 from sluice.core.reconcile.copies.decide import questions, reconcile
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import LoginNotShared, StoreNotShared
 from support.reconcile.copies import (
     PLANNED,

@@ -7,7 +7,8 @@ import pytest
 from sluice.core.reconcile.copies.actions import DeleteJob, DropPlan, StartJob, WritePlan
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
 from sluice.core.reconcile.copies.seen import CopySeen
-from sluice.core.reconcile.copies.world import JobPhase, PlanSeen, Question, World
+from sluice.core.reconcile.copies.world import PlanSeen, Question, World
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     AccessDenied,

@@ -10,7 +10,8 @@ from sluice.core.reconcile.copies.actions import (
     WriteControls,
 )
 from sluice.core.reconcile.copies.decide import START_PATIENCE, after_failure, questions, reconcile
-from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.reconcile.copies.world import Question
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.scope.progress import Pace
 from sluice.core.workloads.answers import Planned
 from sluice.errors import (

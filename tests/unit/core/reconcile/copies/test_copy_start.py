@@ -13,8 +13,9 @@ from sluice.core.reconcile.copies.actions import (
     WritePlan,
 )
 from sluice.core.reconcile.copies.decide import questions, reconcile
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
-from sluice.core.reconcile.copies.world import JobPhase, Question, World
+from sluice.core.reconcile.copies.object_names import plan_name
+from sluice.core.reconcile.copies.world import Question, World
+from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.core.values.model import ArchivedRun, StoreAddress
 from sluice.core.values.text import short_hash
 from sluice.core.workloads.answers import Planned

@@ -21,7 +21,8 @@ from sluice.core.reconcile.copies.actions import (
 )
 from sluice.core.reconcile.copies.decide import questions
 from sluice.core.reconcile.copies.scheduled.decide import after_failure, reconcile_scheduled
-from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.reconcile.copies.world import Question
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.errors import DriverLost, SourceNotFound, StoreUnavailable
 from support.reconcile.copies import (

@@ -7,7 +7,8 @@ import pytest
 from sluice.core.reconcile.copies.actions import DropPlan, StartJob, WritePlan, WriteResults
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
 from sluice.core.reconcile.copies.seen import CopySeen, asks_again
-from sluice.core.reconcile.copies.world import JobPhase, PlanSeen, Question
+from sluice.core.reconcile.copies.world import PlanSeen, Question
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import ApiUnavailable, DriverLost

@@ -12,7 +12,7 @@ from sluice.core.reconcile.copies.actions import DropPlan, StartJob, WriteResult
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.statuses.results import results_hash
 from sluice.core.reconcile.copies.statuses.scope_archives import ScopeArchiveStatus
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.scope.scope import LeftOut, StreamState, Why
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from support.reconcile.copies import DONE, after, job, message, plan_seen, reason, said, world

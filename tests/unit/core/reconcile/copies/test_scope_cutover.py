@@ -13,7 +13,7 @@ from sluice.core.reconcile.copies.actions import (
     WriteWish,
 )
 from sluice.core.reconcile.copies.statuses.results import results_hash
-from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.wish import Wish
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.errors import AccessDenied

@@ -17,7 +17,8 @@ from sluice.core.reconcile.copies.actions import (
 )
 from sluice.core.reconcile.copies.decide import questions, reconcile
 from sluice.core.reconcile.copies.statuses.results import results_hash
-from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.reconcile.copies.world import Question
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.workloads.answers import Following, Planned
 from sluice.errors import (
     DigestMismatch,

@@ -5,7 +5,8 @@ from dataclasses import replace
 from sluice.api.status.scope_status import StreamCounts
 from sluice.core.reconcile.copies.actions import DeleteJob, DropPlan, StartJob
 from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
-from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.reconcile.copies.world import Question
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import ApiUnavailable, DriverLost, SourceNotFound, StoreUnavailable
 from support.reconcile.copies import (
     STALLED,

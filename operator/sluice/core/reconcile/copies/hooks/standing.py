@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sluice.api.status.common import HookedStatus, HooksStatus, HookStatus
-from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values import text
 from sluice.core.values.trouble import Trouble
 from sluice.errors import HookFailed

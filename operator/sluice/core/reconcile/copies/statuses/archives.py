@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from sluice.api.status.common import CopyingStatus
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
-    from sluice.core.reconcile.copies.world import JobSeen, Reading, World
+    from sluice.core.reconcile.copies.world import Reading, World
     from sluice.core.reconcile.shared.conditions import Tri
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.reconcile.shared.verdict import Verdict
     from sluice.core.values.trouble import Trouble
     from sluice.core.workloads.plan import Plan

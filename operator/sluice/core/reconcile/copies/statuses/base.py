@@ -15,11 +15,12 @@ from sluice.api.status.common import (
 )
 from sluice.core.copy.plan import origin
 from sluice.core.reconcile.copies.hooks import standing
-from sluice.core.reconcile.copies.object_names import job_name, plan_name
+from sluice.core.reconcile.copies.object_names import plan_name
 from sluice.core.reconcile.copies.seen import recorded
 from sluice.core.reconcile.copies.statuses import table
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.reconcile.shared.verdict import gave_up, in_a_row, judge
 from sluice.core.values import text
 from sluice.core.values.trouble import sentence
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.hooks.standing import Point
     from sluice.core.reconcile.copies.seen import CopySeen
-    from sluice.core.reconcile.copies.world import JobSeen, Reading, World
+    from sluice.core.reconcile.copies.world import Reading, World
     from sluice.core.reconcile.shared.conditions import Tri
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.reconcile.shared.verdict import Verdict
     from sluice.core.values.trouble import Trouble
     from sluice.core.workloads.answers import Planned

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from sluice.api.status.common import CopyingStatus
     from sluice.core.follow.lag import Followed
     from sluice.core.reconcile.copies.actions import Action
-    from sluice.core.reconcile.copies.world import JobSeen, Reading, World
+    from sluice.core.reconcile.copies.world import Reading, World
     from sluice.core.reconcile.shared.conditions import Tri
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.scope.scope import ScopePlan, StreamResult
 
 

@@ -14,9 +14,9 @@ from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.follow.lag import RESOLUTION, WORST
 from sluice.core.reconcile.copies.statuses import table
 from sluice.core.reconcile.copies.statuses.base import CopyStatus
-from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values import text
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from sluice.api.kinds.streamcopy import StreamCopySpec
     from sluice.api.status.common import CopyingStatus
     from sluice.core.follow.lag import Followed
-    from sluice.core.reconcile.copies.world import JobSeen, World
+    from sluice.core.reconcile.copies.world import World
     from sluice.core.reconcile.shared.conditions import Tri
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.reconcile.shared.verdict import Verdict
     from sluice.core.values.trouble import Trouble
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen
     from sluice.core.reconcile.copies.seen import CopySeen
-    from sluice.core.reconcile.copies.world import JobSeen, World
+    from sluice.core.reconcile.copies.world import World
+    from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.reconcile.shared.verdict import Verdict
     from sluice.core.scope.scope import ScopePlan, StreamResult
     from sluice.core.values.trouble import Trouble

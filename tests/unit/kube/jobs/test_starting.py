@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core.reconcile.copies.object_names import job_name
+from sluice.core.reconcile.shared.jobs import job_name
 from sluice.errors import PodRefused, QuotaExceeded
 from sluice.kube.api.kinds import CONFIG_MAP, JOB
 from sluice.kube.api.names import controls_name, run_name
 from sluice.kube.api.responses import Refused
-from sluice.kube.copies import starting
+from sluice.kube.jobs import starting
 from support.kube.api_server import ApiServer
 from support.reconcile.copies import UID
 from support.reconcile.requests import PLATFORM, hosted

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.errors import ApiUnavailable, HookRefused, PodRefused, QuotaExceeded
 from sluice.kube.api.kinds import CONFIG_MAP, JOB
-from sluice.kube.api.names import owned
+from sluice.kube.api.names import owned, run_name
 from sluice.kube.api.responses import Refused
 from sluice.kube.jobs import away, manifests
 
@@ -34,8 +34,37 @@ async def start(api: Api, request: JobRequest) -> bool:
     with away.quietly(child, job["metadata"]["name"]):
         if child.host is not None:
             return await _start_away(api, request, job)
-        await _write_run(api, child, manifests.run_config_map(request))
-        return (await _make(api, child, job))[1]
+        return await start_here(api, child, job, manifests.run_config_map(request))
+
+
+async def start_here(api: Api, child: Child, job: Object, run: Object) -> bool:
+    """Make a Job and its ConfigMap in the namespace of their resource, or adopt the Job.
+
+    Args:
+        api: the API server.
+        child: the resource.
+        job: the Job.
+        run: the ConfigMap that its pods mount.
+
+    Returns:
+        Whether the Job is new.
+
+    Raises:
+        QuotaExceeded, PodRefused: see `start`.
+    """
+    await _write_run(api, child, run)
+    return (await _make(api, child, job))[1]
+
+
+async def stop(api: Api, child: Child, namespace: str, name: str) -> None:
+    """Delete a Job of a resource and its driver's ConfigMap, but no foreign ones of that name."""
+    run = run_name(name)
+    job = await job_of(api, child, namespace, name)
+    if job is not None:
+        await api.delete(JOB, namespace, name, uid=job["metadata"]["uid"])
+    found = await api.get(CONFIG_MAP, namespace, run)
+    if found is not None and child.has(found):
+        await api.delete(CONFIG_MAP, namespace, run, uid=found["metadata"]["uid"])
 
 
 async def _start_away(api: Api, request: JobRequest, job: Object) -> bool:

@@ -1,0 +1,88 @@
+"""Define the status of a StreamQuery."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from sluice.api.status.common import (
+    Count,
+    Failure,
+    Number,
+    ObjectRef,
+    ResourceStatus,
+    ShortText,
+    StatusModel,
+    Text,
+    Time,
+    Token,
+)
+
+
+class QueryVersionStatus(StatusModel):
+    """The version of the query that its ledger says runs."""
+
+    number: Number = Field(description="Its number, from 1. A change of the query makes a new one.")
+    hash: ShortText = Field(description="The SHA-256 of its plan.")
+    columns: Text = Field(default="", description="The columns of the result, in SQL.")
+
+
+class QueryProgressStatus(StatusModel):
+    """How far a query is, as the operator reads it from the stores."""
+
+    batch: Count | None = Field(
+        default=None, description="The last batch of the version whose rows are in all sinks."
+    )
+    rows: Count = Field(default=0, description="The rows that all versions have written.")
+    lag_bytes: Count | None = Field(
+        default=None, description="Bytes in the sources behind that batch."
+    )
+    lag: ShortText | None = Field(default=None, description="The same, for a table.")
+    watermark: Time | None = Field(
+        default=None,
+        description="Windows that end before this time are closed. Events before it are late.",
+    )
+    time: Time | None = Field(default=None, description="When this was read.")
+
+
+class StreamQueryStatus(ResourceStatus):
+    """Which version of the query runs, and how far it is."""
+
+    query_id: ShortText | None = Field(
+        default=None,
+        alias="queryID",
+        description="The identity of the query. It names its ledger and its checkpoint.",
+    )
+    admitted_time: Time | None = Field(
+        default=None, description="When the operator first used StreamStores for this resource."
+    )
+    result: Text | None = Field(
+        default=None,
+        description="The first stream that takes the results, for a table, and how many follow.",
+    )
+    version: QueryVersionStatus | None = Field(
+        default=None, description="The version that runs, or ran last."
+    )
+    progress: QueryProgressStatus | None = Field(default=None, description="How far the query is.")
+    job_ref: ObjectRef | None = Field(
+        default=None, description="The Job of the attempt that runs, or ran last."
+    )
+    attempts: Number = Field(default=0, description="How many attempts have begun.")
+    ledger_attempt: Count = Field(
+        default=0,
+        description="The attempt that the ledger had when the last one began. The query runs once "
+        "it has a later one.",
+    )
+    failures: Number = Field(
+        default=0, description="How many attempts have failed since a batch was last written."
+    )
+    retry_time: Time | None = Field(default=None, description="When the next attempt begins.")
+    last_failure: Failure | None = Field(default=None, description="What went wrong the last time.")
+    last_handled_requested_at: Token | None = Field(
+        default=None,
+        description="The value of the annotation sluice.dev/requestedAt that the operator acted on "
+        "last.",
+    )
+    start_time: Time | None = Field(default=None, description="When the first attempt began.")
+    completion_time: Time | None = Field(
+        default=None, description="With mode: Once: when the query was done."
+    )

@@ -1,0 +1,1 @@
+"""Decide about StreamQueries: when a driver runs, and what the status says."""

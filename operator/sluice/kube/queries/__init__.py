@@ -1,0 +1,1 @@
+"""Look at StreamQueries, and act on them."""

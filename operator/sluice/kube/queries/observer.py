@@ -1,0 +1,284 @@
+"""Look at a StreamQuery: turn objects and stores into the world of `core.reconcile.queries`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sluice.api.kinds.streamquery import QueriedArchive, ResultStream, StreamQuery
+from sluice.api.status.query_status import StreamQueryStatus
+from sluice.core.query.request import query_id, query_request
+from sluice.core.reconcile.queries.decide import asks_stores
+from sluice.core.reconcile.queries.world import QuerySeen, QueryWorld
+from sluice.core.reconcile.shared.store_seen import StoreSeen
+from sluice.core.values.model import StreamName
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads import access
+from sluice.engine.query.progress import read_query
+from sluice.errors import (
+    ClaimNotFound,
+    InvalidSpec,
+    QueriesNotOffered,
+    SluiceError,
+    SpecError,
+    StoreNotReady,
+)
+from sluice.kube.api.kinds import CLAIM, STREAM_QUERY
+from sluice.kube.api.names import Child
+from sluice.kube.api.objects import (
+    FINALIZERS,
+    deleted_for,
+    has_finalizer,
+    is_deleting,
+    parse,
+    requested_at,
+    wants_orphan,
+)
+from sluice.kube.jobs.attempts import Attempts
+from sluice.kube.jobs.profiles import no_profile, size_trouble
+from sluice.kube.jobs.query_job import QueryJob, runtime_hash
+from sluice.kube.loop.memory import Blocking
+from sluice.kube.stores.dependents import was_admitted
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from sluice.api.kinds.streamquery import QueriedStream
+    from sluice.core.query.request import Place
+    from sluice.kube.api.cache import Mirror
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.loop.settings import OperatorSettings
+    from sluice.kube.stores.connections import Connections
+    from sluice.kube.stores.storeview import StoreView
+    from sluice.stores.base import Store
+
+QUERY_FINALIZER = FINALIZERS[STREAM_QUERY]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuerySituation:
+    """A StreamQuery and its surroundings, as one look at them found them.
+
+    Attributes:
+        body: the object at the API server.
+        resource: the same as a model.
+        seen: the query as it is decided on.
+        world: its surroundings.
+        job: what the Job of the next attempt depends on; None if a store or a setting is missing.
+    """
+
+    body: Object
+    resource: StreamQuery
+    seen: QuerySeen
+    world: QueryWorld
+    job: QueryJob | None
+
+    @property
+    def child(self) -> Child:
+        """The query, as the objects that are made for it name it."""
+        return Child.of(STREAM_QUERY, self.body)
+
+
+class QueryObserver:
+    """Observer of queries.
+
+    Args:
+        api: the API server.
+        mirror: the objects that the watches have seen.
+        connections: connections to the stores.
+        stores: the StreamStores.
+        settings: the operator's settings.
+        cluster: the cluster's identity.
+        threads: threads for blocking calls to stores.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        mirror: Mirror,
+        connections: Connections,
+        stores: StoreView,
+        *,
+        settings: OperatorSettings,
+        cluster: str,
+        threads: Executor,
+    ) -> None:
+        self._api = api
+        self._attempts = Attempts(api, mirror)
+        self._connections = connections
+        self._stores = stores
+        self._settings = settings
+        self._cluster = cluster
+        self._blocking = Blocking(threads)
+
+    async def look(self, body: Object, *, glance: bool = False) -> QuerySituation:
+        """Look at a query's surroundings. Nothing is changed.
+
+        Args:
+            body: the query.
+            glance: see `reconciler.Workings`.
+
+        Raises:
+            InvalidSpec: this version cannot read the object.
+            ApiUnavailable: the API server could not be asked.
+        """
+        resource = parse(body, StreamQuery)
+        seen = _seen(body, resource, query_id(resource, cluster=self._cluster))
+        stores = tuple([await self._store(body, seen, *place) for place in seen.spec.places])
+        situation = QuerySituation(
+            body=body,
+            resource=resource,
+            seen=seen,
+            world=QueryWorld(now=datetime.now(UTC), stores=stores),
+            job=None,
+        )
+        hindrance = None if seen.deleted is not None else await self._hindrance(resource)
+        job = self._job(situation) if hindrance is None else None
+        places = [seen.namespace]
+        jobs = await self._attempts.of(
+            situation.child,
+            places,
+            seen.status.attempts,
+            runtime=None if job is None else runtime_hash(job),
+            glance=glance,
+        )
+        at_work = any(one.active for one in jobs) and seen.deleted is None
+        counted = not (at_work and not seen.spec.suspend) and not seen.settled
+        pods = await self._attempts.alive(places, seen.uid, glance=glance) if counted else 0
+        world = replace(situation.world, hindrance=hindrance, jobs=jobs, pods=pods)
+        situation = replace(situation, world=world, job=job)
+        return await self._asked(situation) if asks_stores(seen, world) else situation
+
+    async def _store(
+        self, body: Object, seen: QuerySeen, field: str, place: Place
+    ) -> StoreSeen | Trouble | None:
+        """Look at a StreamStore, and check that the query may use it."""
+        named = f"{field}.{place.store_field}"
+        deleted = is_deleting(body)
+        try:
+            found = await self._stores.look(
+                place.ref,
+                seen.namespace,
+                admitted=deleted and was_admitted(body),
+                eager=seen.changed or seen.asked,
+            )
+        except InvalidSpec as error:
+            return Trouble.of(
+                StoreNotReady(
+                    f"the spec of StreamStore {place.store!r} is invalid: {error}",
+                    field=named,
+                    remedy="Correct the StreamStore and apply it again; the query goes on then.",
+                )
+            )
+        if found is None:
+            foreign = place.ref.other(seen.namespace) is not None
+            return Trouble.of(access.not_shared(place.store, field=named)) if foreign else None
+        try:
+            access.check_queried(found.resource.spec, place, field=field, grants=found.grants)
+            if found.grants is not None:  # a pod of the query's namespace mounts nothing of others
+                access.check_mounts(found.seen.address, store=place.store, field=named)
+        except SpecError as error:
+            return replace(found.seen, refused=Trouble.of(error)) if deleted else Trouble.of(error)
+        return found.seen
+
+    async def _hindrance(self, resource: StreamQuery) -> Trouble | None:
+        """Tell why no driver can be made; None if one can."""
+        spec, settings = resource.spec, self._settings
+        claim = spec.checkpoint.claim_name
+        if not settings.queries.image:
+            return Trouble.of(QueriesNotOffered("this operator has no image for queries"))
+        profile = settings.profiles.get(spec.runtime.profile)
+        if profile is None:
+            return no_profile(spec.runtime.profile, settings)
+        refused = size_trouble(profile, driver=spec.runtime.driver.resources)
+        if refused is not None:
+            return refused
+        if claim is None:
+            return Trouble.of(
+                InvalidSpec(
+                    "a query in a cluster needs a volume for its checkpoint",
+                    field="spec.checkpoint.claimName",
+                    remedy="Make a PersistentVolumeClaim, and name it here.",
+                )
+            )
+        if await self._api.get(CLAIM, resource.metadata.namespace, claim) is None:
+            missing = f"there is no PersistentVolumeClaim {claim!r}"
+            return Trouble.of(ClaimNotFound(missing, field="spec.checkpoint.claimName"))
+        return None
+
+    def _job(self, situation: QuerySituation) -> QueryJob | None:
+        """Return what the Job depends on; None if a StreamStore is missing."""
+        resource, world = situation.resource, situation.world
+        places = resource.spec.places
+        found = {
+            field: store.address
+            for (field, _), store in zip(places, world.stores, strict=True)
+            if isinstance(store, StoreSeen)
+        }
+        claim = resource.spec.checkpoint.claim_name
+        if len(found) < len(places) or claim is None:
+            return None
+        return QueryJob(
+            child=situation.child,
+            attempt=situation.seen.status.attempts,
+            spec=resource.spec,
+            request=query_request(
+                resource, lambda field, _place: found[field], cluster=self._cluster
+            ),
+            claim=claim,
+            profile=self._settings.profiles[resource.spec.runtime.profile],
+            settings=self._settings,
+        )
+
+    async def _open(self, store: StoreSeen | Trouble | None) -> Store:
+        """Connect to a store with the keys of its StreamStore's namespace."""
+        if not isinstance(store, StoreSeen):
+            raise StoreNotReady("the StreamStore is not there")
+        return await self._connections.get(store.namespace, store.address)
+
+    async def _asked(self, situation: QuerySituation) -> QuerySituation:
+        """Ask the stores how far the query is, and add the answer or the failure to the world."""
+        world = situation.world
+        places = situation.resource.spec.places
+        try:
+            opened = [
+                (place, await self._open(store))
+                for (_, place), store in zip(places, world.stores, strict=True)
+                if not isinstance(place, QueriedArchive)
+            ]
+            sink = next(one for one in opened if isinstance(one[0], ResultStream))
+            sources = [
+                (_name(place), store)
+                for place, store in opened
+                if not isinstance(place, ResultStream)
+            ]
+            reading = await self._blocking(
+                lambda: read_query(sink[1], situation.seen.query_id, _name(sink[0]), sources)
+            )
+        except SluiceError as error:
+            return replace(situation, world=replace(world, trouble=Trouble.of(error)))
+        return replace(situation, world=replace(world, reading=reading))
+
+
+def _name(place: QueriedStream | ResultStream) -> StreamName:
+    return StreamName(scope=place.scope, stream=place.stream)
+
+
+def _seen(body: Object, resource: StreamQuery, identity: str) -> QuerySeen:
+    """Return a query as it is decided on."""
+    meta = body["metadata"]
+    return QuerySeen(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 0),
+        query_id=identity,
+        spec=resource.spec,
+        status=StreamQueryStatus.read(body.get("status")),
+        requested_at=requested_at(body),
+        finalizer=has_finalizer(body, QUERY_FINALIZER),
+        deleted=deleted_for(meta),
+        force_orphan=wants_orphan(body),
+    )

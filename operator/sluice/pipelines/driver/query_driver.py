@@ -1,0 +1,135 @@
+"""Run a query in a driver pod until it ends, and write how it ended.
+
+The operator judges how far the query is by its ledger. So the message matters only after a failure.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+from pydantic import ValidationError
+
+from sluice import tracing
+from sluice.core.query.plan import QueryRequest
+from sluice.core.values.trouble import Trouble
+from sluice.errors import InvalidSpec, SluiceError
+from sluice.pipelines.driver import termination
+from sluice.pipelines.driver.driver import INTERRUPTED, bug
+from sluice.pipelines.driver.given import read_given
+from sluice.pipelines.driver.stopping import Stop, Terminated
+from sluice.pipelines.programs.stores import Stores
+from sluice.pipelines.query.compile import planned
+from sluice.pipelines.query.program import Run, run_query
+from sluice.pipelines.query.session import query_session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from sluice.config import Settings
+    from sluice.core.query.ledger import BatchRecord
+    from sluice.core.query.rows import Row
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryDriverOptions:
+    """The command-line options of a query's driver.
+
+    Attributes:
+        request: file with the request's JSON.
+        request_sha256: SHA-256 of that file, in hexadecimal digits; any is taken if left out.
+        checkpoints_dir: the folder that has a folder of each query.
+        slots: tasks at once.
+        heap: heap of the JVM, in bytes.
+        termination_log: file for the termination message.
+    """
+
+    request: Path
+    request_sha256: str | None = None
+    checkpoints_dir: Path
+    slots: int = 2
+    heap: int = 1 << 30
+    termination_log: Path | None = None
+
+
+def drive_query(options: QueryDriverOptions, settings: Settings) -> Trouble | None:
+    """Run a query until it ends, and write the termination message.
+
+    Returns:
+        Why it failed; None if it has read all that it was to read.
+
+    Raises:
+        Terminated: SIGTERM came; Spark is stopped.
+        Exception: a bug in Sluice.
+    """
+    trouble: Trouble | None = None
+    try:
+        with (
+            Stop(),
+            tracing.span(
+                "query driver",
+                parent=tracing.inherited(),
+                resource=os.environ.get("SLUICE_RESOURCE"),
+                attempt=os.environ.get("SLUICE_ATTEMPT"),
+            ) as span,
+        ):
+            try:
+                _run(options, settings)
+            except SluiceError as error:
+                trouble = Trouble.of(error)
+                _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
+                span.fail(trouble.reason)
+    except Terminated:
+        termination.write(options.termination_log, INTERRUPTED)
+        raise
+    except Exception as error:
+        termination.write(options.termination_log, bug(error))
+        raise
+    termination.write(options.termination_log, trouble)
+    _log.info("driver ended")
+    return trouble
+
+
+def _run(options: QueryDriverOptions, settings: Settings) -> None:
+    request = read_request(options.request, options.request_sha256)
+    with (
+        Stores(settings) as stores,
+        query_session(options.slots, heap=options.heap) as spark,
+    ):
+        _log.info("spark started", slots=options.slots)
+        plan = planned(spark, request)
+        _log.info("compiled", plan=plan.hash, columns=plan.compiled.columns)
+        run = Run.of(request, options.checkpoints_dir, listener=_tell)
+        rows = run_query(plan, spark.newSession(), stores, settings, run)
+        _log.info("query done", rows=rows)
+
+
+def _tell(record: BatchRecord, rows: Sequence[Row]) -> None:
+    if rows:
+        _log.info("batch written", batch=record.batch, rows=record.rows)
+
+
+def read_request(path: Path, sha256: str | None = None) -> QueryRequest:
+    """Read the request of a file.
+
+    Args:
+        path: the file.
+        sha256: see `read_given`.
+
+    Raises:
+        InfrastructureError: the file is not the one that the operator wrote.
+        InvalidSpec: it cannot be read, or is no request that this version understands.
+    """
+    try:
+        return QueryRequest.model_validate_json(read_given(path, sha256))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        reason = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+    raise InvalidSpec(f"{path} is no request of a query: {reason}")

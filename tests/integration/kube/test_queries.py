@@ -1,0 +1,144 @@
+"""A StreamQuery by an operator at a real API server, over a real store.
+
+Kubernetes' own Job controller makes and replaces the pods. These find no node, so the test runs them
+(`support.cluster.kubelet`), with Spark, and kills and stops their processes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from sluice.config import Settings
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.stores.connect import connect
+from support.kube.kstatus import kstatus
+from support.store.clicks import Clicks
+from support.store.counts import assert_counted, manifest, results
+from support.until import PATIENT, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from localstore import Standalone
+    from sluice.stores.base import Store
+    from support.cluster.desk import Desk
+    from support.cluster.kubelet import Object
+    from support.cluster.local_operator import LocalOperator
+
+pytestmark = pytest.mark.timeout(600)
+
+KIND = "streamquery"
+CLAIM = "checkpoints"
+
+
+@pytest.fixture(scope="module")
+def operator_settings() -> dict[str, Any]:
+    """Offer queries, whose image is never pulled."""
+    return {"queries": {"image": "localhost/sluice-query:none"}}
+
+
+@pytest.fixture
+def store(standalone: Standalone) -> Iterator[Store]:
+    """Yield the shared store."""
+    made = connect(StoreAddress(uri=standalone.controller_uri), Settings(timeouts=PATIENT))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def clicks(store: Store, scope: str) -> Clicks:
+    """Return a new stream in a scope of its own."""
+    return Clicks(store, StreamName(scope=scope, stream="clicks"))
+
+
+@pytest.fixture
+def query(desk: Desk, standalone: Standalone, clicks: Clicks) -> Query:
+    """Return the query of the namespace, which is not applied yet, beside a claim."""
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": CLAIM},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    desk.tenant.apply(claim)
+    return Query(desk, standalone, clicks)
+
+
+class Query:
+    """The query of a namespace.
+
+    Args:
+        desk: the namespace.
+        standalone: the store.
+        clicks: the stream.
+    """
+
+    name = "counts"
+
+    def __init__(self, desk: Desk, standalone: Standalone, clicks: Clicks) -> None:
+        self._desk = desk
+        self._uri = standalone.controller_uri
+        self._clicks = clicks
+
+    def apply(self, **changes: Any) -> None:
+        """Apply the query and its StreamStore."""
+        usual = {"mode": "Continuous", "checkpoint": {"claimName": CLAIM}}
+        text = manifest(self._uri, self._clicks.name, **(usual | changes))
+        self._desk.tenant.apply(*yaml.safe_load_all(text))
+
+    def until(self, *reasons: str) -> Object:
+        """Wait until its condition Ready has one of these reasons, and return the status."""
+        return self._desk.until_reason(KIND, self.name, *reasons)
+
+    @property
+    def status(self) -> Object:
+        """Its status."""
+        found: Object = self._desk.tenant.get(KIND, self.name) or {}
+        status: Object = found.get("status", {})
+        return status
+
+    def condition(self, kind: str = "Ready") -> Object:
+        """Return a condition; an empty one if it has none."""
+        return self._desk.tenant.condition(self.name, kind, KIND)
+
+
+def test_a_query_runs_and_is_replaced_by_kubernetes_when_it_is_killed(
+    desk: Desk, query: Query, clicks: Clicks, store: Store, local_operator: LocalOperator
+) -> None:
+    """The status tells how far it is. Rows are exact after kills of the driver and the operator."""
+    tenant = desk.tenant
+    clicks.write(130)
+    query.apply()
+    with desk.driver() as first:
+        status = query.until("Running")
+        assert status["version"]["number"] == 1
+        assert status["version"]["columns"] == ("start TIMESTAMP,k STRING,n BIGINT,total BIGINT")
+        until("two windows are closed", lambda: len(results(store, clicks.name)) >= 32)
+        tenant.until(
+            "the status has the rows",
+            lambda: query.status["progress"] if query.status["progress"]["rows"] == 32 else None,
+        )
+        progress = query.status["progress"]
+        assert (progress["lagBytes"], progress["lag"]) == (0, "0 B")
+        assert progress["watermark"] == "2026-01-01T00:02:00Z"
+        body = tenant.get(KIND, query.name)
+        assert body is not None
+        assert kstatus([body]) == {f"StreamQuery/{query.name}": "Current"}
+        local_operator.operator.kill()
+        clicks.write(60)
+        first.process.kill()
+        first.finish()
+    with desk.driver() as second:  # made by Kubernetes: no operator runs
+        until("three windows are closed", lambda: len(results(store, clicks.name)) >= 48)
+        local_operator.operator.start()
+        clicks.write(60)
+        until("four windows are closed", lambda: len(results(store, clicks.name)) >= 64)
+        query.until("Running")
+        assert query.status["attempts"] == 1
+        tenant.run("delete", KIND, query.name, "--wait=false")
+        second.stop()
+    tenant.until_gone(KIND, query.name)
+    assert_counted(results(store, clicks.name), clicks)
