@@ -135,6 +135,8 @@ tracing:
   headers: {{ toJson .Values.tracing.headers }}
   sampler: {{ .Values.tracing.sampler }}
   samplerArgument: {{ .Values.tracing.samplerArgument | quote }}
+queries:
+  image: {{ .Values.queries.image | quote }}
 listen:
   host: 0.0.0.0
   port: {{ include "sluice.port" . }}

@@ -4,7 +4,7 @@ Tests compare the two, and both with what the operator's code calls.
 */ -}}
 {{- define "sluice.operatorRules" -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies, streamstores]
+  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies, streamqueries, streamstores]
   verbs: [get, list, watch, patch]
 - apiGroups: [sluice.dev]
   resources: [scopecopies, streamcopies]
@@ -13,7 +13,7 @@ Tests compare the two, and both with what the operator's code calls.
   resources: [streamcopies]
   verbs: [create]
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams/status, scopecopies/status, streamarchives/status, streamcopies/status, streamstores/status]
+  resources: [ephemeralstreams/status, scopecopies/status, streamarchives/status, streamcopies/status, streamqueries/status, streamstores/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [secrets]
@@ -77,7 +77,7 @@ The Lease by which replicas take turns, in the release's namespace only. A name 
 {{- define "sluice.uninstallRules" -}}
 {{- if eq .Values.uninstall.policy "orphan" -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies]
+  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies, streamqueries]
   verbs: [get, list, patch, delete{{ if .Values.admission.enabled }}, orphan{{ end }}]
 - apiGroups: [sluice.dev]
   resources: [streamstores]
@@ -87,14 +87,14 @@ The Lease by which replicas take turns, in the release's namespace only. A name 
   verbs: [get, patch]
 {{- else if eq .Values.uninstall.policy "delete" -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies]
+  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies, streamqueries]
   verbs: [list, delete]
 - apiGroups: [sluice.dev]
   resources: [streamstores]
   verbs: [list]
 {{- else -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies, streamstores]
+  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies, streamqueries, streamstores]
   verbs: [list]
 {{- end }}
 {{- end }}

@@ -1,7 +1,7 @@
 """A StreamQuery by an operator at a real API server, over a real store.
 
-Kubernetes' own Job controller makes and replaces the pods. These find no node, so the test runs them
-(`support.cluster.kubelet`), with Spark, and kills and stops their processes.
+Kubernetes' own Job controller makes and replaces the pods. These find no node, so the test runs
+them (`support.cluster.kubelet`), with Spark, and kills and stops their processes.
 """
 
 from __future__ import annotations

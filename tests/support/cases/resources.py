@@ -52,6 +52,25 @@ VOLUME: dict[str, Any] = {
     "metadata": {"name": "shelf"},
     "spec": {"volume": {"claimName": "archives"}},
 }
+QUERY: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "StreamQuery",
+    "metadata": {"name": "counts"},
+    "spec": {
+        "sources": [
+            {
+                "name": "clicks",
+                "stream": {"storeRef": {"name": "local"}, "scope": "in", "stream": "clicks"},
+                "format": "Text",
+            }
+        ],
+        "query": {"sql": "SELECT event FROM clicks"},
+        "sinks": [
+            {"stream": {"storeRef": {"name": "local"}, "scope": "in", "stream": "counts"}},
+        ],
+        "checkpoint": {"claimName": "checkpoints"},
+    },
+}
 EPHEMERAL: dict[str, Any] = {
     "apiVersion": "sluice.dev/v1alpha1",
     "kind": "EphemeralStream",

@@ -24,6 +24,7 @@ from support.cases.archive_situations import ARCHIVES
 from support.cases.ephemeral_situations import EPHEMERALS
 from support.cases.followed_scope_situations import FOLLOWED_SCOPES
 from support.cases.followed_situations import FOLLOWED
+from support.cases.query_situations import QUERIES
 from support.cases.recorder import READY, WHOLE, CopyRecorder, StoreRecorder
 from support.cases.scope_situations import SCOPES
 from support.cases.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation
@@ -366,4 +367,12 @@ def _(copy: CopyRecorder) -> None:
     copy.fail(DOWN)
 
 
-SITUATIONS: Final = (*_made, *FOLLOWED, *SCOPES, *FOLLOWED_SCOPES, *ARCHIVES, *EPHEMERALS)
+SITUATIONS: Final = (
+    *_made,
+    *FOLLOWED,
+    *SCOPES,
+    *FOLLOWED_SCOPES,
+    *ARCHIVES,
+    *EPHEMERALS,
+    *QUERIES,
+)

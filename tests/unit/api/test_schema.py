@@ -5,6 +5,7 @@ import yaml
 from pydantic import Field, create_model
 
 from sluice.api.fields.common import ApiModel, Resource
+from sluice.api.kinds.streamquery import MOST_SQL
 from sluice.api.registry import KINDS, Column, KindSpec, Lifecycle
 from sluice.api.rules import RULES
 from sluice.api.schema.schema import definition, structural
@@ -49,7 +50,7 @@ def test_every_field_has_bounds(field: dict[str, Any]) -> None:
         case "boolean":
             pass
         case _:
-            assert "enum" in field or field["maxLength"] <= 16_384
+            assert "enum" in field or field["maxLength"] <= MOST_SQL
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

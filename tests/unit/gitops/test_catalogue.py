@@ -147,8 +147,9 @@ def test_conditions_stand_as_the_page_says(situation: Situation) -> None:
     if repeats and found["Ready"]["status"] == "True":
         aside.add("Suspended")  # what is there stays as it is, and no run begins
     assert len({one["reason"] for name, one in found.items() if name not in aside}) == 1
-    bounded = situation.kind in {"StreamCopy", "ScopeCopy", "StreamArchive"}
-    if situation.body["spec"].get("mode") == "Continuous":  # it has no end before it ends well
+    mode = situation.body["spec"].get("mode")
+    bounded = situation.kind in {"StreamCopy", "ScopeCopy", "StreamArchive"} or mode == "Once"
+    if mode == "Continuous":  # it has no end before it ends well
         bounded = situation.kstatus == "Current" and found["Ready"]["reason"] != "Following"
     assert ("Succeeded" in found) == (bounded and not situation.name.endswith("scheduled"))
 

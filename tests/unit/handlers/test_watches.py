@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kopf import Resource
 
+from sluice.api.registry import KINDS
 from sluice.handlers.watches import Watches, registry, settings
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import EPHEMERAL_STREAM, JOB, POD, SCOPE_COPY, STREAM_COPY, STREAM_STORE
@@ -220,8 +221,9 @@ def test_the_watches_write_nothing() -> None:
     handlers = registry(Bench().watches)
     selectors = [handler.selector for handler in handlers._watching.get_all_handlers()]
     watched = {str(selector.any_name) for selector in selectors if selector is not None}
-    ours = {"ephemeralstreams", "scopecopies", "streamarchives", "streamcopies", "streamstores"}
+    ours = {kind.plural for kind in KINDS}
     assert watched == {*ours, "jobs", "pods"}
+    assert len(ours) == 6
     assert not [*handlers._changing.get_all_handlers(), *handlers._spawning.get_all_handlers()]
     found = settings()
     assert found.posting.enabled is False

@@ -16,17 +16,20 @@ from sluice.api.registry import DRIVEN, KINDS, Copy
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.api.status.common import MOST_TOKEN, CopyingStatus
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
+from sluice.api.status.query_status import StreamQueryStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copies.drill.seen import times as drill_times
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen, times
 from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.core.reconcile.ephemeral.world import EphemeralSeen
+from sluice.core.reconcile.queries.world import QuerySeen
 from sluice.kube.api.kinds import (
     COPIES,
     EPHEMERAL_STREAM,
     OWN,
     STREAM_COPY,
+    STREAM_QUERY,
     STREAM_STORE,
 )
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from sluice.api.kinds.ephemeralstream import EphemeralStream
     from sluice.api.kinds.streamarchive import ArchivedStream, Destination
     from sluice.api.kinds.streamcopy import SourceSpec, Target
+    from sluice.api.kinds.streamquery import StreamQuery
     from sluice.kube.api.kinds import Object
 
     Origin = SourceSpec | ScopeSource | ArchivedStream
@@ -60,6 +64,7 @@ StreamStore, while a resource needs it."""
 
 STAGING_FINALIZER: Final = FINALIZERS[STREAM_COPY]
 STREAMS_FINALIZER: Final = FINALIZERS[EPHEMERAL_STREAM]
+QUERY_FINALIZER: Final = FINALIZERS[STREAM_QUERY]
 IN_USE_FINALIZER: Final = FINALIZERS[STREAM_STORE]
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
 DRILL_REQUESTED_AT: Final = f"{GROUP}/drillRequestedAt"
@@ -105,7 +110,25 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
         requested_at=requested_at(body),
         references=frozenset(one["uid"] for one in meta.get("ownerReferences") or ()),
         finalizer=has_finalizer(body, STREAMS_FINALIZER),
-        deleted=deleted_for(meta),
+        deleted=_deleted_for(meta),
+        force_orphan=wants_orphan(body),
+    )
+
+
+def query_seen(body: Object, resource: StreamQuery, query_id: str) -> QuerySeen:
+    """Return a StreamQuery as its reconcile function needs it."""
+    meta = body["metadata"]
+    return QuerySeen(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 0),
+        query_id=query_id,
+        spec=resource.spec,
+        status=StreamQueryStatus.read(body.get("status")),
+        requested_at=requested_at(body),
+        finalizer=has_finalizer(body, QUERY_FINALIZER),
+        deleted=_deleted_for(meta),
         force_orphan=wants_orphan(body),
     )
 
@@ -134,7 +157,7 @@ def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
         "copy_id": copy_id,
         "requested_at": requested_at(body),
         "finalizer": has_finalizer(body, STAGING_FINALIZER),
-        "deleted": deleted_for(meta),
+        "deleted": _deleted_for(meta),
         "force_orphan": wants_orphan(body),
     }
     match resource:
@@ -180,7 +203,7 @@ def requested_at(body: Object, annotation: str = REQUESTED_AT) -> str | None:
     return str(annotations.get(annotation, ""))[:MOST_TOKEN] or None
 
 
-def deleted_for(meta: Object) -> float | None:
+def _deleted_for(meta: Object) -> float | None:
     """Return the seconds since an object was deleted; None if it was not."""
     deleted = meta.get("deletionTimestamp")
     if deleted is None:

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sluice.api.kinds.streamquery import QueriedArchive, ResultStream, StreamQuery
-from sluice.api.status.query_status import StreamQueryStatus
 from sluice.core.query.request import query_id, query_request
 from sluice.core.reconcile.queries.decide import asks_stores
-from sluice.core.reconcile.queries.world import QuerySeen, QueryWorld
+from sluice.core.reconcile.queries.world import QueryWorld
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.model import StreamName
 from sluice.core.values.trouble import Trouble
@@ -26,15 +25,7 @@ from sluice.errors import (
 )
 from sluice.kube.api.kinds import CLAIM, STREAM_QUERY
 from sluice.kube.api.names import Child
-from sluice.kube.api.objects import (
-    FINALIZERS,
-    deleted_for,
-    has_finalizer,
-    is_deleting,
-    parse,
-    requested_at,
-    wants_orphan,
-)
+from sluice.kube.api.objects import is_deleting, parse, query_seen
 from sluice.kube.jobs.attempts import Attempts
 from sluice.kube.jobs.profiles import no_profile, size_trouble
 from sluice.kube.jobs.query_job import QueryJob, runtime_hash
@@ -46,6 +37,7 @@ if TYPE_CHECKING:
 
     from sluice.api.kinds.streamquery import QueriedStream
     from sluice.core.query.request import Place
+    from sluice.core.reconcile.queries.world import QuerySeen
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
@@ -53,8 +45,6 @@ if TYPE_CHECKING:
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.storeview import StoreView
     from sluice.stores.base import Store
-
-QUERY_FINALIZER = FINALIZERS[STREAM_QUERY]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +115,7 @@ class QueryObserver:
             ApiUnavailable: the API server could not be asked.
         """
         resource = parse(body, StreamQuery)
-        seen = _seen(body, resource, query_id(resource, cluster=self._cluster))
+        seen = query_seen(body, resource, query_id(resource, cluster=self._cluster))
         stores = tuple([await self._store(body, seen, *place) for place in seen.spec.places])
         situation = QuerySituation(
             body=body,
@@ -264,21 +254,3 @@ class QueryObserver:
 
 def _name(place: QueriedStream | ResultStream) -> StreamName:
     return StreamName(scope=place.scope, stream=place.stream)
-
-
-def _seen(body: Object, resource: StreamQuery, identity: str) -> QuerySeen:
-    """Return a query as it is decided on."""
-    meta = body["metadata"]
-    return QuerySeen(
-        name=meta["name"],
-        namespace=meta["namespace"],
-        uid=meta["uid"],
-        generation=meta.get("generation", 0),
-        query_id=identity,
-        spec=resource.spec,
-        status=StreamQueryStatus.read(body.get("status")),
-        requested_at=requested_at(body),
-        finalizer=has_finalizer(body, QUERY_FINALIZER),
-        deleted=deleted_for(meta),
-        force_orphan=wants_orphan(body),
-    )

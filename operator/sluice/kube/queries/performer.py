@@ -13,9 +13,9 @@ from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.errors import ResourceChanged, StoreNotReady
 from sluice.kube.api import finalizers
 from sluice.kube.api.kinds import STREAM_QUERY
+from sluice.kube.api.objects import QUERY_FINALIZER
 from sluice.kube.jobs import starting
 from sluice.kube.jobs.query_job import query_job, request_config_map
-from sluice.kube.queries.observer import QUERY_FINALIZER
 from sluice.kube.stores.protection import hold
 
 if TYPE_CHECKING:

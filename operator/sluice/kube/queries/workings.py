@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.status.query_status import StreamQueryStatus
 from sluice.core.reconcile.queries.decide import after_query_failure, reconcile_query
 from sluice.kube.api.kinds import STREAM_QUERY
-from sluice.kube.queries.observer import QUERY_FINALIZER
+from sluice.kube.api.objects import QUERY_FINALIZER
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.queries.world import QueryAction, QueryDecision
