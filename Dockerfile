@@ -1,6 +1,7 @@
-# One image for the operator, the drivers and Spark's executors.
+# One image for the operator, the drivers and Spark's executors, and one for queries.
 #
 #   docker build -t sluice .        or        buildah bud -t sluice .
+#   docker build -t sluice-query --target sluice-query .
 #
 # It runs as user 65532, with a read-only root file system, and writes to /tmp only.
 #
@@ -118,7 +119,7 @@ WORKDIR /src
 COPY docker/bill.py ./
 RUN python3 bill.py /opt/sluice/sbom.cdx.json /opt/sluice/lib/python3.11/site-packages "${VERSION}"
 
-FROM filled
+FROM filled AS sluice
 ARG VERSION=dev
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Sluice" \
@@ -132,3 +133,44 @@ WORKDIR /tmp
 USER 65532:65532
 ENTRYPOINT ["tini", "--", "/opt/sluice/bin/entrypoint"]
 CMD ["sluice", "--help"]
+
+# What queries load and copies do not: jars of PySpark, and Python's packages of the extra `tables`.
+FROM tools AS query-parts
+COPY pyproject.toml uv.lock docker/query-jars /src/
+RUN cd /src \
+ && export PYTHONHASHSEED=0 \
+ && /opt/tools/bin/uv export -q --no-cache --frozen --no-dev --no-emit-project --extra tables \
+      -o all.txt \
+ && awk '/^[a-z]/ {on = /^(pyspark|msgspec)==/} on' all.txt >wanted.txt \
+ && python3 -m pip install -q --no-cache-dir --no-compile --root-user-action ignore \
+      --no-deps --require-hashes --only-binary :all: --no-binary pyspark --no-build-isolation \
+      --target /src/packages -r wanted.txt \
+ && mkdir /src/jars \
+ && (cd packages/pyspark/jars \
+     && grep -v '^#' /src/query-jars | while read -r jars; do mv $jars /src/jars/; done) \
+ && rm -rf packages/pyspark* packages/bin packages/py4j* \
+ && find packages -name '*.pyi' -delete \
+ && python3 -m compileall -q --invalidation-mode unchecked-hash -s packages \
+      -p /opt/sluice/lib/python3.11/site-packages packages
+
+# The image of queries: all of Spark SQL, and Sluice's source of streams.
+FROM sluice AS query-filled
+USER 0:0
+COPY --from=query-parts /src/packages/ /opt/sluice/lib/python3.11/site-packages/
+COPY --from=query-parts /src/jars/ /opt/sluice/lib/python3.11/site-packages/pyspark/jars/
+COPY operator/pyspark_sluice /opt/sluice/app/pyspark_sluice
+RUN PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash \
+      /opt/sluice/app/pyspark_sluice
+
+FROM query-filled AS query-bill
+ARG VERSION=dev
+WORKDIR /src
+COPY docker/bill.py ./
+RUN python3 bill.py /opt/sluice/sbom.cdx.json /opt/sluice/lib/python3.11/site-packages "${VERSION}"
+
+FROM query-filled AS sluice-query
+COPY --from=query-bill /opt/sluice/sbom.cdx.json /opt/sluice/sbom.cdx.json
+USER 65532:65532
+
+# Without a target, the image of copies is built.
+FROM sluice

@@ -90,9 +90,12 @@ class KindImages:
         name = image.name if image.tagged else f"{image.name}:building"
         if not (image.settled and succeeds(["docker", "image", "inspect", name])):
             arguments = [f"--build-arg={key}={value}" for key, value in image.build_args.items()]
-            command = ["docker", "build", f"--tag={name}", f"--file={image.recipe}", *arguments]
+            target = [f"--target={image.stage}"] if image.stage else []
+            command = ["docker", "build", f"--tag={name}", f"--file={image.recipe}", *target]
             with step(say, f"building {image.name}"):
-                watch([*command, image.context], sign=lambda _: "still building", say=say)
+                watch(
+                    [*command, *arguments, image.context], sign=lambda _: "still building", say=say
+                )
         if not image.tagged:
             identity = run(["docker", "image", "inspect", "--format={{.Id}}", name]).strip()
             name = f"{image.name}:{identity.removeprefix('sha256:')[:12]}"

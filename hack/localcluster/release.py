@@ -27,6 +27,11 @@ def sluice_image() -> Image:
     return Image("localhost/sluice", ROOT)
 
 
+def query_image() -> Image:
+    """Return the description of the image of queries."""
+    return Image("localhost/sluice-query", ROOT, stage="sluice-query")
+
+
 def install(
     cluster: Cluster,
     image: str,

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from localcluster import LocalClusterError
-from localcluster.release import NAMESPACE, install, restrict, sluice_image
+from localcluster.release import NAMESPACE, install, query_image, restrict, sluice_image
 from localcluster.store import ClusterStore
 from localstore.accounts import ADMIN
 from support.cluster.gate import Gate
@@ -40,6 +40,7 @@ VALUES: dict[str, Any] = {
         "default": {
             "driver": {"resources": SMALL, "scratchSize": "200Mi"},
             "executor": {"resources": SMALL, "scratchSize": "200Mi"},
+            "query": {"resources": SMALL, "scratchSize": "200Mi"},
         },
         "no-image": {"image": "localhost/there-is-no-such-image:1"},
     },
@@ -98,11 +99,12 @@ def guarded_java(guarded: ClusterStore) -> Iterator[ForeignClient]:
 @pytest.fixture(scope="session")
 def release(kube: Cluster, announce: Callable[[str], Any]) -> Callable[..., None]:
     """Return the function that installs Sluice with the tests' values, and others on top."""
-    with announce("the image of Sluice"):
+    with announce("the images of Sluice"):
         image = kube.provide(sluice_image(), say=lambda _: None)
+        queries = {"image": kube.provide(query_image(), say=lambda _: None)}
 
     def upgrade(**values: Any) -> None:
-        install(kube, image, values=VALUES | values, say=lambda _: None)
+        install(kube, image, values={**VALUES, "queries": queries, **values}, say=lambda _: None)
 
     return upgrade
 

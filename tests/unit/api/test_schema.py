@@ -99,6 +99,7 @@ def test_only_what_must_be_frozen_has_a_default() -> None:
         ("StreamArchive", "status"): {"observedGeneration": -1},
         ("StreamStore", "status"): {"observedGeneration": -1},
         ("EphemeralStream", "status"): {"observedGeneration": -1},
+        ("StreamQuery", "status"): {"observedGeneration": -1},
     }
 
 

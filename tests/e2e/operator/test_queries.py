@@ -1,0 +1,111 @@
+"""A StreamQuery on real pods, over a stream that the official Java client writes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.config import StoreTimeouts
+from sluice.core.events.decoding import decoded
+from sluice.core.values.model import StreamName
+from sluice.stores.pravega.store import PravegaStore
+from support.cluster.mounted import MountedClaim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from e2e.operator.conftest import Operator
+    from localcluster import Cluster
+    from localcluster.store import ClusterStore
+    from localstore import ForeignClient
+    from support.cluster.tenant import Object, Tenant
+
+EVENTS = 2000
+KIND, NAME = "squery", "big-orders"
+SQL = 'SELECT "order", customer, cents / 100 AS amount FROM orders WHERE cents >= 0'.replace(
+    '"', "`"
+)
+
+
+@pytest.fixture
+def claim(kube: Cluster, tenant: Tenant, sluice: Operator) -> Iterator[str]:
+    """Yield the name of a claim for checkpoints."""
+    with MountedClaim(kube, tenant.namespace, sluice.image) as made:
+        yield made.name
+        tenant.run("delete", KIND, "--all")
+
+
+def rows(store: ClusterStore, sink: StreamName) -> list[dict[str, Any]]:
+    """Return all events of a stream, which are JSON."""
+    found = []
+    with closing(
+        PravegaStore(store.host_uri, credentials=None, timeouts=StoreTimeouts())
+    ) as client:
+        stream = client.describe(sink)
+        assert stream is not None
+        for segment in stream.tail:
+            name = client.segment_name(sink, segment.id)
+            (info,) = client.infos([name])
+            assert info is not None
+            blocks = [block.data.tobytes() for block in client.read(name, 0, info.length)]
+            whole = memoryview(b"".join(blocks))
+            found += [json.loads(event) for _, event in decoded([whole], 0)]
+    return found
+
+
+def test_a_query_is_exact_after_its_pod_is_killed(
+    tenant: Tenant, java: ForeignClient, scope: str, store: ClusterStore, claim: str
+) -> None:
+    """Kubernetes makes another pod, which goes on from the checkpoint in the claim."""
+    java.create(scope, "orders", segments=2)
+    java.write(scope, "orders", events=EVENTS, keys=8, size=200, kind="orders")
+    place = {"storeRef": {"name": "store"}, "scope": scope}
+    tenant.apply(
+        {
+            "apiVersion": "sluice.dev/v1alpha1",
+            "kind": "StreamQuery",
+            "metadata": {"name": NAME},
+            "spec": {
+                "sources": [
+                    {
+                        "name": "orders",
+                        "stream": {**place, "stream": "orders"},
+                        "format": "Json",
+                        "schema": "order BIGINT, customer STRING, cents BIGINT",
+                    }
+                ],
+                "query": {"sql": SQL},
+                "result": {"keys": ["customer"]},
+                "sinks": [{"stream": {**place, "stream": "amounts", "segments": 2}}],
+                "checkpoint": {"claimName": claim},
+            },
+        }
+    )
+
+    def progress() -> Object:
+        status = (tenant.get(KIND, NAME) or {}).get("status", {})
+        said = {one["type"]: one["message"] for one in status.get("conditions", ())}
+        assert "Stalled" not in said, said["Ready"]
+        found: Object = status.get("progress") or {}
+        return found
+
+    tenant.until("all events are read", lambda: progress().get("rows") == EVENTS)
+    tenant.until("it runs", lambda: tenant.condition(NAME, "Ready", KIND).get("status") == "True")
+    (pod,) = tenant.pods()
+    java.write(scope, "orders", events=EVENTS, keys=8, size=200, kind="orders", first=EVENTS)
+    tenant.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
+    tenant.until("all events are read", lambda: progress().get("rows") == 2 * EVENTS)
+    tenant.until("nothing is behind", lambda: progress().get("lag") == "0 B")
+    found = rows(store, StreamName(scope=scope, stream="amounts"))
+    assert Counter(row["order"] for row in found) == Counter(range(2 * EVENTS))
+    assert java.read(scope, "amounts").events == 2 * EVENTS
+    header, row = tenant.run("get", KIND, NAME).splitlines()
+    assert header.split() == ["NAME", "READY", "REASON", "ROWS", "LAG", "WATERMARK", "AGE"]
+    assert row.split()[:5] == [NAME, "True", "Running", str(2 * EVENTS), "0"]
+    tenant.run("delete", KIND, NAME)
+    assert tenant.get_all("pods") == []
+    assert len(rows(store, StreamName(scope=scope, stream="amounts"))) == 2 * EVENTS

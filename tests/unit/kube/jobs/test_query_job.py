@@ -1,0 +1,138 @@
+"""The Job of a StreamQuery: restricted, with no rights, and bound to its request."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.api.kinds.streamquery import StreamQuery
+from sluice.core.query.request import query_request
+from sluice.core.values.model import StoreAddress
+from sluice.errors import InfrastructureError, InvalidSpec
+from sluice.kube.api.kinds import STREAM_QUERY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs.query_job import (
+    CHECKPOINTS_DIR,
+    REQUEST_FILE,
+    QueryJob,
+    query_job,
+    request_config_map,
+    runtime_hash,
+)
+from sluice.kube.loop.settings import OperatorSettings, Profile, QuerySettings
+from sluice.pipelines.driver.query_driver import read_request
+from support.cases import resources
+from support.kube.pod_security import violations
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = StoreAddress(uri="tcp://store:9090", secret="login")  # noqa: S106 - its name
+SETTINGS = OperatorSettings(image="sluice:1", queries=QuerySettings(image="sluice-query:1"))
+
+
+def job(*, memory: str = "", profile: Profile | None = None, **spec: Any) -> QueryJob:
+    """Return the Job of the first attempt of a query with these fields of the spec."""
+    runtime = {"driver": {"resources": {"memory": memory}}} if memory else {}
+    body = {
+        **resources.QUERY,
+        "metadata": {"name": "counts", "namespace": "team-a"},
+        "spec": {**resources.QUERY["spec"], "runtime": runtime, **spec},
+    }
+    query = StreamQuery.model_validate(body)
+    return QueryJob(
+        child=Child(kind=STREAM_QUERY, namespace="team-a", name="counts", uid="u"),
+        attempt=1,
+        spec=query.spec,
+        request=query_request(query, lambda *_: SECRET, cluster="c"),
+        claim="checkpoints",
+        profile=profile or Profile(),
+        settings=SETTINGS,
+    )
+
+
+def pod_of(made: QueryJob) -> dict[str, Any]:
+    """Return the template of its pods."""
+    template: dict[str, Any] = query_job(made)["spec"]["template"]
+    return template
+
+
+def test_the_pod_is_restricted_and_has_no_token() -> None:
+    """It mounts its login, its request and its checkpoint, and writes to the last and to /tmp."""
+    template = pod_of(job())
+    assert violations(template["spec"]) == []
+    assert template["spec"]["automountServiceAccountToken"] is False
+    assert "serviceAccountName" not in template["spec"]
+    (container,) = template["spec"]["containers"]
+    assert container["image"] == "sluice-query:1"
+    writable = {one["mountPath"] for one in container["volumeMounts"] if not one.get("readOnly")}
+    assert writable == {"/tmp", CHECKPOINTS_DIR}  # noqa: S108 - the pod's own
+    (login,) = [one for one in template["spec"]["volumes"] if "secret" in one]
+    assert login["secret"]["secretName"] == "login"
+
+
+def test_half_of_the_memory_is_for_windows() -> None:
+    """The JVM's heap follows the pod's limit, whoever sets it."""
+
+    def heap(made: QueryJob) -> int:
+        (container,) = pod_of(made)["spec"]["containers"]
+        (found,) = [one for one in container["args"] if one.startswith("--heap=")]
+        return int(found.removeprefix("--heap="))
+
+    assert heap(job()) == 1 << 30
+    assert heap(job(memory="6Gi")) == 3 << 30
+    small = Profile.model_validate({"query": {"resources": {"limits": {"memory": "512Mi"}}}})
+    assert heap(job(profile=small)) == 256 << 20
+    free = Profile.model_validate({"query": {"resources": {}}})
+    assert heap(job(profile=free)) == 1 << 30
+
+
+def test_a_driver_takes_no_request_but_its_own(tmp_path: Path) -> None:
+    """Users who may change ConfigMaps cannot give it stores of theirs, or another query."""
+    made = job()
+    config_map = request_config_map(made)
+    assert config_map["immutable"] is True
+    (container,) = pod_of(made)["spec"]["containers"]
+    (given,) = [one for one in container["args"] if one.startswith("--request-sha256=")]
+    sha256 = given.removeprefix("--request-sha256=")
+    file = tmp_path / REQUEST_FILE
+    file.write_text(config_map["data"][REQUEST_FILE])
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == sha256
+    assert read_request(file, sha256) == made.request
+    file.write_text(config_map["data"][REQUEST_FILE].replace("clicks", "salaries"))
+    with pytest.raises(InfrastructureError, match="is not what the operator wrote"):
+        read_request(file, sha256)
+    with pytest.raises(InvalidSpec, match="is no request of a query"):
+        read_request(tmp_path / "nothing")
+    file.write_text("{}")
+    with pytest.raises(InvalidSpec, match="queryId: Field required"):
+        read_request(file)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"query": {"sql": "SELECT upper(event) AS event FROM clicks"}},
+        {"trigger": {"intervalSeconds": 5}},
+        {"limits": {"batchBytes": "1Mi"}},
+        {"onChange": "Restart"},
+        {"mode": "Once"},
+        {"runtime": {"driver": {"resources": {"memory": "4Gi"}}}},
+    ],
+    ids=str,
+)
+def test_each_change_of_the_spec_replaces_the_job(change: dict[str, Any]) -> None:
+    """Suspending is no change of the Job: it is deleted then."""
+    assert runtime_hash(job(**change)) != runtime_hash(job())
+    assert runtime_hash(job(suspend=True)) == runtime_hash(job())
+
+
+def test_kubernetes_replaces_the_pod_unless_that_is_in_vain() -> None:
+    """A drained node is no failure; a wrong spec or damaged data end the Job."""
+    spec = query_job(job())["spec"]
+    assert (spec["backoffLimit"], spec["podReplacementPolicy"]) == (6, "Failed")
+    ignored, failing = spec["podFailurePolicy"]["rules"]
+    assert ignored["action"] == "Ignore"
+    assert failing["onExitCodes"]["containerName"] == "driver"
