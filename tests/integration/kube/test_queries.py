@@ -142,3 +142,89 @@ def test_a_query_runs_and_is_replaced_by_kubernetes_when_it_is_killed(
         second.stop()
     tenant.until_gone(KIND, query.name)
     assert_counted(results(store, clicks.name), clicks)
+
+
+def test_a_query_without_a_volume_is_refused_before_a_pod_is_made(
+    desk: Desk, query: Query, clicks: Clicks
+) -> None:
+    """The condition names the field. Once the claim is there, the query starts by itself."""
+    query.apply(checkpoint={})
+    query.until("InvalidSpec")
+    assert "spec.checkpoint.claimName" in query.condition()["message"]
+    query.apply(checkpoint={"claimName": "later"})
+    query.until("ClaimNotFound")
+    assert query.condition("Stalled")["status"] == "True"
+    assert desk.tenant.get_all("jobs") == []
+    query.apply(runtime={"profile": "nowhere"})
+    query.until("ProfileNotFound")
+    assert "spec.runtime.profile" in query.condition()["message"]
+    query.apply(sinks__0__stream__storeRef__name="nowhere")
+    query.until("StoreNotFound")
+    assert "spec.sinks[0].stream.storeRef.name" in query.condition()["message"]
+    assert desk.tenant.get_all("jobs") == []
+    desk.tenant.run("delete", KIND, query.name)
+
+
+@pytest.mark.exhaustive
+def test_a_query_is_refused_mended_suspended_and_changed(
+    desk: Desk, query: Query, clicks: Clicks, store: Store
+) -> None:
+    """Each driver has the present spec, and none runs in vain."""
+    tenant = desk.tenant
+    clicks.write(130)
+    query.apply(query__sql="SELECT rand() AS r FROM clicks")
+    desk.drive(code=2)
+    query.until("InvalidQuery")
+    said = query.condition()["message"]
+    assert "spec.query.sql" in said
+    assert "may not call rand (line 1, column 8)" in said
+    query.apply()
+    with desk.driver() as second:
+        query.until("Running")
+        until("two windows are closed", lambda: len(results(store, clicks.name)) >= 32)
+        query.apply(suspend=True)
+        second.stop()
+    query.until("Suspended")
+    clicks.write(60)
+    query.apply()
+    with desk.driver() as third:
+        until("three windows are closed", lambda: len(results(store, clicks.name)) >= 48)
+        query.until("Running")
+        query.apply(sources__0__eventTime__latenessSeconds=5)
+        third.stop()
+    desk.drive(code=2)
+    query.until("QueryChanged")
+    assert (
+        "spec.sources[clicks].eventTime.latenessSeconds was 0, and is 5"
+        in query.condition()["message"]
+    )
+    assert query.status["version"]["number"] == 1
+    assert_counted(results(store, clicks.name), clicks)
+    query.apply(sources__0__eventTime__latenessSeconds=5, onChange="Restart")
+    with desk.driver() as fifth:
+        tenant.until("the second version runs", lambda: query.status["version"]["number"] == 2)
+        tenant.run("delete", KIND, query.name, "--wait=false")
+        fifth.stop()
+    tenant.until_gone(KIND, query.name)
+
+
+@pytest.mark.exhaustive
+def test_a_query_with_an_end_is_done_and_lets_its_store_go(
+    desk: Desk, query: Query, clicks: Clicks, store: Store
+) -> None:
+    """Its condition Succeeded is True, and nothing holds it or its StreamStore."""
+    clicks.write(130)
+    query.apply(mode="Once")
+    desk.drive()
+    query.until("Completed")
+    assert query.condition("Succeeded")["status"] == "True"
+    assert_counted(results(store, clicks.name), clicks)
+    body = desk.tenant.get(KIND, query.name)
+    assert body is not None
+    assert "finalizers" not in body["metadata"]
+    assert kstatus([body]) == {f"StreamQuery/{query.name}": "Current"}
+    desk.tenant.until(
+        "its StreamStore is free",
+        lambda: not (desk.tenant.get("sst", "main") or {})["status"].get("inUseBy"),
+    )
+    desk.tenant.run("delete", KIND, query.name)
