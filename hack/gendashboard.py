@@ -114,6 +114,28 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             "replaced",
         ),
     ),
+    "Queries": (
+        Panel("StreamQueries", "sum by (state) (sluice_queries)", "{{state}}"),
+        Panel(
+            "Rows written",
+            f"max {_BY_NAME} (rate(sluice_query_rows[$__rate_interval]))",
+            "{{namespace}}/{{name}}",
+            "cps",
+        ),
+        Panel(
+            "Bytes that queries are behind",
+            f"max {_BY_NAME} (sluice_query_lag_bytes)",
+            "{{namespace}}/{{name}}",
+            "bytes",
+        ),
+        Panel(
+            "Age of the watermark",
+            f"time() - max {_BY_NAME} (sluice_query_watermark_timestamp_seconds)",
+            "{{namespace}}/{{name}}",
+            "s",
+            "Windows that end before the watermark are closed. It stands while no event comes.",
+        ),
+    ),
     "Scopes": (
         Panel("ScopeCopies", 'sum by (state) (sluice_copies{kind="ScopeCopy"})', "{{state}}"),
         Panel("Streams of scopes", "sum by (state) (sluice_scope_streams_total)", "{{state}}"),
@@ -158,7 +180,7 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
         ),
         Panel(
             "Schedules without metrics",
-            'sum by (series) (sluice_left_out{series=~"schedules|drills|followed"})',
+            'sum by (series) (sluice_left_out{series=~"schedules|drills|followed|queries"})',
             "{{series}} left out",
             means="Beyond operator.metrics.maxResources.",
         ),

@@ -18,7 +18,14 @@ from sluice.core.pace.sharing import dealt
 from sluice.core.values.schedule import following
 from sluice.errors import InvalidSpec
 from sluice.handlers.states import count, says, state_of
-from sluice.kube.api.kinds import COPIES, OWN, SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
+from sluice.kube.api.kinds import (
+    COPIES,
+    OWN,
+    SCOPE_COPY,
+    STREAM_ARCHIVE,
+    STREAM_COPY,
+    STREAM_QUERY,
+)
 from sluice.kube.api.objects import is_deleting, is_drilled, is_followed, is_scheduled
 
 if TYPE_CHECKING:
@@ -62,6 +69,7 @@ class ByName:
         self._schedules()
         self._drills()
         self._followed()
+        self._queries()
         if self._settings.resources:
             self._resources()
 
@@ -139,6 +147,27 @@ class ByName:
         self._metrics.replace("sluice_lag_seconds", age)
         self._metrics.replace("sluice_follow_proved_timestamp_seconds", proved)
         self._metrics.replace("sluice_follow_streams", streams)
+
+    def _queries(self) -> None:
+        queries = [
+            (STREAM_QUERY, body)
+            for body in self._mirror.all(STREAM_QUERY)
+            if not is_deleting(body) and (body.get("status") or {}).get("progress")
+        ]
+        rows: list[tuple[tuple[str, ...], float]] = []
+        lag, watermark = rows[:], rows[:]
+        for kind, body in self._shared("queries", queries):
+            labels, progress = _labels(kind, body), body["status"]["progress"]
+            rows.append((labels, float(progress.get("rows", 0))))
+            over = body["spec"].get("suspend") or says(body, "Succeeded", "True")
+            if "lagBytes" in progress and not over:
+                lag.append((labels, float(progress["lagBytes"])))
+            until = _instant(progress.get("watermark"))
+            if until is not None:
+                watermark.append((labels, until.timestamp()))
+        self._metrics.replace("sluice_query_rows", rows)
+        self._metrics.replace("sluice_query_lag_bytes", lag)
+        self._metrics.replace("sluice_query_watermark_timestamp_seconds", watermark)
 
     def _resources(self) -> None:
         every = [(kind, body) for kind in OWN.values() for body in self._mirror.all(kind)]

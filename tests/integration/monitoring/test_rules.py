@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Fired = set[tuple[str, str]]
     """Alerts that fire, each with the name of its resource."""
 
-OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE = (
+OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE, BEHIND = (
     "SluiceBackupTooOld",
     "SluiceBackupNeverSucceeded",
     "SluiceScheduleMissed",
@@ -28,6 +28,7 @@ OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE
     "SluiceStreamNotFollowed",
     "SluiceRestoreDrillFailed",
     "SluiceRestoreDrillLate",
+    "SluiceQueryLagRises",
 )
 DAY = 24 * 3600
 ALWAYS = "x4000"
@@ -47,6 +48,7 @@ SIGNS: dict[str, dict[str, str]] = {
         'sluice_reconcile_total{kind="ScopeCopy", result="ok"}': "0+8x4000",
     },
     "SluiceCopyFailed": {'sluice_copies{kind="ScopeCopy", state="Failed"}': f"1{ALWAYS}"},
+    "SluiceQueryFailed": {'sluice_queries{state="Failed"}': f"1{ALWAYS}"},
     LEFT_OUT: {'sluice_left_out{series="schedules"}': f"3{ALWAYS}"},
     "SluiceStoreNotReady": {'sluice_stores{ready="false"}': f"1{ALWAYS}"},
     "SluiceStreamsOrphaned": {'sluice_orphaned_total{kind="StreamCopy"}': "_x20 1x4"},
@@ -138,7 +140,7 @@ def test_every_alert_has_its_case_here() -> None:
     objects = render({"monitoring": {"prometheusRule": {"enabled": True}}})
     (group,) = objects.one("PrometheusRule")["spec"]["groups"]
     assert {rule["alert"] for rule in group["rules"]} == {
-        *(*SIGNS, OLD, NEVER, MISSED, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE)
+        *(*SIGNS, OLD, NEVER, MISSED, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE, BEHIND)
     }
 
 
@@ -276,6 +278,17 @@ def test_a_lag_that_rises_alerts_and_one_that_stands_or_falls_does_not(tmp_path:
     )
     expected = {"70m": set[tuple[str, str]](), "90m": {(LAG, "rises")}}
     check(tmp_path, UP | series, expected)
+
+
+def test_a_query_that_falls_behind_alerts(tmp_path: Path) -> None:
+    """A burst that it works off does not."""
+
+    def query(name: str, lag: str) -> dict[str, str]:
+        labels = f'kind="StreamQuery", namespace="shop", name="{name}"'
+        return {f"sluice_query_lag_bytes{{{labels}}}": lag}
+
+    series = query("rises", "0x12 100+300x20") | query("burst", "0x12 9000-600x15 0x20")
+    check(tmp_path, UP | series, {"70m": set[tuple[str, str]](), "90m": {(BEHIND, "rises")}})
 
 
 def test_a_stream_of_a_scope_that_has_failed_alerts_and_one_that_is_gone_does_not(

@@ -10,7 +10,13 @@ import pytest
 
 from sluice.handlers.by_name import ByName
 from sluice.kube.api.cache import Mirror
-from sluice.kube.api.kinds import SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.kinds import (
+    SCOPE_COPY,
+    STREAM_ARCHIVE,
+    STREAM_COPY,
+    STREAM_QUERY,
+    STREAM_STORE,
+)
 from sluice.kube.loop.settings import MetricsSettings, OperatorSettings
 from sluice.metrics import Metrics
 
@@ -176,7 +182,12 @@ def test_thousands_of_one_namespace_hide_no_other() -> None:
     assert len(found) == 10
     assert {"team/b", "team/c"} <= set(found)
     assert len(bench.scrape(DUE)) == 10
-    assert bench.scrape("sluice_left_out") == {"schedules": 2992, "drills": 0, "followed": 0}
+    assert bench.scrape("sluice_left_out") == {
+        "schedules": 2992,
+        "drills": 0,
+        "followed": 0,
+        "queries": 0,
+    }
 
 
 def test_new_resources_take_no_series_of_older_ones() -> None:
@@ -270,3 +281,19 @@ def test_copies_that_follow_share_the_series() -> None:
         bench.see(f"live-{number}", **followed(follow={"lagBytes": number}))
     assert len(bench.scrape(LAG)) == 2
     assert bench.scrape("sluice_left_out")["followed"] == 3
+
+
+def test_a_query_tells_its_rows_its_lag_and_its_watermark() -> None:
+    """A suspended one, and one that is done, is behind nothing; one without a batch has none."""
+    bench = Bench()
+    progress = {"rows": 3, "lagBytes": 70, "watermark": "2026-05-04T12:00:00Z"}
+    done = {"type": "Succeeded", "status": "True"}
+    bench.see("runs", STREAM_QUERY, status={"progress": progress})
+    bench.see("asleep", STREAM_QUERY, spec={"suspend": True}, status={"progress": progress})
+    bench.see("done", STREAM_QUERY, status={"progress": progress, "conditions": [done]})
+    bench.see("starts", STREAM_QUERY, status={})
+    every = ("team/asleep", "team/done", "team/runs")
+    assert bench.scrape("sluice_query_rows") == dict.fromkeys(every, 3)
+    assert bench.scrape("sluice_query_lag_bytes") == {"team/runs": 70}
+    marks = bench.scrape("sluice_query_watermark_timestamp_seconds")
+    assert marks == dict.fromkeys(every, unix("2026-05-04T12:00:00Z"))

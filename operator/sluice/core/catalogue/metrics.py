@@ -150,6 +150,26 @@ METRICS: Final = (
         "is copied, Failed, or Gone from the source.",
     ),
     Metric(
+        "sluice_query_rows",
+        "gauge",
+        BY_NAME,
+        "Rows that all versions of a StreamQuery have written. Absent before the first batch.",
+    ),
+    Metric(
+        "sluice_query_lag_bytes",
+        "gauge",
+        BY_NAME,
+        "Bytes that the sources of a StreamQuery have behind its last batch. Absent while it is "
+        "suspended, once it is done, and while they are unknown.",
+    ),
+    Metric(
+        "sluice_query_watermark_timestamp_seconds",
+        "gauge",
+        BY_NAME,
+        "Windows of a StreamQuery that end before this Unix time are closed. Absent without "
+        "windows.",
+    ),
+    Metric(
         "sluice_resource_state",
         "gauge",
         (*BY_NAME, "state"),
@@ -160,7 +180,7 @@ METRICS: Final = (
         "gauge",
         ("series",),
         "Resources without series of their own, beyond operator.metrics.maxResources: of "
-        "schedules, of drills, of followed, or of resources.",
+        "schedules, of drills, of followed, of queries, or of resources.",
     ),
     Metric("sluice_attempts_total", "counter", ("outcome", "reason"), "Attempts that ended."),
     Metric(

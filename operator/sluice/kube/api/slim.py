@@ -7,7 +7,7 @@ import sys
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.kube.api.kinds import JOB, POD, STREAM_STORE
+from sluice.kube.api.kinds import JOB, POD, STREAM_QUERY, STREAM_STORE
 from sluice.kube.api.names import COPY_ANNOTATION, UID_LABEL
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def slim(kind: Kind, body: Object) -> Object:
     if kind.group != STREAM_STORE.group:
         return kept
     if body.get("status"):
-        kept |= {"status": _slim_status(body["status"])}
+        kept |= {"status": _slim_status(kind, body["status"])}
     found: Object = _interned(kept)
     return found
 
@@ -101,8 +101,9 @@ def _slim_meta(meta: Object) -> Object:
     return kept
 
 
-def _slim_status(status: Object) -> Object:
-    kept = {name: value for name, value in status.items() if name in _OF_STATUS}
+def _slim_status(kind: Kind, status: Object) -> Object:
+    names = _OF_STATUS | {"progress"} if kind == STREAM_QUERY else _OF_STATUS
+    kept = {name: value for name, value in status.items() if name in names}
     if isinstance(drill := status.get("drill"), dict):
         kept["drill"] = {name: it for name, it in drill.items() if name in _OF_DRILL}
     return kept | {"conditions": _slim_conditions(status)}
