@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pyspark_sluice.batch import partitions_of, read_partition
+from pyspark_sluice.beats import BeatPartition, Beats, beat, beat_of, columns_with_beats, marked
 from pyspark_sluice.lag import BYTES_BEHIND
 from sluice.config import Settings
 from sluice.core.tables.options import TAIL
@@ -55,7 +56,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, options: TableOptions, schema: pa.Schema) -> None:
-        options.decoder(schema)  # before anything is read
+        idle = options.idle_after_ms
+        self._beats = None if idle is None else Beats(idle)
+        self._columns = None if idle is None else columns_with_beats(options, schema)
+        options.decoder(self._events(schema))  # before anything is read
         if options.ending_position != TAIL:
             raise InvalidSpec(
                 "a stream that goes on has no end",
@@ -67,6 +71,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stack = ExitStack()
         self._target: StreamPosition | None = None
         self._planned: StreamPosition | None = None
+
+    def _events(self, schema: pa.Schema) -> pa.Schema:
+        """Return the columns that events have."""
+        return schema if self._columns is None else self._columns.events
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what tasks need."""
@@ -103,7 +111,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = StreamPosition.from_json(start)
         admitted = NO_LIMIT if isinstance(limit, ReadAllAvailable) else self._limit(limit)
         self._planned = next_position(self._source, begin, admitted, until=self._target)
-        return self._planned.to_json()
+        planned = self._planned.to_json()
+        ends = self._target is not None  # with an end, no time goes on behind it
+        return planned if self._beats is None or ends else self._beats.after(start, planned)
 
     def _limit(self, limit: ReadLimit) -> Limit:
         options = self._options
@@ -134,11 +144,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the segments between two offsets."""
         begin, stop = StreamPosition.from_json(start), StreamPosition.from_json(end)
-        return partitions_of(stretches_between(self._source, begin, stop))
+        found = partitions_of(stretches_between(self._source, begin, stop))
+        beats = [BeatPartition(beat_of(end))] if beat_of(end) > beat_of(start) else []
+        return [*found, *beats]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a partition. Errors as `sluice.engine.tables.reading.batches`."""
-        return read_partition(self._options, self._schema, partition)
+        columns = self._columns
+        if columns is None:
+            return read_partition(self._options, self._schema, partition)
+        if isinstance(partition, BeatPartition):
+            return iter([beat(partition.millis, columns, self._schema)])
+        events = read_partition(self._options, columns.events, partition)
+        return (marked(batch, self._schema) for batch in events)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark's checkpoint has the position, and the store keeps none."""

@@ -77,6 +77,13 @@ class EventTime(ApiModel):
         "once the newest event is so many seconds behind its end. Events of closed windows are "
         "late, and are left out."
     )
+    idle_after_seconds: Annotated[int, Field(ge=1, le=31_536_000, strict=True)] | None = Field(
+        default=None,
+        description="Seconds without an event after which time goes on by the clock, so that the "
+        "windows of a stream that is idle are closed. Events that come then and are older than the "
+        "clock less these seconds and latenessSeconds are late. If left out, a window stays open "
+        "until a newer event comes.",
+    )
 
 
 class QuerySource(ApiModel):

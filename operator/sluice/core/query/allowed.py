@@ -31,7 +31,7 @@ PARSED_PLANS: Final = _listed(
 
 RESOLVED_PLANS: Final = _listed(
     """
-    Aggregate CTERelationDef CTERelationRef Distinct EventTimeWatermark Expand Filter
+    Aggregate CollectMetrics CTERelationDef CTERelationRef Distinct EventTimeWatermark Expand Filter
     Generate Join LocalRelation Project StreamingRelationV2 SubqueryAlias Union View WithCTE
     """
 )

@@ -82,7 +82,12 @@ def _of(source: PlannedSource) -> dict[str, Any]:
         "malformed": source.malformed,
         "eventTime.column": None if time is None else time.column,
         "eventTime.latenessSeconds": None if time is None else time.lateness_ms / 1000,
+        "eventTime.idleAfterSeconds": _seconds(None if time is None else time.idle_after_ms),
     }
+
+
+def _seconds(millis: int | None) -> float | None:
+    return None if millis is None else millis / 1000
 
 
 def _same_text(before: QueryPlan, after: QueryPlan) -> bool:

@@ -21,10 +21,18 @@ MOST_TREE = 1 << 20
 
 
 class EventTime(Frozen):
-    """The column of a source that says when an event happened, and how late it may come."""
+    """The column of a source that says when an event happened, and how late it may come.
+
+    Attributes:
+        column: the column.
+        lateness_ms: by how much an event may come after later ones.
+        idle_after_ms: how long no event has to come until time goes on by the clock; None if it
+            never does.
+    """
 
     column: str
     lateness_ms: int
+    idle_after_ms: int | None = None
 
 
 class PlannedSource(Frozen):

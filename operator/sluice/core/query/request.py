@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.api.fields.ranges import Begin
+    from sluice.api.kinds.streamquery import EventTime as WrittenTime
     from sluice.api.kinds.streamquery import QuerySource, StreamQuery
     from sluice.core.values.model import StoreAddress
 
@@ -96,9 +97,16 @@ def _source(source: QuerySource, field: str, address_of: AddressOf) -> PlannedSo
         columns=source.schema_,
         delimiter=source.delimiter,
         malformed=Malformed(source.malformed),
-        event_time=None
-        if time is None
-        else EventTime(column=time.column, lateness_ms=time.lateness_seconds * 1000),
+        event_time=None if time is None else _time(time),
+    )
+
+
+def _time(time: WrittenTime) -> EventTime:
+    idle = time.idle_after_seconds
+    return EventTime(
+        column=time.column,
+        lateness_ms=time.lateness_seconds * 1000,
+        idle_after_ms=None if idle is None else idle * 1000,
     )
 
 

@@ -25,6 +25,9 @@ OFFSET: Final = "_offset"
 POINTER: Final = "_pointer"
 """The event's pointer, as the store's clients write it: segment, offset, and length with header."""
 
+BEAT: Final = "_sluice_beat"
+"""The column that marks a beat: see `pyspark_sluice.beats`."""
+
 RESCUED: Final = "_malformed"
 """The bytes of an event that does not fit format and schema; else null."""
 

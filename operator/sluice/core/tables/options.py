@@ -70,6 +70,8 @@ class TableOptions(Frozen):
     ending_position: str = TAIL
     max_events_per_trigger: Limit | None = None
     max_bytes_per_trigger: Limit | None = None
+    event_time: str | None = None
+    idle_after_ms: Limit | None = None
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> Self:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from sluice.core.query.checks import FIELD, check_parsed, check_resolved
 from sluice.core.query.plan import MOST_TREE, Compiled
+from sluice.core.tables.columns import BEAT
 from sluice.errors import InvalidQuery
 from sluice.pipelines.query.spark_plans import Reader, fingerprint
 
@@ -184,11 +185,14 @@ def _table(spark: SparkSession, source: PlannedSource, most: int | None, field: 
     reader = spark.readStream.format("sluice").options(**options_of(source))
     if most is not None:
         reader = reader.option("maxBytesPerTrigger", str(most))
-    columns = source.columns
+    time, columns = source.event_time, source.columns
+    idle = None if time is None else time.idle_after_ms
+    if time is not None and idle is not None:
+        reader = reader.options(eventTime=time.column, idleAfterMs=str(idle))
+        columns = columns and f"{columns}, {BEAT} BOOLEAN"
     if columns is not None:
         reader = _asked(f"{field}.schema", lambda: reader.schema(columns))
     table = _asked(f"{field}.schema", reader.load)
-    time = source.event_time
     if time is None:
         return table
     if dict(table.dtypes).get(time.column) not in {"timestamp", "timestamp_ntz"}:
@@ -197,7 +201,21 @@ def _table(spark: SparkSession, source: PlannedSource, most: int | None, field: 
             field=f"{field}.eventTime.column",
             remedy=f"Its columns are {', '.join(' '.join(one) for one in table.dtypes)}.",
         )
-    return table.withWatermark(time.column, f"{time.lateness_ms} milliseconds")
+    table = table.withWatermark(time.column, f"{time.lateness_ms} milliseconds")
+    return table if idle is None else _without_beats(table, source.name)
+
+
+def _without_beats(table: DataFrame, name: str) -> DataFrame:
+    """Leave out the rows that only move the watermark of an idle stream.
+
+    Spark moves a filter before the watermark if it does not name the event time, and beats would
+    never reach the watermark: they have no values for a filter of the query. It moves none before
+    an observation.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - comes with Spark
+
+    seen = table.observe(f"{BEAT}_{name}", f.count(f.lit(1)).alias("rows"))
+    return seen.where(~f.col(BEAT)).drop(BEAT)
 
 
 def options_of(source: PlannedSource) -> dict[str, str]:

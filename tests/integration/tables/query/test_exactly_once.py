@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,10 +27,12 @@ from sluice.errors import (
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.compile import planned
 from sluice.pipelines.query.program import Run, run_query
-from support.store.counts import assert_counted, manifest, results
-from support.until import PATIENT
+from support.store.clicks import KEYS
+from support.store.counts import SQL, assert_counted, manifest, results
+from support.until import PATIENT, until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -70,6 +74,19 @@ class Query:
         plan = planned(self._spark, request)
         with Stores(self.settings) as stores:
             return run_query(plan, self._spark, stores, self.settings, run)
+
+    @contextmanager
+    def running(self, **changes: Any) -> Iterator[None]:
+        """Run the query for a block, as it goes on."""
+        with ThreadPoolExecutor(1) as thread:
+            done = thread.submit(self.run, mode="Continuous", **changes)
+            try:
+                yield
+            finally:
+                until("Spark runs it", lambda: done.done() or self._spark.streams.active)
+                for stream in self._spark.streams.active:
+                    stream.stop()
+                done.result()
 
 
 @pytest.fixture
@@ -281,3 +298,19 @@ def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: S
     query.folder = query.folder.with_name("other")
     with pytest.raises(TargetExists):
         query.run(name="other")
+
+
+@pytest.mark.parametrize("where", ["", "WHERE k = 'key-3'"])
+def test_the_windows_of_an_idle_stream_are_closed(
+    query: Query, clicks: Clicks, store: Store, where: str
+) -> None:
+    """Time goes on by the clock once no event comes, whatever the query asks of events."""
+    clicks.write(ROUNDS)
+    sql = SQL.replace("GROUP BY", f"{where} GROUP BY")
+    with query.running(sources__0__eventTime__idleAfterSeconds=1, query__sql=sql):
+        keys = 1 if where else KEYS
+        until("both windows are closed", lambda: len(results(store, clicks.name)) >= 2 * keys)
+    found = results(store, clicks.name)
+    assert sum(row["n"] for row in found) == ROUNDS * keys
+    assert len(found) == 2 * keys
+    assert all(row["k"] is not None for row in found)

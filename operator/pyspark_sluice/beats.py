@@ -1,0 +1,131 @@
+"""Let event time go on by the clock while a stream is idle, so that its windows are closed.
+
+A reader whose stream has been idle for long enough plans a beat: a row that has nothing but a time
+and the mark `BEAT`. The beat is a part of the offset, so a batch that is repeated has it again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from sluice.core.tables.columns import BEAT
+from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.core.tables.options import TableOptions
+
+OFFSET_FIELD: Final = "beat"
+"""The field of an offset with the time of the last beat, in milliseconds since 1970."""
+
+
+@dataclass
+class BeatPartition(InputPartition):
+    """A beat.
+
+    Attributes:
+        millis: its time, in milliseconds since 1970.
+    """
+
+    millis: int
+
+
+class Columns(NamedTuple):
+    """The columns of a table with beats.
+
+    Attributes:
+        events: those that events have.
+        time: the one that says when an event happened.
+    """
+
+    events: pa.Schema
+    time: str
+
+
+def columns_with_beats(options: TableOptions, schema: pa.Schema) -> Columns:
+    """Return the columns of a table with beats.
+
+    Raises:
+        InvalidSpec: there is no such column of times, or none that marks beats.
+    """
+    name = options.event_time
+    if (
+        name is None
+        or name not in schema.names
+        or not pa.types.is_timestamp(schema.field(name).type)
+    ):
+        raise InvalidSpec(
+            f"the schema has no column {name} of times", field="eventTime", remedy="Name one."
+        )
+    if BEAT not in schema.names:
+        raise InvalidSpec(
+            "the schema has no column for beats",
+            field="schema",
+            remedy=f"Add {BEAT} BOOLEAN, and drop the rows where it is true behind the watermark.",
+        )
+    return Columns(schema.remove(schema.get_field_index(BEAT)), name)
+
+
+class Beats:
+    """Decides when a beat is due.
+
+    Args:
+        after_ms: for how long no event has to come.
+        clock: gives the time, in seconds since 1970.
+    """
+
+    def __init__(self, after_ms: int, clock: Callable[[], float] = time.time) -> None:
+        self._after = after_ms
+        self._clock = clock
+        self._idle_since: float | None = None
+
+    def after(self, start: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
+        """Return the offset up to which the next batch reads, with its beat.
+
+        Args:
+            start: the offset where the batch begins.
+            planned: the position where it ends, without a beat.
+        """
+        last = beat_of(start)
+        now = self._clock()
+        idle = all(start.get(part) == value for part, value in planned.items())
+        if not idle or self._idle_since is None or now < self._idle_since:
+            self._idle_since = now
+        beat = round(now * 1000) - self._after
+        due = idle and (now - self._idle_since) * 1000 >= self._after
+        if due and beat - last >= self._after:
+            last = beat
+        return planned | ({OFFSET_FIELD: last} if last else {})
+
+
+def beat_of(offset: dict[str, Any]) -> int:
+    """Return the time of the last beat before an offset, in milliseconds; 0 if there was none."""
+    found = offset.get(OFFSET_FIELD, 0)
+    return found if isinstance(found, int) else 0
+
+
+def marked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch of events with the column of beats, which is false for all of them."""
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    columns[BEAT] = pa.repeat(pa.scalar(value=False), len(batch))
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def beat(millis: int, columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch of a beat: one row, in which all is null but its time and its mark."""
+    kind = schema.field(columns.time).type
+    at = datetime.fromtimestamp(millis / 1000, UTC)
+    values = {columns.time: at if kind.tz else at.replace(tzinfo=None), BEAT: True}
+    arrays = [pa.array([values.get(field.name)], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(_nullable(schema)))
+
+
+def _nullable(schema: pa.Schema) -> list[pa.Field]:
+    return [field.with_nullable(True) for field in schema]  # noqa: FBT003 - Arrow's signature
