@@ -147,7 +147,7 @@ RUN cd /src \
       --target /src/packages -r wanted.txt \
  && mkdir /src/jars \
  && (cd packages/pyspark/jars \
-     && grep -v '^#' /src/query-jars | while read -r jars; do mv $jars /src/jars/; done) \
+     && grep -v '^#' /src/query-jars | while read -r jars; do mv $jars /src/jars/ || exit 1; done) \
  && rm -rf packages/pyspark* packages/bin packages/py4j* \
  && find packages -name '*.pyi' -delete \
  && python3 -m compileall -q --invalidation-mode unchecked-hash -s packages \

@@ -37,6 +37,7 @@ class QueryRecorder(Recorder):
     Attributes:
         ledger: the content of the ledger.
         jobs: the attempts whose Jobs exist.
+        lag: bytes that the sources have behind the last batch.
     """
 
     def __init__(self, name: str, **spec: Any) -> None:
@@ -44,6 +45,7 @@ class QueryRecorder(Recorder):
         self.body["spec"] |= spec
         self.ledger = LedgerState()
         self.jobs: tuple[JobSeen, ...] = ()
+        self.lag: int | None = 0
 
     def look(self, **world: Any) -> QueryDecision:
         """Let the operator look at the query, write its status, and act on its decision.
@@ -54,7 +56,7 @@ class QueryRecorder(Recorder):
         """
         seen, around = self._seen(), self._world(**world)
         if asks_stores(seen, around) and around.trouble is None:
-            around = replace(around, reading=QueryReading(self.ledger, 0))
+            around = replace(around, reading=QueryReading(self.ledger, self.lag))
         decision = reconcile_query(seen, around)
         self._write(decision)
         return decision
@@ -89,14 +91,15 @@ class QueryRecorder(Recorder):
         version = self.ledger.version or VersionRecord(
             number=1, plan=query_plan(), begins=(position(0),)
         )
+        attempt = max(self.ledger.attempt, self.body["status"]["attempts"])
         last = BatchRecord(
             batch=batch,
             ends=(position(100 * (batch + 1)),),
             rows=rows,
             sha256="0" * 64,
             watermark=round(self.now.timestamp() * 1000),
+            attempt=attempt,
         )
-        attempt = max(self.ledger.attempt, self.body["status"]["attempts"])
         self.ledger = LedgerState(version, attempt, last, None, self.ledger.rows + rows)
         self.look()
 

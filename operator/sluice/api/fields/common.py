@@ -238,6 +238,27 @@ class InStore(PlaceInStore):
         return self.store_ref
 
 
+class OwnStoreRef(ApiModel):
+    """A reference to a StreamStore of the resource's own namespace."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    name: StoreName = Field(
+        description="The StreamStore's name. It is in the namespace of this resource."
+    )
+
+
+class InOwnStore(PlaceInStore):
+    """A place in a StreamStore of the resource's own namespace."""
+
+    store_ref: OwnStoreRef
+
+    @property
+    def ref(self) -> StoreRef:
+        """The reference to the StreamStore."""
+        return StoreRef.model_construct(name=self.store_ref.name)
+
+
 class StreamInStore(InStore):
     """A stream that is read from a store of streams."""
 

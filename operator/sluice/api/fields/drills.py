@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from sluice.api.fields.common import ApiModel, NewNameInStore, PlaceInStore, StoreName, StoreRef
+from sluice.api.fields.common import ApiModel, InOwnStore, NewNameInStore, OwnStoreRef
 from sluice.api.fields.schedule import Schedule
 
 
-class OwnStoreRef(ApiModel):
-    """A reference to a StreamStore of the resource's own namespace."""
-
-    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
-
-    name: StoreName = Field(
-        description="The StreamStore's name. It is in the StreamArchive's namespace."
-    )
-
-
-class DrillTarget(PlaceInStore):
+class DrillTarget(InOwnStore):
     """Where the scratch stream of a drill is made and deleted: never in another namespace."""
 
     store_ref: OwnStoreRef = Field(
@@ -33,11 +23,6 @@ class DrillTarget(PlaceInStore):
         """Return a place that was checked before, or that the API server checks."""
         ref = OwnStoreRef.model_construct(name=store)
         return cls.model_construct(store_ref=ref, scope=scope)
-
-    @property
-    def ref(self) -> StoreRef:
-        """The reference to the StreamStore."""
-        return StoreRef.model_construct(name=self.store_ref.name)
 
     @property
     def title(self) -> str:

@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 from sluice.api.fields.common import (
     ApiModel,
     ArchivePath,
-    InStore,
+    InOwnStore,
+    NameInStore,
     NewNameInStore,
     ObjectName,
+    OwnStoreRef,
     Resource,
     StoreName,
-    StoreRef,
-    StreamInStore,
     only,
 )
 from sluice.api.fields.ranges import Begin
@@ -45,14 +45,25 @@ Word = Annotated[str, Field(min_length=1, max_length=64), only(_WORD, _NO_WORD)]
 """The name of a table, a column or a parameter in SQL."""
 
 
-class QueriedStream(StreamInStore):
+class QueriedStream(InOwnStore):
     """A stream that a query reads."""
 
+    store_ref: OwnStoreRef = Field(
+        description="The StreamStore that holds the stream. Its kind is pravega."
+    )
+    scope: NameInStore = Field(description="The stream's scope.")
+    stream: NameInStore = Field(description="The stream's name.")
 
-class QueriedArchive(InStore):
+    @property
+    def title(self) -> str:
+        """The stream with its scope, for messages."""
+        return f"{self.scope}/{self.stream}"
+
+
+class QueriedArchive(InOwnStore):
     """The archive of a stream that a query reads: what the stream no longer has comes from it."""
 
-    store_ref: StoreRef = Field(
+    store_ref: OwnStoreRef = Field(
         description="The StreamStore that holds the archive. Its kind is s3 or volume."
     )
     path: ArchivePath = Field(description="The archive's path in the store.")
@@ -170,10 +181,10 @@ class ResultSpec(ApiModel):
     )
 
 
-class ResultStream(InStore):
+class ResultStream(InOwnStore):
     """A stream that results are appended to, each row as an event in JSON."""
 
-    store_ref: StoreRef = Field(
+    store_ref: OwnStoreRef = Field(
         description="The StreamStore that holds the stream. Its kind is pravega."
     )
     scope: NewNameInStore = Field(description="The stream's scope, which must exist.")

@@ -21,7 +21,7 @@ from sluice.api.status.common import (
 class QueryVersionStatus(StatusModel):
     """The version of the query that its ledger says runs."""
 
-    number: Number = Field(description="Its number, from 1. A change of the query makes a new one.")
+    number: Count = Field(description="Its number, from 1. A change of the query makes a new one.")
     hash: ShortText = Field(description="The SHA-256 of its plan.")
     columns: Text = Field(default="", description="The columns of the result, in SQL.")
 
@@ -67,6 +67,13 @@ class StreamQueryStatus(ResourceStatus):
         default=None, description="The Job of the attempt that runs, or ran last."
     )
     attempts: Number = Field(default=0, description="How many attempts have begun.")
+    job_generation: Count = Field(
+        default=0,
+        description="The generation of the resource for which the last attempt's Job was made.",
+    )
+    ended_attempt: Number = Field(
+        default=0, description="The last attempt whose end this status has taken in."
+    )
     ledger_attempt: Count = Field(
         default=0,
         description="The attempt that the ledger had when the last one began. The query runs once "

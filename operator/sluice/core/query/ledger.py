@@ -94,6 +94,7 @@ class BatchRecord(Frozen):
         sha256: the SHA-256 of its rows, as the sinks have them, in their order.
         watermark: windows that end before it were closed when the batch began, in milliseconds
             since 1970; 0 before the first event, and in a query without event time.
+        attempt: the attempt that wrote it.
     """
 
     record: Literal["batch"] = "batch"
@@ -102,6 +103,7 @@ class BatchRecord(Frozen):
     rows: Number
     sha256: str
     watermark: Annotated[int, Field(ge=-(1 << 62), le=1 << 62, strict=True)] = 0
+    attempt: Number = 0
 
 
 class SummaryRecord(Frozen):

@@ -124,7 +124,12 @@ class Log(RecordTrail):
         store: the store that holds the log.
         beside: the stream next to which the log lies. It need not exist.
         key: gives the key of the log's segment for a number from 0 to GENERATIONS - 1.
+
+    Attributes:
+        most: bytes of the longest log of this kind; see `MOST_LOG`.
     """
+
+    most: int = MOST_LOG
 
     def __init__(self, store: Store, beside: StreamName, key: Callable[[int], str]) -> None:
         self._names = [
@@ -219,10 +224,10 @@ class Log(RecordTrail):
         there = {name: info for name, info in infos if info is not None}
         for name, info in there.items():
             length = info.length - info.start
-            if length > MOST_LOG:
+            if length > self.most:
                 raise JournalDamaged(
                     f"{name} is {size(length)} long, and no journal gets longer than"
-                    f" {size(MOST_LOG)}"
+                    f" {size(self.most)}"
                 )
         return there
 
@@ -273,9 +278,9 @@ class Log(RecordTrail):
 
     def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
         data = b"".join(record_frames.frame(record) for record in records)
-        if self._length - self._start + len(data) > MOST_LOG:
+        if self._length - self._start + len(data) > self.most:
             raise PlanTooLarge(
-                f"{self.name} would be longer than {size(MOST_LOG)}",
+                f"{self.name} would be longer than {size(self.most)}",
                 remedy="Delete the copy, which drops what is staged; copy ranges of the stream, or"
                 " fewer streams.",
             )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 COMPACT_AT: Final = 1 << 20
 """Bytes from which on a ledger gets a summary."""
 
+MOST_LEDGER: Final = 16 << 20
+"""Bytes of the longest ledger. The operator reads those of all queries."""
+
 _TRIES: Final = 16
 """Attempts that may begin at once."""
 
@@ -37,12 +40,19 @@ class QueryLedger(Log):
         sink: the first sink.
     """
 
+    most = MOST_LEDGER
+
     def __init__(self, store: Store, query_id: str, sink: StreamName) -> None:
         super().__init__(store, sink, partial(identity.ledger_key, query_id))
         self._query = query_id
         self._sink = sink
         self._attempt = 0
         self.state = LedgerState()
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt; 0 before `begin`."""
+        return self._attempt
 
     def load(self) -> LedgerState:
         """Return the state as the store holds it now; an empty one if there is no ledger.

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.core.query.ledger import QueryReading
 from sluice.core.tables.positions import StreamPosition
-from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.tables.reading import size_between
 from sluice.engine.tables.source import StoredStream
-from sluice.errors import NoSuchSegment, SourceTruncated, StreamNotFound
+from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.query.ledger import LedgerState
     from sluice.core.values.model import StreamName
-    from sluice.stores.base import Source, Store
+    from sluice.engine.query.ledger import QueryLedger
+    from sluice.stores.base import Source
 
 
-def read_query(
-    store: Store,
-    query_id: str,
-    sink: StreamName,
-    sources: Sequence[tuple[StreamName, Source]],
-) -> QueryReading:
+_MOST: Final = 1 << 62
+"""The most bytes that a query may be behind: positions in a ledger may be forged."""
+
+
+def read_query(ledger: QueryLedger, sources: Sequence[tuple[StreamName, Source]]) -> QueryReading:
     """Read the ledger of a query, and measure its sources.
 
     Args:
-        store: the store of the first sink.
-        query_id: the query's identity.
-        sink: the first sink.
+        ledger: the ledger, of which only what is new is read.
         sources: the streams that the query reads, and their stores, in order.
 
     Raises:
         JournalDamaged: the ledger cannot be read.
-        BackendError: a store does not answer.
+        BackendError: its store does not answer.
     """
-    state = QueryLedger(store, query_id, sink).load()
+    state = ledger.load()
     return QueryReading(state, _lag(state, sources))
 
 
@@ -56,6 +53,6 @@ def _lag(state: LedgerState, sources: Sequence[tuple[StreamName, Source]]) -> in
         try:
             live = StoredStream(source, stream)
             total += size_between(live, place, live.tail())
-        except (NoSuchSegment, SourceTruncated, StreamNotFound):
-            return None  # the driver reads from an archive, or says what is wrong
-    return total
+        except SluiceError:
+            return None  # the driver reads on from an archive, or says what is wrong
+    return total if 0 <= total < _MOST else None

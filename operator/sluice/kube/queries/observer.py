@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from sluice.api.kinds.streamquery import QueriedArchive, ResultStream, StreamQuery
 from sluice.core.query.request import query_id, query_request
-from sluice.core.reconcile.queries.decide import asks_stores
+from sluice.core.reconcile.queries.decide import asks_stores, latest_job
 from sluice.core.reconcile.queries.world import QueryWorld
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.model import StreamName
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import access
+from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.progress import read_query
 from sluice.errors import (
     ClaimNotFound,
@@ -29,8 +30,7 @@ from sluice.kube.api.objects import is_deleting, parse, query_seen
 from sluice.kube.jobs.attempts import Attempts
 from sluice.kube.jobs.profiles import no_profile, size_trouble
 from sluice.kube.jobs.query_job import QueryJob, runtime_hash
-from sluice.kube.loop.memory import Blocking
-from sluice.kube.stores.dependents import was_admitted
+from sluice.kube.loop.memory import Blocking, Memories
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -71,6 +71,19 @@ class QuerySituation:
         return Child.of(STREAM_QUERY, self.body)
 
 
+@dataclass(slots=True)
+class QueryMemory:
+    """What is remembered of a query between looks. It only spares calls.
+
+    Attributes:
+        of: the query's identity, its first sink and the connection to its store.
+        ledger: its ledger, as far as it was read.
+    """
+
+    of: tuple[str, StreamName, Store] | None = None
+    ledger: QueryLedger | None = None
+
+
 class QueryObserver:
     """Observer of queries.
 
@@ -102,6 +115,7 @@ class QueryObserver:
         self._settings = settings
         self._cluster = cluster
         self._blocking = Blocking(threads)
+        self._memories = Memories(QueryMemory)
 
     async def look(self, body: Object, *, glance: bool = False) -> QuerySituation:
         """Look at a query's surroundings. Nothing is changed.
@@ -124,7 +138,7 @@ class QueryObserver:
             world=QueryWorld(now=datetime.now(UTC), stores=stores),
             job=None,
         )
-        hindrance = None if seen.deleted is not None else await self._hindrance(resource)
+        hindrance = self._offer_trouble(resource)
         job = self._job(situation) if hindrance is None else None
         places = [seen.namespace]
         jobs = await self._attempts.of(
@@ -134,10 +148,15 @@ class QueryObserver:
             runtime=None if job is None else runtime_hash(job),
             glance=glance,
         )
-        at_work = any(one.active for one in jobs) and seen.deleted is None
-        counted = not (at_work and not seen.spec.suspend) and not seen.settled
-        pods = await self._attempts.alive(places, seen.uid, glance=glance) if counted else 0
-        world = replace(situation.world, hindrance=hindrance, jobs=jobs, pods=pods)
+        world = replace(situation.world, hindrance=hindrance, comparable=job is not None, jobs=jobs)
+        latest = latest_job(seen, world)
+        at_work = latest is not None and latest.active
+        if at_work and seen.deleted is None and not seen.spec.suspend:
+            pass  # its pod is there, and so is the claim
+        elif not seen.settled or seen.deleted is not None:
+            pods = await self._attempts.alive(places, seen.uid, glance=glance)
+            missing = hindrance or await self._claim_trouble(resource)
+            world = replace(world, pods=pods, hindrance=missing)
         situation = replace(situation, world=world, job=job)
         return await self._asked(situation) if asks_stores(seen, world) else situation
 
@@ -146,13 +165,9 @@ class QueryObserver:
     ) -> StoreSeen | Trouble | None:
         """Look at a StreamStore, and check that the query may use it."""
         named = f"{field}.{place.store_field}"
-        deleted = is_deleting(body)
         try:
             found = await self._stores.look(
-                place.ref,
-                seen.namespace,
-                admitted=deleted and was_admitted(body),
-                eager=seen.changed or seen.asked,
+                place.ref, seen.namespace, eager=seen.changed or seen.asked
             )
         except InvalidSpec as error:
             return Trouble.of(
@@ -163,29 +178,23 @@ class QueryObserver:
                 )
             )
         if found is None:
-            foreign = place.ref.other(seen.namespace) is not None
-            return Trouble.of(access.not_shared(place.store, field=named)) if foreign else None
+            return None
         try:
-            access.check_queried(found.resource.spec, place, field=field, grants=found.grants)
-            if found.grants is not None:  # a pod of the query's namespace mounts nothing of others
-                access.check_mounts(found.seen.address, store=place.store, field=named)
+            access.check_queried(found.resource.spec, place, field=field)
         except SpecError as error:
+            deleted = is_deleting(body)
             return replace(found.seen, refused=Trouble.of(error)) if deleted else Trouble.of(error)
         return found.seen
 
-    async def _hindrance(self, resource: StreamQuery) -> Trouble | None:
-        """Tell why no driver can be made; None if one can."""
+    def _offer_trouble(self, resource: StreamQuery) -> Trouble | None:
+        """Tell why the administrator's settings allow no driver; None if they do."""
         spec, settings = resource.spec, self._settings
-        claim = spec.checkpoint.claim_name
         if not settings.queries.image:
             return Trouble.of(QueriesNotOffered("this operator has no image for queries"))
         profile = settings.profiles.get(spec.runtime.profile)
         if profile is None:
             return no_profile(spec.runtime.profile, settings)
-        refused = size_trouble(profile, driver=spec.runtime.driver.resources)
-        if refused is not None:
-            return refused
-        if claim is None:
+        if spec.checkpoint.claim_name is None:
             return Trouble.of(
                 InvalidSpec(
                     "a query in a cluster needs a volume for its checkpoint",
@@ -193,10 +202,15 @@ class QueryObserver:
                     remedy="Make a PersistentVolumeClaim, and name it here.",
                 )
             )
-        if await self._api.get(CLAIM, resource.metadata.namespace, claim) is None:
-            missing = f"there is no PersistentVolumeClaim {claim!r}"
-            return Trouble.of(ClaimNotFound(missing, field="spec.checkpoint.claimName"))
-        return None
+        return size_trouble(profile, driver=spec.runtime.driver.resources)
+
+    async def _claim_trouble(self, resource: StreamQuery) -> Trouble | None:
+        """Tell why the claim of the checkpoint cannot be mounted; None if it can."""
+        claim = resource.spec.checkpoint.claim_name
+        if claim is None or await self._api.get(CLAIM, resource.metadata.namespace, claim):
+            return None
+        missing = f"there is no PersistentVolumeClaim {claim!r}"
+        return Trouble.of(ClaimNotFound(missing, field="spec.checkpoint.claimName"))
 
     def _job(self, situation: QuerySituation) -> QueryJob | None:
         """Return what the Job depends on; None if a StreamStore is missing."""
@@ -228,6 +242,19 @@ class QueryObserver:
             raise StoreNotReady("the StreamStore is not there")
         return await self._connections.get(store.namespace, store.address)
 
+    def _ledger(self, seen: QuerySeen, sink: StreamName, store: Store) -> QueryLedger:
+        """Return the ledger of a query as it was read so far."""
+        memory = self._memories.of(seen.namespace, seen.name, seen.uid)
+        known = memory.ledger
+        if known is None or memory.of != (seen.query_id, sink, store):
+            known = QueryLedger(store, seen.query_id, sink)
+            memory.of, memory.ledger = (seen.query_id, sink, store), known
+        return known
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Forget a query that is gone."""
+        self._memories.forget(namespace, name)
+
     async def _asked(self, situation: QuerySituation) -> QuerySituation:
         """Ask the stores how far the query is, and add the answer or the failure to the world."""
         world = situation.world
@@ -244,9 +271,8 @@ class QueryObserver:
                 for place, store in opened
                 if not isinstance(place, ResultStream)
             ]
-            reading = await self._blocking(
-                lambda: read_query(sink[1], situation.seen.query_id, _name(sink[0]), sources)
-            )
+            ledger = self._ledger(situation.seen, _name(sink[0]), sink[1])
+            reading = await self._blocking(lambda: read_query(ledger, sources))
         except SluiceError as error:
             return replace(situation, world=replace(world, trouble=Trouble.of(error)))
         return replace(situation, world=replace(world, reading=reading))

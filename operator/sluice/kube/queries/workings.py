@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.status.query_status import StreamQueryStatus
 from sluice.core.reconcile.queries.decide import after_query_failure, reconcile_query
+from sluice.core.reconcile.queries.world import Unprotect
 from sluice.kube.api.kinds import STREAM_QUERY
 from sluice.kube.api.objects import QUERY_FINALIZER
 
@@ -57,12 +58,15 @@ class QueryWorkings:
     async def perform(self, situation: QuerySituation, action: QueryAction) -> None:
         """Carry out one action."""
         await self._performer.perform(situation, action)
+        if isinstance(action, Unprotect):
+            self.forget(situation.seen.namespace, situation.seen.name)
 
     async def refuse(self, body: Object) -> None:
         """Do nothing: a query has no objects in other namespaces."""
 
     def forget(self, namespace: str, name: str) -> None:
-        """Forget nothing: nothing is remembered between looks."""
+        """Forget a query that is gone, or needs nothing any more."""
+        self._observer.forget(namespace, name)
 
     def written(self, before: StreamQueryStatus, after: StreamQueryStatus) -> None:
         """Count nothing: the resync counts the existing resources."""

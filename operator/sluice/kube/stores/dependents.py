@@ -45,7 +45,10 @@ def stores_of(body: Object) -> set[StorePlace]:
 
 
 def _queried(body: Object) -> list[Object]:
-    """Return the streams that a query reads and appends to. Those of a copy are names."""
+    """Return the streams that a query reads and appends to. Those of a copy are names.
+
+    No reference of a query has a namespace, so it never holds a StreamStore of another one.
+    """
     sinks = (body.get("spec") or {}).get("sinks") or ()
     found = [one.get("stream") for one in (*sources_of(body), *sinks)]
     return [one for one in found if isinstance(one, dict)]

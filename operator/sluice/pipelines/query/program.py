@@ -303,6 +303,7 @@ class BatchWriter:
                 rows=len(rows),
                 sha256=digest(rows),
                 watermark=planned.watermark,
+                attempt=self._ledger.attempt,
             )
             self._ledger.add(record)
             self.rows += len(rows)

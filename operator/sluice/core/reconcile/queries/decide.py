@@ -24,6 +24,7 @@ from sluice.core.values.trouble import Trouble
 from sluice.errors import AccessDenied, DriverLost, StoreNotFound, StoreNotReady
 
 if TYPE_CHECKING:
+    from sluice.api.status.query_status import StreamQueryStatus
     from sluice.core.reconcile.queries.world import QueryAction, QuerySeen, QueryWorld
     from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.reconcile.shared.store_seen import StoreSeen
@@ -37,10 +38,14 @@ LOOK_SECONDS: Final = 10.0
 WAIT_SECONDS: Final = 30.0
 """Seconds between two looks at a query that waits for its StreamStore, which wakes it then."""
 
-_HOPELESS: Final = frozenset({"InvalidSpec", "LoginNotShared"})
+_HOPELESS: Final = frozenset({"InvalidSpec"})
 """Reasons that waiting does not mend."""
 
-_WITHDRAWN: Final = frozenset({"AccessDenied", "StoreNotShared", "LoginNotShared", "InvalidSpec"})
+_MOST_AHEAD: Final = 1000
+"""By how much the number of a Job may be above that of the status, which may be lost. Users may
+have written a higher one."""
+
+_WITHDRAWN: Final = frozenset({"AccessDenied", "InvalidSpec"})
 """Reasons for which a running driver is stopped: it may not use a store any more."""
 
 
@@ -56,13 +61,25 @@ def reconcile_query(query: QuerySeen, world: QueryWorld) -> QueryDecision:
         return _deleted(query, world, status)
     if world.reading is not None:
         status.measured(world.reading)
+    job = latest_job(query, world)
     late = tuple(
-        StopDriver(job.name)
-        for job in world.jobs
-        if job is not world.job and job.active and not job.deleting
+        StopDriver(one.name)
+        for one in world.jobs
+        if one is not job and one.active and not one.deleting
     )
-    decision = _decide(query, world, status)
+    if late and (job is None or not job.active):
+        return QueryDecision(status=_stopping(status), actions=late, again=POLL_SECONDS)
+    if query.settled and (job is None or not job.active):
+        free = query.finalizer and query.once and query.status.last_failure is None
+        return QueryDecision(status=status.unchanged(), actions=(Unprotect(),) * free)
+    decision = _decide(query, world, status, job)
     return replace(decision, actions=(*late, *decision.actions))
+
+
+def latest_job(query: QuerySeen, world: QueryWorld) -> JobSeen | None:
+    """Return the Job of the latest attempt; None if there is none."""
+    most = query.status.attempts + _MOST_AHEAD
+    return next((one for one in reversed(world.jobs) if one.attempt <= most), None)
 
 
 def after_query_failure(query: QuerySeen, world: QueryWorld, trouble: Trouble) -> QueryDecision:
@@ -88,23 +105,27 @@ def _deleted(query: QuerySeen, world: QueryWorld, status: QueryStatus) -> QueryD
     return QueryDecision(status=said, actions=(Unprotect(),))
 
 
-def _decide(query: QuerySeen, world: QueryWorld, status: QueryStatus) -> QueryDecision:
-    job = world.job
+def _decide(
+    query: QuerySeen, world: QueryWorld, status: QueryStatus, job: JobSeen | None
+) -> QueryDecision:
     if job is not None and job.deleting:
-        said = Saying("Stopping", "The driver is being stopped.")
-        return QueryDecision(status=status.working(said), again=POLL_SECONDS)
+        return QueryDecision(status=_stopping(status), again=POLL_SECONDS)
     running = job if job is not None and job.active else None
     if query.spec.suspend:
         return _suspended(world, status, running)
     trouble = stores_trouble(query, world) or _withdrawn(world)
     if trouble is not None:
-        return _blocked(status, trouble, running)
+        return _blocked(query, status, trouble, running)
     status.admitted()
     if running is not None:
         return _running(query, world, status, running)
-    if job is not None and job.attempt == query.status.attempts and _is_news(query, job):
+    if job is not None and _is_news(query, job):
         return _ended(query, status, job)
-    return _begin(query, world, status)
+    return _begin(query, world, status, job)
+
+
+def _stopping(status: QueryStatus) -> StreamQueryStatus:
+    return status.working(Saying("Stopping", "The driver is being stopped."))
 
 
 def _suspended(world: QueryWorld, status: QueryStatus, running: JobSeen | None) -> QueryDecision:
@@ -115,87 +136,104 @@ def _suspended(world: QueryWorld, status: QueryStatus, running: JobSeen | None) 
     return QueryDecision(status=status.working(said), actions=stops, again=POLL_SECONDS)
 
 
-def _blocked(status: QueryStatus, trouble: Trouble, running: JobSeen | None) -> QueryDecision:
+def _blocked(
+    query: QuerySeen, status: QueryStatus, trouble: Trouble, running: JobSeen | None
+) -> QueryDecision:
     """Wait for a StreamStore. A driver that may still use it is patient by itself."""
     said = Saying(trouble.reason, str(trouble))
     stops: tuple[QueryAction, ...] = ()
-    if running is not None and trouble.reason in _WITHDRAWN:
+    if running is not None and (trouble.reason in _WITHDRAWN or _is_stale(query)):
         stops = (StopDriver(running.name),)
     stalled = trouble.reason in _HOPELESS
     wanted = status.stalled(said) if stalled else status.working(said)
     return QueryDecision(status=wanted, actions=stops, again=WAIT_SECONDS)
 
 
+def _is_stale(query: QuerySeen) -> bool:
+    """Tell whether the spec was changed since the Job of the last attempt was made."""
+    return query.status.job_generation != query.generation
+
+
 def _running(
     query: QuerySeen, world: QueryWorld, status: QueryStatus, job: JobSeen
 ) -> QueryDecision:
     guard: tuple[QueryAction, ...] = () if query.finalizer else (Protect(),)
+    stop = (StopDriver(job.name),)
     if job.outdated:
         said = Saying("Restarting", "The spec was changed: the query goes on with the new one.")
-        return QueryDecision(
-            status=status.working(said), actions=(StopDriver(job.name),), again=POLL_SECONDS
-        )
-    if job.phase is JobPhase.PENDING:
+        return QueryDecision(status=status.working(said), actions=stop, again=POLL_SECONDS)
+    if _is_stale(query) and not world.comparable:
+        return replace(_hindered(world, status), actions=stop)
+    status.of_generation()
+    waited = (world.now - job.started).total_seconds()
+    again = min(max(POLL_SECONDS, waited / 10), LOOK_SECONDS)
+    if job.phase is JobPhase.PENDING or job.waiting is not None:
         said = Saying("Starting", "The driver starts.")
         if job.trouble is not None:
             said = Saying(job.trouble.reason, str(job.trouble))
         elif job.words:
             said = Saying("Starting", f"The driver starts: {job.words}")
-        waited = (world.now - job.started).total_seconds()
-        again = min(max(POLL_SECONDS, waited / 10), WAIT_SECONDS)
         return QueryDecision(status=status.working(said), actions=guard, again=again)
     if world.trouble is not None:
         said = Saying(world.trouble.reason, str(world.trouble))
         return QueryDecision(status=status.working(said), actions=guard, again=LOOK_SECONDS)
     if not _goes_on(query, world):
         said = Saying("Starting", "The driver runs, and has written no batch yet.")
-        return QueryDecision(status=status.working(said), actions=guard, again=POLL_SECONDS)
+        return QueryDecision(status=status.working(said), actions=guard, again=again)
     return QueryDecision(status=status.running(), actions=guard, again=LOOK_SECONDS)
 
 
 def _goes_on(query: QuerySeen, world: QueryWorld) -> bool:
-    """Tell whether the ledger has an attempt of this Job, and a batch of its version is whole.
+    """Tell whether the present attempt has written a batch, or has nothing to read.
 
-    A driver that is refused takes no attempt in the ledger.
+    A driver that is refused takes no attempt in the ledger. Kubernetes may have replaced the pod,
+    and the new one has another attempt in the ledger.
     """
-    state = None if world.reading is None else world.reading.state
-    began = state is not None and state.attempt > query.status.ledger_attempt
-    return began and state is not None and state.last is not None
+    reading = world.reading
+    if reading is None or reading.state.attempt <= query.status.ledger_attempt:
+        return False
+    last = reading.state.last
+    return last is not None and (last.attempt == reading.state.attempt or reading.lag_bytes == 0)
 
 
 def _is_news(query: QuerySeen, job: JobSeen) -> bool:
-    """Tell whether the end of an attempt is not in the status yet."""
-    if query.changed or query.asked or job.outdated:
-        return False
-    failure = query.status.last_failure
-    told = failure is not None and failure.attempt == job.attempt
-    return not told
+    """Tell whether the end of the last attempt is not in the status yet, and still counts."""
+    present = job.attempt == query.status.attempts and not _is_stale(query)
+    return present and job.attempt > query.status.ended_attempt and not job.outdated
 
 
 def _ended(query: QuerySeen, status: QueryStatus, job: JobSeen) -> QueryDecision:
     """Report the end of an attempt."""
     if job.phase is JobPhase.SUCCEEDED and query.once:
-        return QueryDecision(status=status.done(), actions=(Unprotect(),) * query.finalizer)
+        said = status.done(job.attempt)
+        return QueryDecision(status=said, actions=(Unprotect(),) * query.finalizer)
     trouble = job.trouble or Trouble.of(DriverLost("the driver ended without a word"))
-    said, verdict = status.fail(trouble, attempt=job.attempt)
-    return QueryDecision(status=said, again=verdict.wait)
+    failed, verdict = status.fail(trouble, attempt=job.attempt)
+    return QueryDecision(status=failed, again=verdict.wait)
 
 
-def _begin(query: QuerySeen, world: QueryWorld, status: QueryStatus) -> QueryDecision:
+def _hindered(world: QueryWorld, status: QueryStatus) -> QueryDecision:
+    """Report why no driver can be made. It may be mended a moment later, as a claim."""
+    trouble = world.hindrance
+    if trouble is None:
+        return QueryDecision(status=_stopping(status), again=POLL_SECONDS)
+    said = Saying(trouble.reason, str(trouble))
+    return QueryDecision(status=status.stalled(said), again=WAIT_SECONDS)
+
+
+def _begin(
+    query: QuerySeen, world: QueryWorld, status: QueryStatus, job: JobSeen | None
+) -> QueryDecision:
     """Begin an attempt, unless there is a reason to wait."""
-    if query.settled:
-        return QueryDecision(status=status.unchanged())
     at = query.status.retry_time
     if at is not None and world.now < at and not (query.changed or query.asked):
         again = max(0.05, (at - world.now).total_seconds())
-        return QueryDecision(status=status.unchanged(), again=again)
+        return QueryDecision(status=status.retrying(), again=again)
     if world.hindrance is not None:
-        said = Saying(world.hindrance.reason, str(world.hindrance))
-        return QueryDecision(status=status.stalled(said), again=WAIT_SECONDS)
+        return _hindered(world, status)
     if world.pods:
-        said = Saying("Stopping", "The driver is being stopped.")
-        return QueryDecision(status=status.working(said), again=POLL_SECONDS)
-    attempt = query.status.attempts + 1
+        return QueryDecision(status=_stopping(status), again=POLL_SECONDS)
+    attempt = max(query.status.attempts, 0 if job is None else job.attempt) + 1
     status.begins(attempt, world.reading)
     said = Saying("Starting", "The driver starts.")
     return QueryDecision(

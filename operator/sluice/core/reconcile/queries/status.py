@@ -12,6 +12,7 @@ from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.jobs import job_name
 from sluice.core.reconcile.shared.verdict import Verdict, judge
 from sluice.core.values import text
+from sluice.core.values.trouble import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,11 +74,17 @@ class QueryStatus:
         self._change |= {
             "attempts": attempt,
             "job_ref": ObjectRef(name=job_name(self._query.uid, attempt)),
-            "ledger_attempt": 0 if reading is None else reading.state.attempt,
+            "job_generation": self._query.generation,
             "start_time": self._query.status.start_time or self._now,
             "retry_time": None,
             "completion_time": None,
         }
+        if reading is not None:
+            self._change["ledger_attempt"] = reading.state.attempt
+
+    def of_generation(self) -> None:
+        """Write that the Job is that of the present spec, whose change was none for it."""
+        self._change["job_generation"] = self._query.generation
 
     def measured(self, reading: QueryReading) -> None:
         """Write what the ledger says. A new batch ends a row of failures."""
@@ -115,10 +122,15 @@ class QueryStatus:
             attempt: the attempt that failed; None if none could begin.
         """
         failures = self._failures + 1
-        verdict = judge(trouble, failures=failures, limit=None)
+        # Another attempt has taken the ledger; it may be one that has ended since.
+        again = trouble.reason == "QuerySuperseded"
+        judged = trouble.model_copy(update={"retryable": True}) if again else trouble
+        verdict = judge(judged, failures=failures, limit=None)
         if attempt is not None and trouble.reason in DECIDED:
             verdict = Verdict(final=True, wait=None)
         wait = verdict.wait
+        if attempt is not None:
+            self._change["ended_attempt"] = attempt
         self._change |= {
             "failures": failures,
             "retry_time": None if wait is None else self._now + timedelta(seconds=wait),
@@ -141,9 +153,10 @@ class QueryStatus:
     def _failures(self) -> int:
         return int(self._change.get("failures", self._query.status.failures))
 
-    def done(self) -> StreamQueryStatus:
-        """Report that a query with mode: Once is done."""
+    def done(self, attempt: int) -> StreamQueryStatus:
+        """Report that a query with mode: Once is done by an attempt."""
         self._change |= {
+            "ended_attempt": attempt,
             "completion_time": self._query.status.completion_time or self._now,
             "failures": 0,
             "last_failure": None,
@@ -170,6 +183,14 @@ class QueryStatus:
         """Report that the query is suspended, and nothing of it runs."""
         said = Saying("Suspended", f"No pod runs. {self._so_far()}")
         return self._written(conditions.suspended(said, bounded=self._query.once))
+
+    def retrying(self) -> StreamQueryStatus:
+        """Report again why the last attempt failed, while the next one is waited for."""
+        failure = self._query.status.last_failure
+        if failure is None:
+            return self.unchanged()
+        said = sentence(failure.message, field=failure.field, remedy=failure.remedy or "")
+        return self.working(Saying(failure.reason, said))
 
     def unchanged(self) -> StreamQueryStatus:
         """Keep the conditions, for the present generation."""
