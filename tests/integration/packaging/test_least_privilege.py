@@ -9,6 +9,7 @@ from sluice.kube.api.kinds import (
     SCOPE_COPY,
     STREAM_ARCHIVE,
     STREAM_COPY,
+    STREAM_QUERY,
     STREAM_STORE,
     Kind,
 )
@@ -20,7 +21,7 @@ SOURCES = [
     for path in (ROOT / "operator" / "sluice" / folder).rglob("*.py")
     if path.name != "client.py"
 ]
-OURS = [STREAM_COPY, SCOPE_COPY, STREAM_ARCHIVE, STREAM_STORE, EPHEMERAL_STREAM]
+OURS = [STREAM_COPY, SCOPE_COPY, STREAM_ARCHIVE, STREAM_STORE, EPHEMERAL_STREAM, STREAM_QUERY]
 CALLS = {"get", "list", "create", "patch", "apply", "delete"}
 EXPIRING = {"situation.kind": [STREAM_COPY, SCOPE_COPY]}
 """Variables that stand for fewer kinds: only resources with `ttlSecondsAfterFinished` expire."""

@@ -19,9 +19,15 @@ from sluice.kube.api.kinds import (
     SECRET,
     STREAM_ARCHIVE,
     STREAM_COPY,
+    STREAM_QUERY,
     STREAM_STORE,
 )
-from sluice.kube.api.objects import IN_USE_FINALIZER, STAGING_FINALIZER, STREAMS_FINALIZER
+from sluice.kube.api.objects import (
+    IN_USE_FINALIZER,
+    QUERY_FINALIZER,
+    STAGING_FINALIZER,
+    STREAMS_FINALIZER,
+)
 from sluice.kube.loop.served import Served
 from support.cases import resources
 from support.kube.chart import EVERYTHING, NAMESPACE, NAMESPACED, Rendered, render, rules
@@ -172,6 +178,7 @@ def test_rights_are_what_the_policy_takes(policy: str, monkeypatch: pytest.Monke
         (STREAM_COPY, resources.COPY, STAGING_FINALIZER),
         (SCOPE_COPY, resources.SCOPE, STAGING_FINALIZER),
         (STREAM_ARCHIVE, resources.ARCHIVE, STAGING_FINALIZER),
+        (STREAM_QUERY, resources.QUERY, QUERY_FINALIZER),
     ):
         # Deleting needs an operator that lets go: here one has done so before.
         held = [] if policy == "delete" else [finalizer]
