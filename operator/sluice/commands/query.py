@@ -1,11 +1,12 @@
-"""Implement `sluice query plan | run -f FILE`: queries over streams, without Kubernetes."""
+"""Implement `sluice query plan | run | state -f FILE`: queries over streams, without Kubernetes."""
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,9 +14,12 @@ from sluice import console
 from sluice.commands.copying import TASKS, read
 from sluice.commands.shared import CREDENTIALS, OUTPUT, VOLUMES, print_json, settings_of
 from sluice.core.query.request import query_request
+from sluice.core.tables.positions import StreamPosition
 from sluice.core.values.text import counted
 from sluice.core.workloads import access
 from sluice.core.workloads.request import store_address
+from sluice.engine.query.ledger import QueryLedger
+from sluice.engine.query.progress import read_query
 from sluice.errors import InvalidSpec
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.compile import planned
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from sluice.api.kinds.streamquery import StreamQuery
     from sluice.api.load import Resources
     from sluice.config import Settings
-    from sluice.core.query.ledger import BatchRecord
+    from sluice.core.query.ledger import BatchRecord, QueryReading
     from sluice.core.query.plan import QueryRequest
     from sluice.core.query.request import Place
     from sluice.core.query.rows import Row
@@ -118,6 +122,74 @@ def run(
             ended.append({"name": name, "hash": wanted.hash, "rows": rows})
     if output == "json":
         print_json(ended)
+
+
+@query.command()
+@FILE
+@OUTPUT
+@CREDENTIALS
+@VOLUMES
+def state(
+    *, file: str, output: str, credentials_dir: Path | None, volumes_dir: Path | None
+) -> None:
+    """Tell how far queries are, by their ledgers and the tails of their sources.
+
+    Nothing is made, and a query that runs is not disturbed. For one of a cluster, set
+    SLUICE_CLUSTER_ID to the cluster's, and give the file its namespace.
+    """
+    settings = _settings(credentials_dir, volumes_dir)
+    told = []
+    with Stores(settings) as stores:
+        for name, request in _asked(file, settings):
+            first = request.sinks[0]
+            ledger = QueryLedger(stores[first.store], request.query_id, first.stream)
+            sources = [(one.stream, stores[one.store]) for one in request.sources]
+            told.append(_told(name, read_query(ledger, sources)))
+    if output == "json":
+        print_json(told)
+        return
+    for one in told:
+        for key, value in one.items():
+            click.echo(f"{key:10}{value}" if isinstance(value, str | int) else f"{key}")
+            for place, offsets in value.items() if isinstance(value, dict) else ():
+                click.echo(f"  {place}  {offsets}")
+
+
+def _told(name: str, reading: QueryReading) -> dict[str, Any]:
+    """Return what is known of a query, in the order in which it is shown."""
+    version, last = reading.state.version, reading.state.last
+    if version is None:
+        return {"name": name, "rows": 0}
+    found: dict[str, Any] = {
+        "name": name,
+        "version": version.number,
+        "hash": version.plan.hash,
+        "columns": version.plan.compiled.columns,
+        "attempt": reading.state.attempt,
+        "rows": reading.state.rows,
+    }
+    if last is not None:
+        found["batch"] = last.batch
+        found["sha256"] = last.sha256
+        if last.watermark:
+            found["watermark"] = _instant(last.watermark)
+    if reading.lag_bytes is not None:
+        found["lagBytes"] = reading.lag_bytes
+    ends = version.begins if last is None else last.ends
+    places = map(StreamPosition.from_json, ends)
+    found["positions"] = {
+        str(place.stream): ",".join(f"{one}={at}" for one, at in sorted(place.offsets.items()))
+        for place in places
+    }
+    return found
+
+
+def _instant(millis: int) -> str | int:
+    """Return a time for people; the number itself if it is none: any client may write ledgers."""
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError):
+        return millis
 
 
 @contextmanager

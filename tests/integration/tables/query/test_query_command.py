@@ -80,6 +80,24 @@ def test_a_query_prints_its_rows_and_is_interrupted(
         json.dumps(row, separators=(",", ":")) for row in results(store, clicks.name)
     )
     assert_counted(results(store, clicks.name), clicks)
+    clicks.write(1)
+    told = command.run("state", "-o", "json")
+    (state,) = told.json
+    assert (state["version"], state["attempt"], state["rows"]) == (1, 1, 32)
+    assert state["watermark"] == "2026-01-01T00:02:00.000+00:00"
+    assert state["lagBytes"] > 0
+    assert [*state["positions"]] == [str(clicks.name)]
+    lines = command.run("state").out.splitlines()
+    assert "rows      32" in lines
+    assert f"  {clicks.name}  {state['positions'][str(clicks.name)]}" in lines
+
+
+def test_a_query_that_never_ran_has_written_nothing(
+    command: Command, clicks: Clicks, store: Store
+) -> None:
+    """No ledger is made by a look."""
+    assert command.run("state").out.splitlines() == ["name      counts", "rows      0"]
+    assert store.list_streams(clicks.name.scope) == ["clicks"]
 
 
 @pytest.mark.exhaustive
