@@ -28,7 +28,9 @@ from support.kube.pod_security import violations
 EXAMPLES = ROOT / "examples"
 RESOURCES = sorted(path for path in EXAMPLES.glob("*.yaml") if path.name != "values.yaml")
 COPIES = [
-    path for path in RESOURCES if not path.name.startswith(("ephemeralstream", "streamstore"))
+    path
+    for path in RESOURCES
+    if not path.name.startswith(("ephemeralstream", "streamquery", "streamstore"))
 ]
 GUIDES = [
     *(ROOT / "docs" / f"{kind.name.lower()}.md" for kind in KINDS),
