@@ -63,6 +63,15 @@ def test_a_resource_at_work_tells_how_far_and_how_fast_it_is() -> None:
     assert "12/30 streams  42 MB/100 MB" in watching.shown(scope, namespaces=False).line
 
 
+def test_a_query_tells_its_rows_and_how_far_it_is_behind() -> None:
+    """It has no share: it goes on."""
+    known = {"rows": 4000, "lag": "1.2 MB", "lagBytes": 1_200_000}
+    one = followed("clicks", "Running", kind="StreamQuery", met=True, progress=known)
+    assert watching.shown(one, namespaces=False).line == (
+        "streamquery/clicks  Running  4,000 rows, lag 1.2 MB"
+    )
+
+
 def test_a_resource_at_rest_has_no_rate() -> None:
     """The rate is from before its end. A store has no progress at all."""
     done = followed("orders", "Copied", met=True, progress=progress(100))

@@ -301,6 +301,40 @@ def test_details_are_those_of_describe() -> None:
     assert len(json.dumps(shown)) < 20_000
 
 
+def test_a_query_has_its_version_and_how_far_it_is() -> None:
+    """And what the last failure advises."""
+    status = {
+        "conditions": ready("False", "QueryChanged", "Stalled"),
+        "result": "main: shop/counts",
+        "version": {"number": 3, "hash": "abc"},
+        "progress": {"rows": 1, "lag": "0 B", "watermark": "2026-05-04T11:00:00Z"},
+        "attempts": 2,
+        "failures": 1,
+        "retryTime": "2026-05-04T12:00:00Z",
+        "lastFailure": {
+            "reason": "QueryChanged",
+            "category": "Spec",
+            "message": "spec.query.sql was changed",
+            "remedy": "Take the change back.",
+        },
+    }
+    named, body = resource(resources.QUERY, "counts", status)
+    found = Description(named, body, named.spec.status.read(body["status"]))
+    shown = views.details(found, now=NOW)
+    assert shown["facts"] == [
+        "to main: shop/counts",
+        "version 3",
+        "1 row",
+        "lag 0 B",
+        "watermark 2026-05-04T11:00:00Z",
+        "2 attempts",
+        "1 failed in a row",
+        "next at 2026-05-04T12:00:00Z",
+        "created 24h00m ago",
+    ]
+    assert shown["next"] == "Take the change back. Then: sluice retry streamquery/counts."
+
+
 def test_details_are_of_a_resource_that_the_page_has_shown() -> None:
     """By its UID: never of another one that has its name now, and of nothing else."""
     cluster = FinalizingServer()

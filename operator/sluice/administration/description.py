@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from sluice.administration.drivers import attempts
 from sluice.administration.resources import gone
+from sluice.api.registry import WITH_JOBS
 from sluice.api.status.common import ConditionType, CopyingStatus
+from sluice.api.status.query_status import StreamQueryStatus
 from sluice.core.catalogue import NORMAL, failures
 from sluice.kube.api.kinds import EVENT
 from sluice.kube.api.objects import driver_namespace, is_deleting
@@ -98,7 +100,7 @@ async def describe(api: Api, resource: Named) -> Description:
         raise gone(resource)
     uid = str(body["metadata"]["uid"])
     found = Description(resource, body, resource.spec.status.read(body.get("status")))
-    if resource.spec.driven:
+    if resource.spec in WITH_JOBS:
         jobs, host = attempts(api, resource.kind, body), driver_namespace(body)
         where = f" in namespace {host}" if host else ""
         found.attempts = await _allowed(jobs, found, f"Jobs and pods{where}") or []
@@ -178,7 +180,7 @@ def _is_true(status: ResourceStatus, kind: ConditionType) -> bool:
 def _remedy(found: Description, reason: str) -> str:
     """Return the remedy of the last failure, if the reason is about it, or the catalogue's."""
     status = found.status
-    failure = status.last_failure if isinstance(status, CopyingStatus) else None
+    failure = status.last_failure if isinstance(status, CopyingStatus | StreamQueryStatus) else None
     if failure is not None and failure.reason == reason and failure.remedy:
         return failure.remedy
     remedies = {one.name: one.remedy for one in NORMAL}

@@ -344,3 +344,6 @@ Copy = StreamCopy | ScopeCopy | StreamArchive
 
 DRIVEN: Final = tuple(kind for kind in KINDS if kind.driven)
 """The kinds that drivers work for."""
+
+WITH_JOBS: Final = (*DRIVEN, *(kind for kind in KINDS if kind.model is StreamQuery))
+"""The kinds for which the operator makes Jobs: those, and queries, which plan by themselves."""

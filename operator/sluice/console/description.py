@@ -10,9 +10,11 @@ from rich.text import Text
 
 from sluice.api.status.common import CopyingStatus
 from sluice.api.status.follow_status import ScopeFollowStatus
+from sluice.api.status.query_status import StreamQueryStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.console.overview import COLOURS, followed, numbers
 from sluice.console.page import duration, out, printable
+from sluice.console.queries import query_numbers
 from sluice.console.tables import columns
 from sluice.core.values.text import size
 
@@ -66,6 +68,8 @@ def _page(found: Description, now: datetime) -> Iterator[Text]:
         yield from _section("Progress", [_INDENT + "  ".join(numbers(found.status))])
         yield from _section("Streams", _streams(found.status))
         yield from _section("Attempts", _history(found.status))
+    if isinstance(found.status, StreamQueryStatus):
+        yield from _section("Progress", [_INDENT + "  ".join(query_numbers(found.status))])
     yield from _section("Jobs and pods", _pods(found))
     yield from _section("Events", _events(found.happenings, now))
     for part in found.forbidden:

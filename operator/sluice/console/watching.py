@@ -10,11 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from sluice.api.status.common import ConditionType, CopyingStatus
+from sluice.api.status.query_status import StreamQueryStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.console.overview import done as streams_done
 from sluice.console.overview import followed
 from sluice.console.page import duration, note, out, printable
-from sluice.core.values.text import size
+from sluice.core.values.text import counted, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +84,10 @@ def _state(one: Followed) -> tuple[str, str]:
 
 def _progress(status: ResourceStatus, *, ended: bool) -> tuple[int | None, str, str]:
     """Return percent, bytes and rate; a resource that rests has no rate."""
+    if isinstance(status, StreamQueryStatus) and status.progress is not None:
+        behind = status.progress.lag
+        parts = [counted(status.progress.rows, "row"), *([f"lag {behind}"] if behind else [])]
+        return None, ", ".join(parts), ""
     if not isinstance(status, CopyingStatus) or status.progress is None:
         return None, "", ""
     progress, follow = status.progress, followed(status)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from sluice.api.registry import DRIVEN, KINDS
+from sluice.api.registry import DRIVEN, KINDS, WITH_JOBS
 from sluice.commands.shared import PROGRAM, VARIABLE
 from sluice.errors import SluiceError
 
@@ -53,6 +53,13 @@ def complete_driven(
 ) -> list[CompletionItem]:
     """Complete `[KIND/]NAME` of the kinds that drivers work for."""
     return _named(context, DRIVEN, incomplete)
+
+
+def complete_with_jobs(
+    context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete `[KIND/]NAME` of the kinds for which the operator makes Jobs."""
+    return _named(context, WITH_JOBS, incomplete)
 
 
 def complete_archives(

@@ -8,13 +8,13 @@ import sys
 import click
 
 from sluice import console
-from sluice.api.registry import DRIVEN
-from sluice.commands.cluster.completion import complete_driven
+from sluice.api.registry import WITH_JOBS
+from sluice.commands.cluster.completion import complete_with_jobs
 from sluice.commands.cluster.shared import NAMESPACE, QUIET, connected, say
 
 
 @click.command()
-@click.argument("name", metavar="[KIND/]NAME", shell_complete=complete_driven)
+@click.argument("name", metavar="[KIND/]NAME", shell_complete=complete_with_jobs)
 @NAMESPACE
 @click.option("-f", "--follow", is_flag=True, help="Go on until the resource is at rest.")
 @click.option("--attempt", type=click.IntRange(min=1), help="This attempt.  [default: the last]")
@@ -36,7 +36,7 @@ async def _logs(
 
     pod = None
     async with connected(namespace) as place:
-        resource = await place.find(name, DRIVEN)
+        resource = await place.find(name, WITH_JOBS)
         lines = driver_logs.log(place.api, resource, attempt=attempt, follow=follow)
         async for line in lines:
             if line.pod != pod:

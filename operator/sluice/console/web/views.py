@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.api.status.common import ConditionType, CopyingStatus
+from sluice.api.status.query_status import StreamQueryStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.console.description import (
     ATTEMPTS,
@@ -26,6 +27,7 @@ from sluice.console.description import (
 )
 from sluice.console.overview import numbers
 from sluice.console.page import printable
+from sluice.console.queries import query_numbers
 from sluice.console.watching import shown
 from sluice.core.values.text import counted
 from sluice.kube.api.objects import is_deleting, is_scheduled
@@ -128,6 +130,8 @@ def details(found: Description, *, now: datetime) -> Json:
         if streams := stream_rows(status):
             tables.append(("Streams that failed, or are behind most", STREAMS, streams))
         tables.append(("Attempts", ATTEMPTS, attempt_rows(status)))
+    if isinstance(status, StreamQueryStatus):
+        facts = [f"to {status.result}", *query_numbers(status), *facts]
     tables.append(("Events, the last one first", EVENTS, event_rows(found.happenings, now)[::-1]))
     return {
         "id": meta["uid"],

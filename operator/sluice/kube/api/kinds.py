@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
+from sluice.api import registry
 from sluice.api.fields.common import GROUP, VERSION
 from sluice.api.registry import DRIVEN, KINDS
 from sluice.errors import InvalidSpec
@@ -84,7 +85,7 @@ COPIES: Final = {kind.name: OWN[kind.name] for kind in DRIVEN}
 
 STREAM_QUERY: Final = OWN["StreamQuery"]
 
-WITH_JOBS: Final = (*COPIES.values(), STREAM_QUERY)
+WITH_JOBS: Final = tuple(OWN[kind.name] for kind in registry.WITH_JOBS)
 """Our own kinds for which the operator makes Jobs."""
 
 STREAM_COPY: Final = OWN["StreamCopy"]
