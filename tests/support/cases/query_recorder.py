@@ -88,10 +88,21 @@ class QueryRecorder(Recorder):
     def write(self, batch: int = 0, rows: int = 3) -> None:
         """Let the driver take the ledger and write a batch, and the operator see it."""
         self.becomes(JobPhase.RUNNING)
+        self.record(batch, rows)
+        self.look()
+
+    def record(self, batch: int, rows: int, attempt: int | None = None) -> None:
+        """Let a driver take the ledger and write a batch.
+
+        Args:
+            batch: the batch's number.
+            rows: the number of its rows.
+            attempt: that of the ledger; by default that of the status.
+        """
         version = self.ledger.version or VersionRecord(
             number=1, plan=query_plan(), begins=(position(0),)
         )
-        attempt = max(self.ledger.attempt, self.body["status"]["attempts"])
+        attempt = attempt or max(self.ledger.attempt, self.body["status"]["attempts"])
         last = BatchRecord(
             batch=batch,
             ends=(position(100 * (batch + 1)),),
@@ -101,7 +112,6 @@ class QueryRecorder(Recorder):
             attempt=attempt,
         )
         self.ledger = LedgerState(version, attempt, last, None, self.ledger.rows + rows)
-        self.look()
 
     def end(self, error: SluiceError) -> QueryDecision:
         """Let the driver fail, and the operator see it."""
