@@ -72,7 +72,7 @@ def test_a_journal_is_written_no_longer_than_it_is_read(monkeypatch: pytest.Monk
     """What would make it unreadable is refused, and says what can be done."""
     mine = CopyJournal(ModelStore(World()), COPY, TARGET)
     mine.begin(stream_plan(segment_plan(100)))
-    monkeypatch.setattr(record_log, "MOST_LOG", 2_000)
+    monkeypatch.setattr(record_log.Log, "most", 2_000)
     many = [journal.digest_record(0, n, [b"d" * 32]) for n in range(100)]
     with pytest.raises(PlanTooLarge, match="longer than") as raised:
         mine.write(many)

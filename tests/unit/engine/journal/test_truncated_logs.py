@@ -160,7 +160,7 @@ def test_only_what_is_left_counts_for_the_length(
     store: ModelStore, log: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log of months may have had any length; neither its readers nor its writers mind."""
-    monkeypatch.setattr(record_log, "MOST_LOG", 1_000)
+    monkeypatch.setattr(record_log.Log, "most", 1_000)
     for number in range(100):
         log.write(number)
         assert log.sum_up()
@@ -171,6 +171,6 @@ def test_only_what_is_left_counts_for_the_length(
     assert Notes(store, TARGET).load() == [sum(range(100)) + 6]
     with pytest.raises(PlanTooLarge):
         log.write(*range(100))
-    monkeypatch.setattr(record_log, "MOST_LOG", 10)
+    monkeypatch.setattr(record_log.Log, "most", 10)
     with pytest.raises(JournalDamaged, match="long"):
         Notes(store, TARGET).load()
