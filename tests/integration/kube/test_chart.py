@@ -263,7 +263,7 @@ def test_an_uninstall_leaves_resources(kube: Cluster, release: Release) -> None:
 
     notes = release.helm("install")
     assert "helm uninstall" in notes
-    assert "kubectl delete scopy,sccp,sarc --all" in notes
+    assert "kubectl delete scopy,sccp,sarc,squery --all" in notes
     after = kube.kubectl(where, "get", resource, "mine", "--output=jsonpath={.metadata.uid}")
     assert after == uid
 
