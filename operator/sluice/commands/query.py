@@ -150,9 +150,11 @@ def state(
         return
     for one in told:
         for key, value in one.items():
-            click.echo(f"{key:10}{value}" if isinstance(value, str | int) else f"{key}")
-            for place, offsets in value.items() if isinstance(value, dict) else ():
-                click.echo(f"  {place}  {offsets}")
+            if key != "positions":
+                click.echo(f"{key:10}{value}")
+        for place in one.get("positions", ()):
+            offsets = (f"{at['segmentID']}={at['offset']}" for at in place["offsets"])
+            click.echo(f"position  {place['stream']} {','.join(offsets)}")
 
 
 def _told(name: str, reading: QueryReading) -> dict[str, Any]:
@@ -176,12 +178,13 @@ def _told(name: str, reading: QueryReading) -> dict[str, Any]:
     if reading.lag_bytes is not None:
         found["lagBytes"] = reading.lag_bytes
     ends = version.begins if last is None else last.ends
-    places = map(StreamPosition.from_json, ends)
-    found["positions"] = {
-        str(place.stream): ",".join(f"{one}={at}" for one, at in sorted(place.offsets.items()))
-        for place in places
-    }
+    found["positions"] = [_position(StreamPosition.from_json(end)) for end in ends]
     return found
+
+
+def _position(place: StreamPosition) -> dict[str, Any]:
+    offsets = [{"segmentID": one, "offset": at} for one, at in sorted(place.offsets.items())]
+    return {"stream": str(place.stream), "offsets": offsets}
 
 
 def _instant(millis: int) -> str | int:

@@ -86,10 +86,13 @@ def test_a_query_prints_its_rows_and_is_interrupted(
     assert (state["version"], state["attempt"], state["rows"]) == (1, 1, 32)
     assert state["watermark"] == "2026-01-01T00:02:00.000+00:00"
     assert state["lagBytes"] > 0
-    assert [*state["positions"]] == [str(clicks.name)]
+    (place,) = state["positions"]
+    assert place["stream"] == str(clicks.name)
+    assert [at["segmentID"] for at in place["offsets"]] == [0, 1]
     lines = command.run("state").out.splitlines()
     assert "rows      32" in lines
-    assert f"  {clicks.name}  {state['positions'][str(clicks.name)]}" in lines
+    offsets = ",".join(f"{at['segmentID']}={at['offset']}" for at in place["offsets"])
+    assert f"position  {clicks.name} {offsets}" in lines
 
 
 def test_a_query_that_never_ran_has_written_nothing(
