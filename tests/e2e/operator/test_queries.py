@@ -94,12 +94,19 @@ def test_a_query_is_exact_after_its_pod_is_killed(
         return found
 
     tenant.until("all events are read", lambda: progress().get("rows") == EVENTS)
-    tenant.until("it runs", lambda: tenant.condition(NAME, "Ready", KIND).get("status") == "True")
-    (pod,) = tenant.pods()
+
+    def runs() -> bool:
+        return bool(tenant.condition(NAME, "Ready", KIND).get("status") == "True")
+
+    tenant.until("it runs", runs)
+    (first,) = tenant.pods()
+    tenant.run("delete", "pod", first["metadata"]["name"], "--force", "--grace-period=0")
     java.write(scope, "orders", events=EVENTS, keys=8, size=200, kind="orders", first=EVENTS)
-    tenant.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
     tenant.until("all events are read", lambda: progress().get("rows") == 2 * EVENTS)
     tenant.until("nothing is behind", lambda: progress().get("lag") == "0 B")
+    tenant.until("it runs again", runs)
+    (second,) = tenant.pods()
+    assert second["metadata"]["name"] != first["metadata"]["name"]
     found = rows(store, StreamName(scope=scope, stream="amounts"))
     assert Counter(row["order"] for row in found) == Counter(range(2 * EVENTS))
     assert java.read(scope, "amounts").events == 2 * EVENTS
@@ -107,5 +114,5 @@ def test_a_query_is_exact_after_its_pod_is_killed(
     assert header.split() == ["NAME", "READY", "REASON", "ROWS", "LAG", "WATERMARK", "AGE"]
     assert row.split()[:5] == [NAME, "True", "Running", str(2 * EVENTS), "0"]
     tenant.run("delete", KIND, NAME)
-    assert tenant.get_all("pods") == []
+    assert tenant.pods() == []
     assert len(rows(store, StreamName(scope=scope, stream="amounts"))) == 2 * EVENTS

@@ -83,7 +83,7 @@ def test_the_api_server_takes_the_examples(
     text = re.sub(r"^  namespace: .*\n", "", path.read_text(), flags=re.MULTILINE)
     words = ("apply", "--dry-run=server", f"--namespace={system}", "--filename=-", "--output=name")
     applied = kube.kubectl(*words, stdin=text)
-    kinds = ("streamcopy", "scopecopy", "streamarchive", "ephemeralstream")
+    kinds = ("streamcopy", "scopecopy", "streamarchive", "ephemeralstream", "streamquery")
     assert any(f"{kind}.sluice.dev/" in applied for kind in kinds)
 
 

@@ -76,13 +76,9 @@ class QueryRecorder(Recorder):
     def becomes(self, phase: JobPhase, **more: Any) -> None:
         """Let the Job of the latest attempt come to a phase."""
         number = self.body["status"]["attempts"]
-        job = JobSeen(
-            name=job_name(self.body["metadata"]["uid"], number),
-            attempt=number,
-            phase=phase,
-            started=self.now,
-            **more,
-        )
+        pod = None if phase is JobPhase.PENDING else "pod"
+        about = {"attempt": number, "phase": phase, "started": self.now, "pod": pod, **more}
+        job = JobSeen(name=job_name(self.body["metadata"]["uid"], number), **about)
         self.jobs = (*(one for one in self.jobs if one.attempt < number), job)
 
     def write(self, batch: int = 0, rows: int = 3) -> None:

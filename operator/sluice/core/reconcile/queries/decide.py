@@ -167,7 +167,7 @@ def _running(
     status.of_generation()
     waited = (world.now - job.started).total_seconds()
     again = min(max(POLL_SECONDS, waited / 10), LOOK_SECONDS)
-    if job.phase is JobPhase.PENDING or job.waiting is not None:
+    if job.phase is JobPhase.PENDING or job.waiting is not None or job.pod is None:
         said = Saying("Starting", "The driver starts.")
         if job.trouble is not None:
             said = Saying(job.trouble.reason, str(job.trouble))

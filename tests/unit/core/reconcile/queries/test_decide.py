@@ -385,6 +385,9 @@ def test_a_query_is_not_ready_while_its_pod_is_replaced(query: QueryRecorder) ->
     """Nor before the new one has written a batch, if there is something to read."""
     query.start()
     query.write()
+    query.becomes(JobPhase.RUNNING, pod=None)
+    query.look()
+    assert query.reason == "Starting"
     query.becomes(JobPhase.RUNNING, waiting=query.now)
     query.look()
     assert query.reason == "Starting"

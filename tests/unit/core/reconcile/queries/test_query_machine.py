@@ -137,6 +137,7 @@ class QueryMachine(RuleBasedStateMachine):
             attempt=job.attempt,
             phase=job.phase,
             started=self.query.now,
+            pod=None if job.phase is JobPhase.PENDING else "pod",
             trouble=job.trouble,
             deleting=job.deleting,
             outdated=job.text != self._text,
