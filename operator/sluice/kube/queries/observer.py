@@ -149,11 +149,10 @@ class QueryObserver:
             glance=glance,
         )
         world = replace(situation.world, hindrance=hindrance, comparable=job is not None, jobs=jobs)
-        latest = latest_job(seen, world)
-        at_work = latest is not None and latest.active
-        if at_work and seen.deleted is None and not seen.spec.suspend:
-            pass  # its pod is there, and so is the claim
-        elif not seen.settled or seen.deleted is not None:
+        latest, kept = latest_job(seen, world), seen.deleted is None
+        # While a driver runs and may go on, its pod is there, and so is its claim.
+        at_work = latest is not None and latest.active and not seen.spec.suspend
+        if not (kept and (at_work or seen.settled)):
             pods = await self._attempts.alive(places, seen.uid, glance=glance)
             missing = hindrance or await self._claim_trouble(resource)
             world = replace(world, pods=pods, hindrance=missing)
