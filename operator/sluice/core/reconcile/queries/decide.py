@@ -273,4 +273,5 @@ def _store_trouble(
 def _withdrawn(world: QueryWorld) -> Trouble | None:
     """Return why a store may not be used any more, if that came out when it was asked."""
     trouble = world.trouble
-    return trouble if trouble is not None and trouble.reason in _WITHDRAWN else None
+    denied = trouble is not None and trouble.reason == AccessDenied.__name__
+    return trouble if denied else None
