@@ -13,12 +13,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.api.kinds.streamquery import StreamQuery
 from sluice.api.registry import KINDS
 from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, SPANS, Place, anchor, failures
 from sluice.core.reconcile.copies.actions import WAIT_SECONDS
 from sluice.core.reconcile.copies.decide import START_PATIENCE
 from sluice.core.reconcile.copies.failing import HELD, MISSING
 from sluice.core.reconcile.ephemeral import deletion, failure
+from sluice.core.reconcile.queries.status import DECIDED, PASSING
 from sluice.core.reconcile.shared.verdict import ATTEMPTS, LASTING, RECHECK, Verdict, judge
 from sluice.core.reconcile.store import APPLIED_LATER, AWAY, PROBE_SECONDS, REFUSING
 from sluice.core.values.trouble import Trouble
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sluice.core.catalogue import FailureReason, Reason
-    from sluice.core.reconcile.shared.verdict import Backoff
+from sluice.core.reconcile.shared.verdict import Backoff
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "Made by hack/gencatalogue.py from operator/sluice/core/catalogue: change that."
@@ -212,10 +214,17 @@ def failure_row(failure: FailureReason) -> tuple[str, ...]:
     )
 
 
+def is_of_queries(failure: FailureReason) -> bool:
+    """Tell whether only queries report a failure."""
+    return failure.kinds == (StreamQuery.__name__,)
+
+
 def what_follows(failure: FailureReason) -> str:
-    """Return the name of a copy's reaction to a failure."""
+    """Return the name of a copy's reaction to a failure; a query's if only queries report it."""
     if failure.waits:
         return WAITS
+    if is_of_queries(failure) and failure.name in DECIDED | PASSING:
+        return STALLS if failure.name in DECIDED else RETRIES
     if failure.name in APPLIED_LATER:
         return f"{TRIES} (StreamStore: {WAITS})"
     verdict = judged(failure.category, failure.name, retryable=failure.retryable)

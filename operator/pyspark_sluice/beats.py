@@ -26,6 +26,10 @@ OFFSET_FIELD: Final = "beat"
 """The field of an offset with the time of the last beat, in milliseconds since 1970."""
 
 
+_LATEST: Final = 253_402_300_799_000
+"""The last second that a time can have, in milliseconds since 1970. A checkpoint may be damaged."""
+
+
 @dataclass
 class BeatPartition(InputPartition):
     """A beat.
@@ -108,7 +112,7 @@ class Beats:
 def beat_of(offset: dict[str, Any]) -> int:
     """Return the time of the last beat before an offset, in milliseconds; 0 if there was none."""
     found = offset.get(OFFSET_FIELD, 0)
-    return found if isinstance(found, int) else 0
+    return found if isinstance(found, int) and 0 <= found <= _LATEST else 0
 
 
 def marked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,11 +25,15 @@ from sluice.core.catalogue import (
     failures,
     is_warning,
 )
-from sluice.core.reconcile.copies.actions import Abandon
+from sluice.core.reconcile.copies.actions import Abandon, Decision
 from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import SluiceError
+from support.cases.query_recorder import QueryRecorder
 from support.cases.recorder import CopyRecorder, StoreRecorder
 from support.cases.situations import SITUATIONS, Situation
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.queries.world import QueryDecision
 
 PACKAGE = Path(sluice.__file__).parent
 KNOWN = {reason.name for reason in chain(NORMAL, failures())}
@@ -180,15 +185,21 @@ def test_kinds_and_waiting_are_as_the_catalogue_says(name: str) -> None:
     ids=lambda one: one.name,
 )
 def test_what_follows_is_what_the_page_says(failure: FailureReason) -> None:
-    """A copy that fails for the first time does what the table of failures says.
+    """A copy or a query that fails for the first time does what the table of failures says.
 
-    It keeps or deletes its staged bytes as the page of the reason says.
+    A copy keeps or deletes its staged bytes as the page of the reason says.
     """
-    copy = CopyRecorder("a")
-    copy.start()
-    decision = copy.look(
-        jobs=(copy.job(JobPhase.FAILED, error=getattr(errors, failure.name)("because")),)
-    )
+    error = getattr(errors, failure.name)("because")
+    decision: Decision | QueryDecision
+    if gencatalogue.is_of_queries(failure):
+        query = QueryRecorder("a")
+        query.start()
+        decision = query.end(error)
+    else:
+        copy = CopyRecorder("a")
+        copy.start()
+        decision = copy.look(jobs=(copy.job(JobPhase.FAILED, error=error),))
+        assert (Abandon() in decision.actions) is not gencatalogue.keeps(failure)
     stalled = decision.status.condition("Stalled") is not None
     expected = {
         gencatalogue.RETRIES: (False, True),
@@ -198,7 +209,6 @@ def test_what_follows_is_what_the_page_says(failure: FailureReason) -> None:
     again = decision.again is not None
     of_copies, _, _ = gencatalogue.what_follows(failure).partition(" (")
     assert (stalled, again) == expected[of_copies]
-    assert (Abandon() in decision.actions) is not gencatalogue.keeps(failure)
 
 
 def test_failures_are_warnings_and_states_are_not() -> None:

@@ -6,7 +6,7 @@ batch has the positions up to which it read, and a digest of its rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 
@@ -30,6 +30,9 @@ def _position(value: dict[str, Any]) -> dict[str, Any]:
 Position = Annotated[dict[str, Any], AfterValidator(_position)]
 Positions = tuple[Position, ...]
 """Positions in sources, as JSON: see `core.tables.positions`."""
+
+MOST_MILLIS: Final = 1 << 62
+"""The farthest from 1970 that a watermark may be, in milliseconds."""
 
 Number = Annotated[int, Field(ge=0, lt=1 << 40, strict=True)]
 """A number or a count. Event numbers have room for it."""
@@ -102,7 +105,7 @@ class BatchRecord(Frozen):
     ends: Positions
     rows: Number
     sha256: str
-    watermark: Annotated[int, Field(ge=-(1 << 62), le=1 << 62, strict=True)] = 0
+    watermark: Annotated[int, Field(ge=-MOST_MILLIS, le=MOST_MILLIS, strict=True)] = 0
     attempt: Number = 0
 
 

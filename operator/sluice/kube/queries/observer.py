@@ -26,7 +26,7 @@ from sluice.errors import (
 )
 from sluice.kube.api.kinds import CLAIM, STREAM_QUERY
 from sluice.kube.api.names import Child
-from sluice.kube.api.objects import is_deleting, parse, query_seen
+from sluice.kube.api.objects import parse, query_seen
 from sluice.kube.jobs.attempts import Attempts
 from sluice.kube.jobs.profiles import no_profile, size_trouble
 from sluice.kube.jobs.query_job import QueryJob, runtime_hash
@@ -130,7 +130,7 @@ class QueryObserver:
         """
         resource = parse(body, StreamQuery)
         seen = query_seen(body, resource, query_id(resource, cluster=self._cluster))
-        stores = tuple([await self._store(body, seen, *place) for place in seen.spec.places])
+        stores = tuple([await self._store(seen, *place) for place in seen.spec.places])
         situation = QuerySituation(
             body=body,
             resource=resource,
@@ -148,7 +148,7 @@ class QueryObserver:
             runtime=None if job is None else runtime_hash(job),
             glance=glance,
         )
-        world = replace(situation.world, hindrance=hindrance, comparable=job is not None, jobs=jobs)
+        world = replace(situation.world, hindrance=hindrance, jobs=jobs)
         latest, kept = latest_job(seen, world), seen.deleted is None
         # While a driver runs and may go on, its pod is there, and so is its claim.
         at_work = latest is not None and latest.active and not seen.spec.suspend
@@ -159,9 +159,7 @@ class QueryObserver:
         situation = replace(situation, world=world, job=job)
         return await self._asked(situation) if asks_stores(seen, world) else situation
 
-    async def _store(
-        self, body: Object, seen: QuerySeen, field: str, place: Place
-    ) -> StoreSeen | Trouble | None:
+    async def _store(self, seen: QuerySeen, field: str, place: Place) -> StoreSeen | Trouble | None:
         """Look at a StreamStore, and check that the query may use it."""
         named = f"{field}.{place.store_field}"
         try:
@@ -181,8 +179,7 @@ class QueryObserver:
         try:
             access.check_queried(found.resource.spec, place, field=field)
         except SpecError as error:
-            deleted = is_deleting(body)
-            return replace(found.seen, refused=Trouble.of(error)) if deleted else Trouble.of(error)
+            return Trouble.of(error)
         return found.seen
 
     def _offer_trouble(self, resource: StreamQuery) -> Trouble | None:

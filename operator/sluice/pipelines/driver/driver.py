@@ -7,7 +7,6 @@ or an abort may have been interrupted. The driver finds both in the target store
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,12 +26,12 @@ from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import Outcome
 from sluice.engine.scope.report import ScopeReport
-from sluice.errors import Category, InvalidSpec, SluiceError
-from sluice.pipelines.driver import termination
+from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.driver.controls import Controls, read_retention
+from sluice.pipelines.driver.ending import reported
 from sluice.pipelines.driver.given import read_given
 from sluice.pipelines.driver.listeners import Journalist, ScopeJournalist
-from sluice.pipelines.driver.stopping import Stop, Terminated
+from sluice.pipelines.driver.stopping import Stop
 from sluice.pipelines.programs.run import Tasks, needs_spark, run_plan
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark import sparkconf
@@ -57,14 +56,6 @@ _log = structlog.get_logger()
 
 _GZIP: Final = b"\x1f\x8b"
 """The first bytes of a compressed file."""
-
-INTERRUPTED = Trouble(
-    reason="Interrupted",
-    category=Category.INFRASTRUCTURE,
-    message="the driver was told to stop before the copy was complete",
-    remedy="Nothing has to be done: the next attempt goes on where this one stopped.",
-    retryable=True,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,25 +113,7 @@ def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
         Exception: a bug in Sluice.
     """
     _log.info("driver started", counting=framing.LANGUAGE)
-    try:
-        with tracing.span(
-            "driver",
-            parent=tracing.inherited(),
-            resource=os.environ.get("SLUICE_RESOURCE"),
-            attempt=os.environ.get("SLUICE_ATTEMPT"),
-        ) as span:
-            trouble, told = _drive(options, settings)
-            if trouble is not None:
-                span.fail(trouble.reason)
-    except Terminated:
-        termination.write(options.termination_log, INTERRUPTED)
-        raise
-    except Exception as error:
-        termination.write(options.termination_log, bug(error))
-        raise
-    termination.write(options.termination_log, trouble, told)
-    _log.info("driver ended")
-    return trouble
+    return reported("driver", options.termination_log, lambda: _drive(options, settings))
 
 
 def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, Recorded | None]:
@@ -160,8 +133,6 @@ def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, 
                 told = _workload(wanted).tell(stores.place(wanted.target))
     except SluiceError as error:
         trouble = Trouble.of(error)
-    if trouble is not None:
-        _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
     return trouble, told
 
 
@@ -374,14 +345,3 @@ def _outcome(report: Report) -> Trouble | None:
             events=report.events,
         )
     return None
-
-
-def bug(error: Exception) -> Trouble:
-    """Return the failure that a bug in Sluice is, for the termination message."""
-    return Trouble(
-        reason="InternalError",
-        category=Category.INFRASTRUCTURE,
-        message=f"{type(error).__name__}: {error}",
-        remedy="Report it with the log of the driver's pod, which has the details.",
-        retryable=True,
-    )

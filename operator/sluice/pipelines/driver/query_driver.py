@@ -5,21 +5,18 @@ The operator judges how far the query is by its ledger. So the message matters o
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import ValidationError
 
-from sluice import tracing
 from sluice.core.query.plan import QueryRequest
 from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, SluiceError
-from sluice.pipelines.driver import termination
-from sluice.pipelines.driver.driver import INTERRUPTED, bug
+from sluice.pipelines.driver.ending import reported
 from sluice.pipelines.driver.given import read_given
-from sluice.pipelines.driver.stopping import Stop, Terminated
+from sluice.pipelines.driver.stopping import Stop
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.compile import planned
 from sluice.pipelines.query.program import Run, run_query
@@ -67,32 +64,16 @@ def drive_query(options: QueryDriverOptions, settings: Settings) -> Trouble | No
         Terminated: SIGTERM came; Spark is stopped.
         Exception: a bug in Sluice.
     """
-    trouble: Trouble | None = None
+    with Stop():
+        return reported("query driver", options.termination_log, lambda: _drive(options, settings))
+
+
+def _drive(options: QueryDriverOptions, settings: Settings) -> tuple[Trouble | None, None]:
     try:
-        with (
-            Stop(),
-            tracing.span(
-                "query driver",
-                parent=tracing.inherited(),
-                resource=os.environ.get("SLUICE_RESOURCE"),
-                attempt=os.environ.get("SLUICE_ATTEMPT"),
-            ) as span,
-        ):
-            try:
-                _run(options, settings)
-            except SluiceError as error:
-                trouble = Trouble.of(error)
-                _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
-                span.fail(trouble.reason)
-    except Terminated:
-        termination.write(options.termination_log, INTERRUPTED)
-        raise
-    except Exception as error:
-        termination.write(options.termination_log, bug(error))
-        raise
-    termination.write(options.termination_log, trouble)
-    _log.info("driver ended")
-    return trouble
+        _run(options, settings)
+    except SluiceError as error:
+        return Trouble.of(error), None
+    return None, None
 
 
 def _run(options: QueryDriverOptions, settings: Settings) -> None:

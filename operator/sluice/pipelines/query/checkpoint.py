@@ -11,7 +11,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
-from sluice.core.query.ledger import Checkpoint, PlannedBatch
+from sluice.core.query.ledger import MOST_MILLIS, Checkpoint, PlannedBatch
 from sluice.core.tables.positions import StreamPosition
 from sluice.errors import CheckpointDiverged, InvalidSpec
 
@@ -70,6 +70,8 @@ class QueryCheckpoint:
             _, about, *lines = file.read_text(encoding="utf-8").splitlines()
             places = [StreamPosition.from_json(json.loads(line)) for line in lines]
             mark = int(json.loads(about)["batchWatermarkMs"])
+            if abs(mark) > MOST_MILLIS:
+                raise ValueError(mark)
             return PlannedBatch(tuple(place.to_json() for place in places), mark)
         except (OSError, KeyError, TypeError, ValueError, InvalidSpec) as error:
             raise CheckpointDiverged(f"{file} cannot be read: {error}") from error

@@ -86,7 +86,7 @@ def test_a_clock_that_is_set_back_makes_no_earlier_beat(clock: Clock) -> None:
     assert beats.after(here, position(5)) == here
 
 
-@pytest.mark.parametrize("value", [None, "1", 1.5, [], {}])
+@pytest.mark.parametrize("value", [None, "1", 1.5, [], {}, -1, 1 << 70])
 def test_an_offset_with_another_beat_has_none(value: Any) -> None:
     """A checkpoint may be damaged."""
     assert beat_of(position(5) | {"beat": value}) == 0

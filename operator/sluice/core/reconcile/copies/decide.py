@@ -48,11 +48,7 @@ from sluice.core.reconcile.copies.world import Question
 from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
-from sluice.errors import (
-    DeadlineExceeded,
-    DriverLost,
-    DriverNotStarted,
-)
+from sluice.errors import DeadlineExceeded, DriverLost, DriverNotStarted
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -11,9 +11,9 @@ from sluice.api.status.common import ConditionType
 from sluice.api.status.copy_status import StreamCopyStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.shared.jobs import JobPhase
-from sluice.core.reconcile.shared.store_seen import StoreSeen
+from sluice.core.reconcile.shared.store_seen import StoreSeen, store_trouble
 from sluice.core.values.trouble import Trouble
-from sluice.errors import AccessDenied, LoginNotShared, StoreNotFound, StoreNotReady
+from sluice.errors import LoginNotShared
 
 if TYPE_CHECKING:
     from sluice.api.kinds.scopecopy import ScopeCopySpec
@@ -204,7 +204,7 @@ def stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
     places = (*copy.spec.origins, copy.spec.goal)
     named = [(f"{field}.{one.store_field}", one.store) for field, one in places]
     for (field, name), store in zip(named, world.stores, strict=True):
-        found = _store_trouble(field, name, store, begun=copy.finalizer)
+        found = store_trouble(field, name, store, begun=copy.finalizer)
         if found is not None:
             return found
     return None
@@ -240,21 +240,4 @@ def host_trouble(copy: CopySeen, world: World) -> Trouble | None:
                 remedy="Delete the copy, which clears away what it has staged, and make it anew.",
             )
         )
-    return None
-
-
-def _store_trouble(
-    field: str, name: str, store: StoreSeen | Trouble | None, *, begun: bool
-) -> Trouble | None:
-    if store is None:
-        return Trouble.of(StoreNotFound(f"there is no StreamStore {name!r}", field=field))
-    if isinstance(store, Trouble):
-        return store
-    if store.deleting and not begun:
-        return Trouble.of(StoreNotReady(f"StreamStore {name!r} is being deleted", field=field))
-    if store.denied is not None:
-        why, remedy = store.denied.message, store.denied.remedy
-        return Trouble.of(AccessDenied(f"StreamStore {name!r}: {why}", field=field, remedy=remedy))
-    if not store.ready:
-        return Trouble.of(StoreNotReady(f"StreamStore {name!r}: {store.why}", field=field))
     return None

@@ -1,8 +1,8 @@
 """Decide what to do next about a StreamQuery.
 
 A query has one driver at a time, the Job of its latest attempt. What the driver has done is in the
-ledger beside the first sink. So the status is a report; only attempts, failures in a row and the
-time of the next attempt are remembered by it.
+ledger beside the first sink. So the status is a report. It only remembers attempts: how many have
+begun and ended, for which generation of the spec, failures in a row, and the time of the next one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sluice.core.reconcile.queries.world import (
 )
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.jobs import JobPhase
+from sluice.core.reconcile.shared.store_seen import store_trouble
 from sluice.core.values.trouble import Trouble
-from sluice.errors import AccessDenied, DriverLost, StoreNotFound, StoreNotReady
+from sluice.errors import AccessDenied, DriverLost
 
 if TYPE_CHECKING:
     from sluice.api.status.query_status import StreamQueryStatus
     from sluice.core.reconcile.queries.world import QueryAction, QuerySeen, QueryWorld
     from sluice.core.reconcile.shared.jobs import JobSeen
-    from sluice.core.reconcile.shared.store_seen import StoreSeen
 
 POLL_SECONDS: Final = 1.0
 """Seconds between two looks at pods that start or have to end."""
@@ -113,7 +113,7 @@ def _decide(
     running = job if job is not None and job.active else None
     if query.spec.suspend:
         return _suspended(world, status, running)
-    trouble = stores_trouble(query, world) or _withdrawn(world)
+    trouble = _stores_trouble(query, world) or _withdrawn(world)
     if trouble is not None:
         return _blocked(query, status, trouble, running)
     status.admitted()
@@ -162,8 +162,8 @@ def _running(
     if job.outdated:
         said = Saying("Restarting", "The spec was changed: the query goes on with the new one.")
         return QueryDecision(status=status.working(said), actions=stop, again=POLL_SECONDS)
-    if _is_stale(query) and not world.comparable:
-        return replace(_hindered(world, status), actions=stop)
+    if _is_stale(query) and world.hindrance is not None:
+        return replace(_hindered(world.hindrance, status), actions=stop)
     status.of_generation()
     waited = (world.now - job.started).total_seconds()
     again = min(max(POLL_SECONDS, waited / 10), LOOK_SECONDS)
@@ -212,11 +212,8 @@ def _ended(query: QuerySeen, status: QueryStatus, job: JobSeen) -> QueryDecision
     return QueryDecision(status=failed, again=verdict.wait)
 
 
-def _hindered(world: QueryWorld, status: QueryStatus) -> QueryDecision:
+def _hindered(trouble: Trouble, status: QueryStatus) -> QueryDecision:
     """Report why no driver can be made. It may be mended a moment later, as a claim."""
-    trouble = world.hindrance
-    if trouble is None:
-        return QueryDecision(status=_stopping(status), again=POLL_SECONDS)
     said = Saying(trouble.reason, str(trouble))
     return QueryDecision(status=status.stalled(said), again=WAIT_SECONDS)
 
@@ -230,7 +227,7 @@ def _begin(
         again = max(0.05, (at - world.now).total_seconds())
         return QueryDecision(status=status.retrying(), again=again)
     if world.hindrance is not None:
-        return _hindered(world, status)
+        return _hindered(world.hindrance, status)
     if world.pods:
         return QueryDecision(status=_stopping(status), again=POLL_SECONDS)
     attempt = max(query.status.attempts, 0 if job is None else job.attempt) + 1
@@ -243,30 +240,13 @@ def _begin(
     )
 
 
-def stores_trouble(query: QuerySeen, world: QueryWorld) -> Trouble | None:
+def _stores_trouble(query: QuerySeen, world: QueryWorld) -> Trouble | None:
     """Tell why a store cannot be used; None if all can."""
     for (path, place), store in zip(query.spec.places, world.stores, strict=True):
         field = f"{path}.{place.store_field}"
-        found = _store_trouble(field, place.store, store, begun=query.finalizer)
+        found = store_trouble(field, place.store, store, begun=query.finalizer)
         if found is not None:
             return found
-    return None
-
-
-def _store_trouble(
-    field: str, name: str, store: StoreSeen | Trouble | None, *, begun: bool
-) -> Trouble | None:
-    if store is None:
-        return Trouble.of(StoreNotFound(f"there is no StreamStore {name!r}", field=field))
-    if isinstance(store, Trouble):
-        return store
-    if store.deleting and not begun:
-        return Trouble.of(StoreNotReady(f"StreamStore {name!r} is being deleted", field=field))
-    if store.denied is not None:
-        why, remedy = store.denied.message, store.denied.remedy
-        return Trouble.of(AccessDenied(f"StreamStore {name!r}: {why}", field=field, remedy=remedy))
-    if not store.ready:
-        return Trouble.of(StoreNotReady(f"StreamStore {name!r}: {store.why}", field=field))
     return None
 
 

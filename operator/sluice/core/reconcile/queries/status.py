@@ -39,6 +39,10 @@ DECIDED: Final = frozenset(
 """Reasons that end every attempt of the same spec in the same way. Only a person mends them, and
 each attempt starts a JVM."""
 
+PASSING: Final = frozenset({"QuerySuperseded"})
+"""Reasons that may pass, though the driver that meets them has to end: another attempt has taken
+the ledger, and may have ended since."""
+
 _LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp() * 1000
 """The last time that a watermark may be, in milliseconds: a tenant's events decide about it."""
 
@@ -122,8 +126,7 @@ class QueryStatus:
             attempt: the attempt that failed; None if none could begin.
         """
         failures = self._failures + 1
-        # Another attempt has taken the ledger; it may be one that has ended since.
-        again = trouble.reason == "QuerySuperseded"
+        again = trouble.reason in PASSING
         judged = trouble.model_copy(update={"retryable": True}) if again else trouble
         verdict = judge(judged, failures=failures, limit=None)
         if attempt is not None and trouble.reason in DECIDED:

@@ -73,9 +73,8 @@ class QueryWorld:
         now: the time of the look.
         stores: the StreamStores, one for each of `spec.places`; None if there is no such
             StreamStore, a Trouble if the query may not use it.
-        hindrance: why no driver can be made: profile, image or claim; None if one can.
-        comparable: whether it is known which Job the spec asks for, so that `JobSeen.outdated`
-            tells.
+        hindrance: why no driver can be made: profile, image or claim; None if one can. While a
+            driver runs, the claim is not looked at.
         jobs: the attempts whose Jobs still exist, the latest last.
         pods: pods of the query that are not gone; 0 while its driver runs or starts.
         reading: how far the query is; None if the stores were not asked.
@@ -85,7 +84,6 @@ class QueryWorld:
     now: datetime
     stores: tuple[StoreSeen | Trouble | None, ...]
     hindrance: Trouble | None = None
-    comparable: bool = True
     jobs: tuple[JobSeen, ...] = ()
     pods: int = 0
     reading: QueryReading | None = None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sluice.core.values.trouble import Trouble
+from sluice.errors import AccessDenied, StoreNotFound, StoreNotReady
+
 if TYPE_CHECKING:
     from sluice.core.values.model import StoreAddress
-    from sluice.core.values.trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +42,28 @@ class StoreSeen:
     deleting: bool = False
     hosts: bool = False
     refused: Trouble | None = None
+
+
+def store_trouble(
+    field: str, name: str, store: StoreSeen | Trouble | None, *, begun: bool
+) -> Trouble | None:
+    """Tell why a StreamStore cannot be used; None if it can.
+
+    Args:
+        field: the field that names it.
+        name: its name, with its namespace if that is given.
+        store: how it was seen; None if there is none, a Trouble if the resource may not use it.
+        begun: whether the resource has something in it, and so may use it while it is deleted.
+    """
+    if store is None:
+        return Trouble.of(StoreNotFound(f"there is no StreamStore {name!r}", field=field))
+    if isinstance(store, Trouble):
+        return store
+    if store.deleting and not begun:
+        return Trouble.of(StoreNotReady(f"StreamStore {name!r} is being deleted", field=field))
+    if store.denied is not None:
+        why, remedy = store.denied.message, store.denied.remedy
+        return Trouble.of(AccessDenied(f"StreamStore {name!r}: {why}", field=field, remedy=remedy))
+    if not store.ready:
+        return Trouble.of(StoreNotReady(f"StreamStore {name!r}: {store.why}", field=field))
+    return None
