@@ -159,6 +159,8 @@ USER 0:0
 COPY --from=query-parts /src/packages/ /opt/sluice/lib/python3.11/site-packages/
 COPY --from=query-parts /src/jars/ /opt/sluice/lib/python3.11/site-packages/pyspark/jars/
 COPY operator/pyspark_sluice /opt/sluice/app/pyspark_sluice
+# The gateway runs in this image too. hack/pageparts.py fetches what draws its charts.
+COPY docker/page-parts /opt/sluice/app/sluice/serving/page/vendor
 RUN PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash \
       /opt/sluice/app/pyspark_sluice
 

@@ -24,6 +24,11 @@ class Extension(BuildHookInterface):
             file.write_text(f"{self.metadata.version}\n", encoding="utf-8")
             file.chmod(0o644)
             build_data["force_include"][str(file)] = "sluice/VERSION"
+        vendor = Path(self.root, "operator/sluice/serving/page/vendor")
+        if vendor.is_dir():
+            build_data["artifacts"].append("operator/sluice/serving/page/vendor/*")
+        else:
+            self.app.display_warning("pages of queries have no chart: run hack/pageparts.py first")
         compiler = runpy.run_path(str(Path(self.root, "docker/compile.py")))
         try:
             compiler["compile_extension"](Path(self.root, "operator/sluice"))

@@ -105,4 +105,5 @@ if [[ ${1:-} != python ]]; then
   provide_java
   # It shows its own progress, because it downloads 160 MB the first time.
   PYTHONPATH=hack .venv/bin/python -m localstore fetch
+  .venv/bin/python hack/pageparts.py
 fi

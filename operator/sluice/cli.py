@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "retry": "cluster.verbs",
     "run": "copying",
     "sample": "cluster.init",
+    "serve": "cluster.serve",
     "status": "cluster.status",
     "streams": "streams.group",
     "suspend": "cluster.verbs",

@@ -35,6 +35,12 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end }}
 
+{{- define "sluice.gatewaySelector" -}}
+app.kubernetes.io/name: {{ include "sluice.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: gateway
+{{- end }}
+
 {{- define "sluice.uninstallName" -}}
 {{ include "sluice.fullname" . }}-uninstall
 {{- end }}

@@ -1,50 +1,13 @@
-// Shows what `sluice ui` tells. Every text goes to the page as text (textContent), never as markup.
+// Shows what `sluice ui` and `sluice serve` tell. Every text goes to the page as text (textContent), never as markup.
+
+import { ask, count, enter, nameServer, of, offerToken, put, putLink, signIn } from "./common.js";
 
 const SECONDS = 2;
-const PATIENCE = 60;
-const NO_TOKEN = "This page needs the address that sluice ui has printed in its terminal.";
 
-const of = (selector, parent = document) => parent.querySelector(selector);
 const rows = new Map(); // the table's rows, by the resources' ids
 const dialog = of("#details");
-let token = sessionStorage.getItem("token");
 let opened = null; // the id of the resource in the dialog
 let timer = null;
-
-/** Change a text only if it differs, so that a reader's selection stays. */
-function put(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-
-async function ask(path, credential = token) {
-  let response;
-  try {
-    response = await fetch(`/api/${path}`, {
-      headers: { Authorization: `Bearer ${credential}` },
-      signal: AbortSignal.timeout(PATIENCE * 1000),
-    });
-  } catch {
-    throw new Error("sluice ui does not answer. If it has ended, start it again, and open the address that it prints.");
-  }
-  if (response.status === 401) {
-    throw new Error(NO_TOKEN);
-  }
-  if (!response.headers.get("Content-Type")?.startsWith("application/json")) {
-    throw new Error(`sluice ui has failed (HTTP ${response.status}): see its terminal.`);
-  }
-  const answer = await response.json();
-  if (!response.ok) throw new Error(`${answer.error}. ${answer.remedy}`);
-  return answer;
-}
-
-/** Take the token of the address into this tab's session, and out of the address. */
-async function enter() {
-  const given = new URLSearchParams(location.hash.slice(1));
-  if (!given.size) return;
-  history.replaceState(null, "", "/");
-  token = given.get("token") ?? (await ask("session", given.get("once"))).token;
-  sessionStorage.setItem("token", token);
-}
 
 function makeRow(id) {
   const row = of("#row").content.firstElementChild.cloneNode(true);
@@ -56,7 +19,14 @@ function showRow(row, found) {
   row.dataset.state = found.state;
   row.dataset.copies = found.copies;
   put(of("button", row), found.name);
-  for (const key of ["ready", "reason", "done", "rate", "backup", "age"]) put(of(`.${key}`, row), found[key]);
+  for (const key of ["ready", "done", "rate", "backup", "age"]) put(of(`.${key}`, row), found[key]);
+  putLink(of(".reason", row), found.reason, found.documentation);
+  const live = of(".live", row);
+  live.hidden = !found.page?.startsWith("/q/");
+  if (!live.hidden) {
+    live.href = found.page;
+    live.setAttribute("aria-label", `Live results of ${found.name}`);
+  }
   const bar = of("progress", row);
   bar.value = found.percent ?? 0;
   bar.hidden = found.percent === null;
@@ -80,6 +50,7 @@ function showBoard(board) {
     if (body.children[place] !== row) body.insertBefore(row, body.children[place] ?? null);
   });
   hide();
+  nameServer(board.server ?? "sluice ui");
   put(of("#summary"), board.summary);
   showTexts(of("#notes"), board.notes, "li");
   put(of("#time"), `As of ${new Date().toLocaleTimeString()}`);
@@ -88,13 +59,6 @@ function showBoard(board) {
 function hide() {
   const without = of("#hide").checked ? "ready" : "";
   for (const row of rows.values()) row.hidden = row.dataset.state === without;
-}
-
-/** Give a node so many children, made by a function. Those that are there stay. */
-function count(node, number, make) {
-  while (node.children.length > number) node.lastElementChild.remove();
-  while (node.children.length < number) node.append(make());
-  return [...node.children];
 }
 
 function showTexts(node, texts, tag) {
@@ -132,8 +96,11 @@ async function look() {
   try {
     showBoard(await ask("resources"));
     tell("");
+    offerToken(null);
   } catch (error) {
+    if (await signIn(error)) return look();
     tell(error.message);
+    offerToken(error);
   }
   const id = opened;
   if (id === null) return;
@@ -169,7 +136,6 @@ document.addEventListener("visibilitychange", goOn);
 of("#hide").addEventListener("change", hide);
 try {
   await enter();
-  if (token === null) throw new Error(NO_TOKEN);
   goOn();
 } catch (error) {
   tell(error.message);

@@ -40,9 +40,12 @@ _LAST: Final = 1.0
 _HOST: Final = re.compile(r"(?:127\.0\.0\.1|localhost)(?::[0-9]{1,5})?")
 """Names of this machine, with any port: an SSH tunnel may have another one."""
 
-_FILES: Final = {"/": "index.html", "/page.js": "page.js", "/page.css": "page.css"}
+FILES: Final = {
+    "/": "index.html",
+    **{f"/{name}": name for name in ("page.js", "page.css", "common.js", "common.css")},
+}
 _TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-_HEADERS: Final = {
+HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -52,6 +55,21 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+async def protect(_: web.Request, response: web.StreamResponse) -> None:
+    """Give a response the headers that keep a browser from doing more than the page needs."""
+    response.headers.update(HEADERS)
+
+
+async def send_file(request: web.Request) -> web.Response:
+    """Send the file of the page that a request asks for."""
+    return sent(Path(__file__).with_name(FILES[request.path]))
+
+
+def sent(path: Path) -> web.Response:
+    """Return a file of a page as a response."""
+    return web.Response(text=path.read_text(encoding="utf-8"), content_type=_TYPES[path.suffix])
 
 
 class Links(NamedTuple):
@@ -87,16 +105,13 @@ class _Server:
     def app(self) -> web.Application:
         """Return the application. It knows no method but GET."""
         app = web.Application(middlewares=[self._guard])
-        for path in _FILES:
-            app.router.add_get(path, self._file, allow_head=False)
+        for path in FILES:
+            app.router.add_get(path, send_file, allow_head=False)
         app.router.add_get("/api/session", self._session, allow_head=False)
         app.router.add_get("/api/resources", self._resources, allow_head=False)
         app.router.add_get("/api/resources/{id}", self._details, allow_head=False)
-        app.on_response_prepare.append(self._protect)
+        app.on_response_prepare.append(protect)
         return app
-
-    async def _protect(self, _: web.Request, response: web.StreamResponse) -> None:
-        response.headers.update(_HEADERS)
 
     @web.middleware
     async def _guard(
@@ -106,10 +121,6 @@ class _Server:
         if _HOST.fullmatch(request.host) is None:  # DNS that leads a stranger's page here
             raise web.HTTPMisdirectedRequest(text="This page is for 127.0.0.1 only.\n")
         return await handler(request)
-
-    async def _file(self, request: web.Request) -> web.Response:
-        path = Path(__file__).with_name(_FILES[request.path])
-        return web.Response(text=path.read_text(encoding="utf-8"), content_type=_TYPES[path.suffix])
 
     async def _session(self, request: web.Request) -> web.Response:
         _require(request, self.once)

@@ -75,7 +75,7 @@ def _row(one: Followed, body: Object, *, now: datetime, namespaces: bool) -> Jso
     return {
         "id": body["metadata"]["uid"],
         "name": row.name,
-        "state": _state(one),
+        "state": state_word(one),
         "ready": "-" if ready is None else ready.status,
         "reason": f"{row.state} (being deleted)" if is_deleting(body) else row.state,
         "copies": isinstance(one.status, CopyingStatus),
@@ -87,7 +87,8 @@ def _row(one: Followed, body: Object, *, now: datetime, namespaces: bool) -> Jso
     }
 
 
-def _state(one: Followed) -> str:
+def state_word(one: Followed) -> str:
+    """Return the state of a resource in a word: ready, stalled, suspended or pending."""
     if one.end is not None:
         return "ready" if one.end.met else "stalled"
     return "suspended" if one.suspended else "pending"

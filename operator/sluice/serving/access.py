@@ -1,0 +1,201 @@
+"""Decide who may see what: by one token for all, or by Kubernetes' own rules."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections import OrderedDict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from sluice.administration.installation import REVIEW
+from sluice.api.fields.common import GROUP
+from sluice.errors import ApiUnavailable
+from sluice.kube.api.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from sluice.kube.api.kinds import Object
+
+_TOKEN_REVIEW: Final = Kind("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
+
+AGAIN: Final = 30.0
+"""Seconds for which an answer of Kubernetes about a token or a right counts."""
+
+RESULTS: Final = "results"
+"""The subresource of StreamQueries whose `get` allows to see rows."""
+
+_MOST: Final = 4096
+"""The most answers that are kept, and bytes of a token."""
+
+_AT_A_TIME: Final = 8
+"""The most calls at a time: anyone may come with a token that is none."""
+
+
+class Verdict(StrEnum):
+    """The answer to a caller."""
+
+    ALLOWED = "Allowed"
+    UNKNOWN = "Unknown"
+    """The caller brings no token, or a wrong one."""
+    FORBIDDEN = "Forbidden"
+    """The caller lacks the right."""
+
+
+class ViewRight(NamedTuple):
+    """The right to see something, as RBAC has it.
+
+    Attributes:
+        verb: get or list.
+        resource: the plural of one of our kinds.
+        namespace: the namespace; None for all.
+        subresource: the subresource; empty for the object itself.
+    """
+
+    verb: str
+    resource: str
+    namespace: str | None
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        """Return the right as `kubectl auth can-i` takes it."""
+        below = f" --subresource={self.subresource}" if self.subresource else ""
+        place = "-A" if self.namespace is None else f"-n {self.namespace}"
+        return f"{self.verb} {self.resource}.{GROUP}{below} {place}"
+
+
+class Access(Protocol):
+    """A rule about who may see what."""
+
+    async def decide(self, token: str, right: ViewRight) -> Verdict:
+        """Tell whether the bearer of a token has a right.
+
+        Raises:
+            ApiUnavailable: Kubernetes does not say.
+        """
+        ...
+
+
+class OneToken:
+    """All that the gateway may see, for everyone with the token.
+
+    Args:
+        token: the token, or the file that has it. A file is read at each call: Kubernetes replaces
+            it when its Secret changes.
+    """
+
+    def __init__(self, token: str | Path) -> None:
+        self._token = token
+
+    async def decide(self, token: str, right: ViewRight) -> Verdict:  # noqa: ARG002 - as of Access
+        """Compare the token."""
+        expected = self._token if isinstance(self._token, str) else self._read(self._token)
+        given = token.encode(errors="surrogateescape")
+        same = bool(expected) and secrets.compare_digest(given, expected.encode())
+        return Verdict.ALLOWED if same else Verdict.UNKNOWN
+
+    @staticmethod
+    def _read(file: Path) -> str:
+        try:
+            with file.open(encoding="utf-8") as opened:
+                return opened.read(_MOST).strip()
+        except (OSError, ValueError) as error:
+            raise ApiUnavailable(
+                f"the gateway's token cannot be read: {error}",
+                remedy="Check the Secret of the Helm value gateway.tokenSecret.",
+            ) from error
+
+
+class KubernetesAccess:
+    """The rights that the bearer of a token of Kubernetes has there.
+
+    Args:
+        create: creates an object at the API server and returns it, with the answer in its status.
+    """
+
+    def __init__(self, create: Callable[[Kind, None, Object], Awaitable[Object | None]]) -> None:
+        self._create = create
+        self._users: _Answers[Object | None] = _Answers()
+        self._rights: _Answers[bool] = _Answers()
+        self._turn = asyncio.Semaphore(_AT_A_TIME)
+
+    async def decide(self, token: str, right: ViewRight) -> Verdict:
+        """Ask Kubernetes, or take its answer of the last half minute. ApiUnavailable."""
+        if not 0 < len(token) <= _MOST:
+            return Verdict.UNKNOWN
+        key = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
+        user = await self._user(key, token)
+        if user is None:
+            return Verdict.UNKNOWN
+        allowed = await self._allowed(f"{key} {right}", user, right)
+        return Verdict.ALLOWED if allowed else Verdict.FORBIDDEN
+
+    async def _user(self, key: str, token: str) -> Object | None:
+        kept = self._users.get(key)
+        if kept is not None:
+            return kept.value
+        status = await self._ask(_TOKEN_REVIEW, {"token": token})
+        user = status.get("user")
+        found = user if status.get("authenticated") is True and isinstance(user, dict) else None
+        return self._users.put(key, found)
+
+    async def _allowed(self, key: str, user: Object, right: ViewRight) -> bool:
+        kept = self._rights.get(key)
+        if kept is not None:
+            return kept.value
+        spec = {
+            "user": user.get("username"),
+            "uid": user.get("uid"),
+            "groups": user.get("groups"),
+            "extra": user.get("extra"),
+            "resourceAttributes": {
+                "group": GROUP,
+                "verb": right.verb,
+                "resource": right.resource,
+                "subresource": right.subresource,
+                "namespace": right.namespace or "",
+            },
+        }
+        status = await self._ask(REVIEW, spec)
+        return self._rights.put(key, status.get("allowed") is True)
+
+    async def _ask(self, kind: Kind, spec: Object) -> Object:
+        body = {"apiVersion": kind.api_version, "kind": kind.name, "spec": spec}
+        async with self._turn:
+            found = await self._create(kind, None, body)
+        status = (found or {}).get("status")
+        return status if isinstance(status, dict) else {}
+
+
+_T = TypeVar("_T")
+
+
+class _Answer(NamedTuple, Generic[_T]):
+    """An answer, and the time at which it ends."""
+
+    value: _T
+    end: float
+
+
+class _Answers(Generic[_T]):
+    """The last answers of Kubernetes, by question."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _Answer[_T]] = OrderedDict()
+
+    def get(self, key: str) -> _Answer[_T] | None:
+        """Return an answer that still counts; else None."""
+        kept = self._kept.get(key)
+        return kept if kept is not None and time.monotonic() < kept.end else None
+
+    def put(self, key: str, value: _T) -> _T:
+        """Keep an answer, and return it. The oldest one goes if there are too many."""
+        self._kept[key] = _Answer(value, time.monotonic() + AGAIN)
+        self._kept.move_to_end(key)
+        while len(self._kept) > _MOST:
+            self._kept.popitem(last=False)
+        return value

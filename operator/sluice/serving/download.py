@@ -1,0 +1,114 @@
+"""Send all rows of a result: as JSON, one row a line, or as a stream of Arrow."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+from aiohttp import web
+
+from sluice.api.status.query_status import StreamQueryStatus
+from sluice.core.query.result_columns import result_columns
+from sluice.core.tables.columns import Format, Malformed, columns_of
+from sluice.core.tables.decoding import Decoder
+from sluice.engine.tables.reading import batches, stretches_between
+from sluice.engine.tables.source import StoredStream
+from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    _Read = Callable[[Format, pa.Schema], Iterator[pa.RecordBatch]]
+
+    from sluice.serving.queries import Seen
+    from sluice.stores.base import Store
+
+_SLOW: Final = 60.0
+"""Seconds that a viewer may take to receive a block."""
+
+
+class Form(NamedTuple):
+    """A form of a download.
+
+    Attributes:
+        content: the type of its content.
+        suffix: of its file's name.
+        write: yields its bytes, for the columns in Spark's DDL and a function that reads the rows.
+    """
+
+    content: str
+    suffix: str
+    write: Callable[[str, _Read], Iterator[bytes]]
+
+
+def _json(_: str, read: _Read) -> Iterator[bytes]:
+    """Write rows as they are, one a line. They have no line breaks: the query wrote them."""
+    for batch in read(Format.TEXT, pa.schema([("event", pa.string())])):
+        yield b"".join(f"{text}\n".encode() for text in batch.column(0).to_pylist())
+
+
+def _arrow(ddl: str, read: _Read) -> Iterator[bytes]:
+    columns = result_columns(ddl)
+    if not columns:
+        raise InvalidSpec(
+            "the columns of the result are not known yet",
+            remedy="Wait until the query runs, or take JSON.",
+        )
+    schema = pa.schema([(one.name, one.kind) for one in columns])
+    buffer = io.BytesIO()
+    with pa.ipc.new_stream(buffer, schema) as writer:
+        for batch in read(Format.JSON, schema):
+            writer.write_batch(batch)
+            yield _taken(buffer)
+    yield _taken(buffer)
+
+
+def _taken(buffer: io.BytesIO) -> bytes:
+    data = buffer.getvalue()
+    buffer.seek(0)
+    buffer.truncate()
+    return data
+
+
+FORMATS: Final = {
+    "json": Form("application/x-ndjson", "jsonl", _json),
+    "arrow": Form("application/vnd.apache.arrow.stream", "arrows", _arrow),
+}
+"""The forms, by their names."""
+
+
+async def send(request: web.Request, found: Seen, store: Store, form: Form) -> web.StreamResponse:
+    """Send all rows that a result has now.
+
+    Args:
+        request: the request.
+        found: the query.
+        store: the store that has its results.
+        form: the form.
+
+    Raises:
+        SluiceError: the rows cannot be read. Later errors break the connection.
+    """
+    version = StreamQueryStatus.read(found.body.get("status")).version
+    ddl = "" if version is None else version.columns
+    source = StoredStream(store, found.sink)
+
+    def read(kind: Format, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        decoder = Decoder(columns_of(kind, schema), kind, Malformed.FAIL)
+        parts = stretches_between(source, source.head(), source.tail())
+        return batches(source, parts, decoder)
+
+    blocks = form.write(ddl, read)
+    block = await asyncio.to_thread(next, blocks, None)
+    response = web.StreamResponse()
+    response.content_type = form.content
+    name = f"{found.resource.metadata.name}.{form.suffix}"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    await response.prepare(request)
+    while block is not None:
+        async with asyncio.timeout(_SLOW):
+            await response.write(block)
+        block = await asyncio.to_thread(next, blocks, None)
+    return response

@@ -1,0 +1,154 @@
+"""Keep the last rows and the state of a query, and hand them to all its viewers.
+
+What viewers get is encoded once. A viewer has only a number: the last part that it got. So slow
+viewers cost no memory: one that is too far behind gets all that is kept anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.query.recent import Rows
+
+MOST_ROWS: Final = 5000
+"""The most rows that are kept."""
+
+MOST_BYTES: Final = 4 << 20
+"""The most bytes of rows that are kept. The last part is kept in any case."""
+
+_Json = dict[str, Any]
+
+
+class _Part(NamedTuple):
+    """Rows that came together.
+
+    Attributes:
+        number: counts the parts, from 1.
+        text: the rows as JSON, with commas between them.
+        rows: their number.
+        skipped: the number of rows that are not shown.
+    """
+
+    number: int
+    text: bytes
+    rows: int
+    skipped: int
+
+
+class Seen(NamedTuple):
+    """What a viewer has got.
+
+    Attributes:
+        rows: the number of the last part of rows; 0 before the first.
+        era: the era of the rows.
+        state: the number of the last state.
+        problem: the number of the last problem.
+    """
+
+    rows: int = 0
+    era: int = 0
+    state: int = 0
+    problem: int = 0
+
+
+class Hub:
+    """The last rows and the state of one query. Used in one event loop only."""
+
+    def __init__(self) -> None:
+        self._parts: deque[_Part] = deque()
+        self._rows = self._bytes = self._number = 0
+        self._era = 0
+        self._state: tuple[int, bytes] = (0, b"")
+        self._problem: tuple[int, bytes] = (0, b"")
+        self._news = asyncio.Event()
+
+    def begin(self, rows: Rows) -> None:
+        """Take the last rows of a stream, in the place of all that are kept."""
+        self._parts.clear()
+        self._rows = self._bytes = 0
+        self._era += 1
+        self._keep(rows)
+        self._tell()
+
+    def add(self, rows: Rows) -> None:
+        """Take rows that came."""
+        if rows.texts or rows.skipped:
+            self._keep(rows)
+            self._tell()
+
+    def _keep(self, rows: Rows) -> None:
+        texts = rows.texts[-MOST_ROWS:]
+        self._number += 1
+        part = _Part(
+            self._number,
+            b",".join(texts),
+            len(texts),
+            rows.skipped + len(rows.texts) - len(texts),
+        )
+        self._parts.append(part)
+        self._rows += part.rows
+        self._bytes += len(part.text)
+        while len(self._parts) > 1 and (self._rows > MOST_ROWS or self._bytes > MOST_BYTES):
+            gone = self._parts.popleft()
+            self._rows -= gone.rows
+            self._bytes -= len(gone.text)
+
+    def set_state(self, state: _Json) -> None:
+        """Take the state of the query."""
+        self._state = self._state[0] + 1, encoded("state", state)
+        self._tell()
+
+    def set_problem(self, problem: _Json) -> None:
+        """Take what keeps rows from being read; an empty object once nothing does."""
+        text = encoded("problem", problem)
+        if self._problem != (0, b"") or problem:
+            if text == self._problem[1]:
+                return
+            self._problem = self._problem[0] + 1, text
+            self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until something is new, for at most so many seconds."""
+        try:
+            await asyncio.wait_for(self._news.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def since(self, seen: Seen) -> tuple[bytes, Seen]:
+        """Return what a viewer has not got, as server-sent events, and what it has got then."""
+        told = []
+        if self._state[0] != seen.state:
+            told.append(self._state[1])
+        if self._problem[0] != seen.problem:
+            told.append(self._problem[1])
+        told += self._rows_since(seen)
+        return b"".join(told), Seen(self._number, self._era, self._state[0], self._problem[0])
+
+    def _rows_since(self, seen: Seen) -> list[bytes]:
+        if not self._parts or seen.rows == self._number:
+            return []
+        reset = seen.era != self._era or seen.rows < self._parts[0].number - 1
+        new = [part for part in self._parts if reset or part.number > seen.rows]
+        return [_rows_event(new, reset=reset)]
+
+
+def _rows_event(parts: Sequence[_Part], *, reset: bool) -> bytes:
+    rows = b",".join(part.text for part in parts if part.rows)
+    skipped = sum(part.skipped for part in parts)
+    head = json.dumps({"reset": reset, "skipped": skipped}).encode()
+    return b"event: rows\ndata: " + head[:-1] + b', "rows": [' + rows + b"]}\n\n"
+
+
+def encoded(event: str, data: _Json) -> bytes:
+    """Return a server-sent event."""
+    return f"event: {event}\ndata: {json.dumps(data)}\n\n".encode()

@@ -1,0 +1,73 @@
+"""The columns of a result are read from the text that Spark writes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.query.result_columns import result_columns
+from sluice.errors import InvalidSpec
+
+TIME = pa.timestamp("us", "UTC")
+
+READ = {
+    "start TIMESTAMP,k STRING,n BIGINT NOT NULL,mean DOUBLE": [
+        ("start", "TIMESTAMP", TIME),
+        ("k", "STRING", pa.string()),
+        ("n", "BIGINT", pa.int64()),
+        ("mean", "DOUBLE", pa.float64()),
+    ],
+    "`a b``c` DECIMAL(12,2),d DATE": [
+        ("a b`c", "DECIMAL(12,2)", pa.decimal128(12, 2)),
+        ("d", "DATE", pa.date32()),
+    ],
+    "xs ARRAY<INT> NOT NULL COMMENT 'a, b',b BOOLEAN": [
+        ("xs", "ARRAY<INT>", pa.list_(pa.int32())),
+        ("b", "BOOLEAN", pa.bool_()),
+    ],
+    "w STRUCT<start: TIMESTAMP, tags: MAP<STRING, ARRAY<BINARY>> NOT NULL>": [
+        (
+            "w",
+            "STRUCT<start:TIMESTAMP,tags:MAP<STRING,ARRAY<BINARY>>NOTNULL>",
+            pa.struct([("start", TIME), ("tags", pa.map_(pa.string(), pa.list_(pa.binary())))]),
+        ),
+    ],
+    "c CHAR(3),v VARCHAR(9),s SMALLINT,t TINYINT,f FLOAT,z TIMESTAMP_NTZ": [
+        ("c", "CHAR(3)", pa.string()),
+        ("v", "VARCHAR(9)", pa.string()),
+        ("s", "SMALLINT", pa.int16()),
+        ("t", "TINYINT", pa.int8()),
+        ("f", "FLOAT", pa.float32()),
+        ("z", "TIMESTAMP_NTZ", pa.timestamp("us")),
+    ],
+    "e STRUCT<>": [("e", "STRUCT<>", pa.struct([]))],
+    "": [],
+}
+
+
+@pytest.mark.parametrize("ddl", READ)
+def test_columns_are_read(ddl: str) -> None:
+    """Names, which may be quoted, and types, which may be nested."""
+    assert [tuple(one) for one in result_columns(ddl)] == READ[ddl]
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    ["n", "n WHAT", "n ARRAY<INT", "n DECIMAL(999,0)", "n DECIMAL(a,b)", "`n INT", "n MAP<INT>"],
+)
+def test_other_texts_are_refused(ddl: str) -> None:
+    """Any client may have written the ledger."""
+    with pytest.raises(InvalidSpec):
+        result_columns(ddl)
+
+
+@given(st.text("nINT <>(),:`'ARYSTUC\\", max_size=40) | st.just("x " + "ARRAY<" * 5000))
+def test_no_text_does_harm(ddl: str) -> None:
+    """It has columns, or is refused."""
+    try:
+        columns = result_columns(ddl)
+    except InvalidSpec:
+        return
+    assert all(one.name is not None for one in columns)

@@ -1,0 +1,135 @@
+"""Viewers get the last rows of a result, and each later row once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core.events.decoding import encoded
+from sluice.core.values.model import StreamName
+from sluice.engine.query import tail
+from sluice.engine.query.results import make_sink
+from sluice.engine.query.tail import follow_rows
+from sluice.errors import EventsDamaged, SourceNotFound, StoreUnavailable
+from support.engine.queries import QUERY_ID, SINK, sink
+from support.model import Fate, ModelStore, World, segment_name
+
+if TYPE_CHECKING:
+    from sluice.core.query.recent import Rows
+
+
+@pytest.fixture(autouse=True)
+def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail.time, "sleep", lambda _: None)
+
+
+@pytest.fixture
+def made() -> World:
+    """Gives a world with an empty result of two segments."""
+    world = World()
+    ModelStore(world).create_scope(SINK.scope)
+    make_sink(sink(), ModelStore(world), QUERY_ID)
+    return world
+
+
+def append(made: World, *numbers: int, segment: int = 0) -> None:
+    """Append rows to a segment of the result."""
+    name = segment_name(SINK, made.streams[SINK].segments[segment].id)
+    for number in numbers:
+        made.segments[name].data += encoded(json.dumps({"n": number}).encode())
+
+
+def numbers_of(rows: Rows) -> list[int]:
+    """Return the numbers of rows."""
+    return [json.loads(text)["n"] for text in rows.texts]
+
+
+def test_the_last_rows_come_first_then_each_row_once(made: World) -> None:
+    """Of all segments."""
+    append(made, 1, 2)
+    append(made, 3, segment=1)
+    rows = follow_rows(ModelStore(made), SINK)
+    assert sorted(numbers_of(next(rows))) == [1, 2, 3]
+    assert numbers_of(next(rows)) == []
+    append(made, 4)
+    append(made, 5, segment=1)
+    assert sorted(numbers_of(next(rows))) == [4, 5]
+    assert numbers_of(next(rows)) == []
+
+
+def test_of_a_long_result_only_the_last_rows_are_read(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They begin with a whole one."""
+    monkeypatch.setattr(tail, "RECENT", 100)
+    append(made, *range(1000))
+    found = numbers_of(next(follow_rows(ModelStore(made), SINK)))
+    assert found == [*range(1000 - len(found), 1000)]
+    assert 1 <= len(found) <= 3
+
+
+def test_rows_come_on_after_a_scale_event(made: World) -> None:
+    """Those of the new segments from their beginnings, and none twice."""
+    append(made, 1)
+    rows = follow_rows(ModelStore(made), SINK)
+    next(rows)
+    append(made, 2)
+    made.scale(SINK, 3)
+    for segment in range(3):
+        append(made, 10 + segment, segment=segment)
+    found = [number for _ in range(4) for number in numbers_of(next(rows))]
+    assert sorted(found) == [2, 10, 11, 12]
+
+
+def test_rows_come_on_after_a_truncation(made: World) -> None:
+    """Even if it took rows that were not read."""
+    rows = follow_rows(ModelStore(made), SINK)
+    next(rows)
+    append(made, 1, 2)
+    name = segment_name(SINK, made.streams[SINK].segments[0].id)
+    ModelStore(made).truncate_segment(name, len(made.segments[name].data))
+    append(made, 3)
+    assert [number for _ in range(3) for number in numbers_of(next(rows))] == [3]
+
+
+def test_a_sealed_result_is_followed_to_its_end(made: World) -> None:
+    """And then nothing comes, while the page stays."""
+    append(made, 1)
+    rows = follow_rows(ModelStore(made), SINK)
+    next(rows)
+    append(made, 2)
+    for segment in made.streams[SINK].segments:
+        made.segments[segment_name(SINK, segment.id)].sealed = True
+    assert [number for _ in range(4) for number in numbers_of(next(rows))] == [2]
+    assert numbers_of(next(follow_rows(ModelStore(made), SINK))) == [1, 2]
+
+
+def test_a_result_that_is_not_there_is_an_error(made: World) -> None:
+    """The query makes it when it begins."""
+    with pytest.raises(SourceNotFound):
+        next(follow_rows(ModelStore(made), StreamName(scope="out", stream="none")))
+
+
+def test_a_store_that_is_away_is_an_error(made: World) -> None:
+    """The caller tries again, and says so."""
+    calls = 0
+
+    def gate(_: str) -> Fate:
+        return Fate.DONE if calls == 0 else Fate.REQUEST_LOST
+
+    rows = follow_rows(ModelStore(made, gate), SINK)
+    next(rows)
+    calls = 1
+    with pytest.raises(StoreUnavailable):
+        next(rows)
+
+
+def test_foreign_bytes_are_an_error(made: World) -> None:
+    """A result holds nothing but rows."""
+    rows = follow_rows(ModelStore(made), SINK)
+    next(rows)
+    made.segments[segment_name(SINK, made.streams[SINK].segments[0].id)].data += b"\xff" * 20
+    with pytest.raises(EventsDamaged):
+        next(rows)

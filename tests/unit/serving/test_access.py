@@ -1,0 +1,132 @@
+"""Viewers see what their token allows, and strangers see nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.errors import ApiUnavailable
+from sluice.serving import access
+from sluice.serving.access import KubernetesAccess, OneToken, Verdict, ViewRight
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sluice.kube.api.kinds import Kind
+
+ROWS = ViewRight("get", "streamqueries", "shop", "results")
+
+
+class Reviews:
+    """Answers as an API server gives them: the token `good` is alice's, who may see `shop`."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    async def create(self, kind: Kind, namespace: None, body: dict[str, Any]) -> dict[str, Any]:
+        """Answer a review."""
+        assert namespace is None
+        self.asked.append(body)
+        spec = body["spec"]
+        if kind.name == "TokenReview":
+            if spec["token"] == "good":  # noqa: S105 - of these tests
+                user = {"username": "alice", "groups": ["team"], "uid": "7"}
+                return body | {"status": {"authenticated": True, "user": user}}
+            return body | {"status": {"error": "no such token"}}
+        wanted = spec["resourceAttributes"]
+        allowed = spec["user"] == "alice" and wanted["namespace"] == "shop"
+        return body | {"status": {"allowed": allowed}}
+
+
+def decide(rule: KubernetesAccess | OneToken, token: str, right: ViewRight = ROWS) -> Verdict:
+    """Return the verdict."""
+    return asyncio.run(rule.decide(token, right))
+
+
+def test_kubernetes_decides_who_sees_rows() -> None:
+    """By the user, the groups and the right."""
+    reviews = Reviews()
+    rule = KubernetesAccess(reviews.create)
+    assert decide(rule, "good") is Verdict.ALLOWED
+    assert reviews.asked[1]["spec"] == {
+        "user": "alice",
+        "uid": "7",
+        "groups": ["team"],
+        "extra": None,
+        "resourceAttributes": {
+            "group": "sluice.dev",
+            "verb": "get",
+            "resource": "streamqueries",
+            "subresource": "results",
+            "namespace": "shop",
+        },
+    }
+    assert decide(rule, "good", ROWS._replace(namespace="other")) is Verdict.FORBIDDEN
+    assert decide(rule, "bad") is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("token", ["", "x" * 5000])
+def test_what_is_no_token_is_not_asked_about(token: str) -> None:
+    """The API server has no work with it."""
+    reviews = Reviews()
+    assert decide(KubernetesAccess(reviews.create), token) is Verdict.UNKNOWN
+    assert not reviews.asked
+
+
+def test_answers_count_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that comes again and again does not ask each time; a right that is gone ends."""
+    reviews = Reviews()
+    rule = KubernetesAccess(reviews.create)
+    for _ in range(3):
+        assert decide(rule, "good") is Verdict.ALLOWED
+    assert len(reviews.asked) == 2
+    monkeypatch.setattr(access, "AGAIN", -1.0)
+    rule = KubernetesAccess(reviews.create)
+    decide(rule, "good")
+    decide(rule, "good")
+    assert len(reviews.asked) == 6
+
+
+def test_strangers_cost_no_memory() -> None:
+    """However many wrong tokens come."""
+    reviews = Reviews()
+    rule = KubernetesAccess(reviews.create)
+
+    async def play() -> None:
+        for number in range(5000):
+            await rule.decide(f"wrong-{number}", ROWS)
+
+    asyncio.run(play())
+    assert len(rule._users._kept) == 4096
+
+
+@pytest.mark.parametrize("status", [None, {}, {"authenticated": "true"}, {"authenticated": True}])
+def test_an_answer_that_does_not_say_yes_is_a_no(status: object) -> None:
+    """Whatever the API server has sent."""
+
+    async def create(kind: Kind, namespace: None, body: dict[str, Any]) -> dict[str, Any]:
+        del kind, namespace
+        return body | {"status": status}
+
+    assert decide(KubernetesAccess(create), "good") is Verdict.UNKNOWN
+
+
+def test_one_token_opens_all(tmp_path: Path) -> None:
+    """It may be replaced in its file. An empty file opens nothing."""
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    rule = OneToken(file)
+    assert decide(rule, "secret") is Verdict.ALLOWED
+    assert decide(rule, "secre") is Verdict.UNKNOWN
+    assert decide(rule, "") is Verdict.UNKNOWN
+    file.write_text("other")
+    assert decide(rule, "secret") is Verdict.UNKNOWN
+    file.write_text("")
+    assert decide(rule, "") is Verdict.UNKNOWN
+    file.unlink()
+    with pytest.raises(ApiUnavailable):
+        decide(rule, "other")
+    assert decide(OneToken("made"), "made") is Verdict.ALLOWED
+    assert decide(OneToken("made"), "m\udcffde") is Verdict.UNKNOWN
