@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import pytest
+import yaml
 
 from localcluster import LocalClusterError
 from localcluster.release import NAMESPACE, install, query_image, restrict, sluice_image
@@ -136,6 +137,14 @@ class Operator:
         """The image that the operator runs."""
         path = "jsonpath={.spec.template.spec.containers[0].image}"
         return self.run("get", "deployment/sluice-operator", "--output", path)
+
+    @property
+    def query_image(self) -> str:
+        """The image of queries that the operator offers."""
+        path = "jsonpath={.data.config\\.yaml}"
+        text = self.run("get", "configmap/sluice-operator", "--output", path)
+        image: str = yaml.safe_load(text)["queries"]["image"]
+        return image
 
     def run(self, *words: str, timeout: float = 150) -> str:
         """Run kubectl in the operator's namespace, and return its output."""

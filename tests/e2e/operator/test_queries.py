@@ -1,4 +1,4 @@
-"""A StreamQuery on real pods, over a stream that the official Java client writes."""
+"""A StreamQuery on real pods, over a stream that the official Java client writes, in a browser."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from playwright.sync_api import expect
 
 from sluice.config import StoreTimeouts
 from sluice.core.events.decoding import decoded
 from sluice.core.values.model import StreamName
 from sluice.stores.pravega.store import PravegaStore
+from support.cluster.gateway import gateway
 from support.cluster.mounted import MountedClaim
+from support.command.browser import PATIENCE, browsing, visiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from playwright.sync_api import Page
 
     from e2e.operator.conftest import Operator
     from localcluster import Cluster
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
     from support.cluster.tenant import Object, Tenant
 
 EVENTS = 2000
+LISTED = 100
+"""Rows that a page lists."""
 KIND, NAME = "squery", "big-orders"
 SQL = 'SELECT "order", customer, cents / 100 AS amount FROM orders WHERE cents >= 0'.replace(
     '"', "`"
@@ -57,10 +64,26 @@ def rows(store: ClusterStore, sink: StreamName) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.fixture
+def page(tenant: Tenant, sluice: Operator, claim: str) -> Iterator[Page]:
+    """Yield the query's page, as a gateway in a pod serves it to a viewer with few rights."""
+    assert claim  # whose query is deleted before the claim
+    with (
+        gateway(tenant, sluice.query_image) as address,
+        browsing() as browser,
+        # Until the query is there, the browser complains that it is not.
+        visiting(browser, address.format(NAME), borne="404") as found,
+    ):
+        yield found
+
+
 def test_a_query_is_exact_after_its_pod_is_killed(
-    tenant: Tenant, java: ForeignClient, scope: str, store: ClusterStore, claim: str
+    tenant: Tenant, java: ForeignClient, scope: str, store: ClusterStore, claim: str, page: Page
 ) -> None:
-    """Kubernetes makes another pod, which goes on from the checkpoint in the claim."""
+    """Kubernetes makes another pod, which goes on from the checkpoint in the claim.
+
+    Meanwhile the page of the query stays live, and shows what comes.
+    """
     java.create(scope, "orders", segments=2)
     java.write(scope, "orders", events=EVENTS, keys=8, size=200, kind="orders")
     place = {"storeRef": {"name": "store"}, "scope": scope}
@@ -99,12 +122,18 @@ def test_a_query_is_exact_after_its_pod_is_killed(
         return bool(tenant.condition(NAME, "Ready", KIND).get("status") == "True")
 
     tenant.until("it runs", runs)
+    latest = page.get_by_role("region", name="Last rows").get_by_role("row")
+    expect(page.locator("#link")).to_have_text("Live", timeout=PATIENCE)
+    expect(latest).to_have_count(1 + LISTED, timeout=PATIENCE)
     (first,) = tenant.pods()
     tenant.run("delete", "pod", first["metadata"]["name"], "--force", "--grace-period=0")
     java.write(scope, "orders", events=EVENTS, keys=8, size=200, kind="orders", first=EVENTS)
     tenant.until("all events are read", lambda: progress().get("rows") == 2 * EVENTS)
     tenant.until("nothing is behind", lambda: progress().get("lag") == "0 B")
     tenant.until("it runs again", runs)
+    expect(page.locator("#link")).to_have_text("Live")
+    expect(page.locator("#tiles")).to_contain_text(f"{2 * EVENTS:,}", timeout=PATIENCE)
+    expect(page.locator("#size")).to_contain_text(f"of the {2 * EVENTS:,} rows")
     (second,) = tenant.pods()
     assert second["metadata"]["name"] != first["metadata"]["name"]
     found = rows(store, StreamName(scope=scope, stream="amounts"))

@@ -75,6 +75,16 @@ def test_the_page_gives_a_reason_for_each_right_of_the_test() -> None:
     ]
 
 
+def test_the_page_gives_a_reason_for_each_right_of_the_gateway() -> None:
+    """It has a table for namespaces, and one for the cluster."""
+    wanted = {"enabled": True, "image": "registry.example/sluice-query:1"}
+    objects = render({"gateway": wanted | {"secrets": ["login"]}})
+    namespaced, cluster = documented("What the gateway may do")
+    found = set(rules(objects, "sluice-gateway"))
+    assert {right[:3] for right in namespaced | cluster} == {right[:3] for right in found}
+    assert {right for right in found if right[3]} == {("", "secrets", "get", "login")}
+
+
 def test_rights_are_the_same_in_each_scope() -> None:
     """A Role in a namespace grants what the ClusterRole grants everywhere."""
     whole = set(rules(render(), "sluice-operator"))
@@ -154,7 +164,10 @@ def test_people_get_both_kinds_and_no_status() -> None:
     plurals = {
         crd["metadata"]["name"].partition(".")[0] for crd in objects.of("CustomResourceDefinition")
     }
-    for name in ("sluice-view", "sluice-edit"):
-        assert {resource for _, resource, _, _ in rules(objects, name)} == plurals
+    rows = ("sluice.dev", "streamqueries/results", "get", "")  # data, and not about a resource
+    edit = {*rules(objects, "sluice-edit")} - {rows}
+    assert edit < {*rules(objects, "sluice-edit")}
+    for granted in ({*rules(objects, "sluice-view")}, edit):
+        assert {resource for _, resource, _, _ in granted} == plurals
     assert {verb for *_, verb, _ in rules(objects, "sluice-view")} == {"get", "list", "watch"}
-    assert not {verb for *_, verb, _ in rules(objects, "sluice-edit")} & {"get", "list", "watch"}
+    assert not {verb for *_, verb, _ in edit} & {"get", "list", "watch"}
