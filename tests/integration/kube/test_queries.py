@@ -105,6 +105,7 @@ class Query:
         return self._desk.tenant.condition(self.name, kind, KIND)
 
 
+@pytest.mark.exhaustive
 def test_a_query_runs_and_is_replaced_by_kubernetes_when_it_is_killed(
     desk: Desk, query: Query, clicks: Clicks, store: Store, local_operator: LocalOperator
 ) -> None:

@@ -256,6 +256,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 """Changes that Spark accepts in silence over the same checkpoint."""
 
 
+@pytest.mark.exhaustive
 def test_changes_that_spark_accepts_in_silence_are_refused(
     query: Query, clicks: Clicks, store: Store
 ) -> None:
@@ -300,7 +301,9 @@ def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: S
         query.run(name="other")
 
 
-@pytest.mark.parametrize("where", ["", "WHERE k = 'key-3'"])
+@pytest.mark.parametrize(
+    "where", [pytest.param("", marks=pytest.mark.exhaustive), "WHERE k = 'key-3'"]
+)
 def test_the_windows_of_an_idle_stream_are_closed(
     query: Query, clicks: Clicks, store: Store, where: str
 ) -> None:
