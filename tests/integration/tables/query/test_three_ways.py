@@ -1,0 +1,105 @@
+"""One query gives the same over a live stream, over an archive and then the stream, and an archive.
+
+The bytes of the result streams are compared by SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.api.load import load
+from sluice.config import Settings
+from sluice.core.query.request import query_request
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.request import store_address
+from sluice.pipelines.programs.stores import Stores
+from sluice.pipelines.query.compile import planned
+from sluice.pipelines.query.program import Run, run_query
+from support.store.archiving import archive_in
+from support.store.counts import assert_counted, manifest, results
+from support.until import PATIENT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from localstore import Standalone
+    from sluice.stores.base import Store
+    from support.store.clicks import Clicks
+
+pytestmark = pytest.mark.exhaustive
+
+WAYS = {"live": "counts", "seam": "counts-of-both", "archive": "counts-of-the-archive"}
+"""The stream of the results of each way."""
+
+ROUNDS = 70
+"""Events of each key, more than a minute's."""
+
+
+def digests(store: Store, sink: StreamName) -> list[str]:
+    """Return the SHA-256 of each segment of a result."""
+    stream = store.describe(sink)
+    assert stream is not None
+    found = []
+    for segment in stream.tail:
+        name = store.segment_name(sink, segment.id)
+        (info,) = store.infos([name])
+        assert info is not None
+        whole = hashlib.sha256()
+        for block in store.read(name, 0, info.length):
+            whole.update(block.data)
+        found.append(whole.hexdigest())
+    return found
+
+
+def test_the_results_have_one_hash(
+    spark: SparkSession, standalone: Standalone, store: Store, clicks: Clicks, tmp_path: Path
+) -> None:
+    """The stream is scaled on both sides of the seam, and loses in the end all that is archived."""
+    uri = standalone.controller_uri
+    clicks.write(ROUNDS)
+    clicks.split()
+    clicks.write(ROUNDS)
+    seam = clicks.cut()
+    archive_in(tmp_path / "archive", clicks, store)
+    clicks.merge()
+    clicks.write(ROUNDS)
+    end = clicks.cut()
+
+    def run(way: str) -> int:
+        """Run the query to the tail. It is one batch, whose rows have one order."""
+        text = manifest(uri, clicks.name, name=way, sinks__0__stream__stream=WAYS[way])
+        resources = load(text, copies=False)
+        (asked,) = resources.queries
+        address = store_address(*resources.stores.values())
+        request = query_request(asked, lambda *_: address, cluster="local")
+        if way != "live":
+            (source,) = request.sources
+            place = StoreAddress(backend="volume", uri=(tmp_path / "archive").as_uri())
+            request = request.model_copy(
+                update={"sources": (source.model_copy(update={"archive": place}),)}
+            )
+        settings = Settings(timeouts=PATIENT)
+        session = spark.newSession()
+        plan = planned(session, request)
+        with Stores(settings) as stores:
+            how = Run.of(request, tmp_path / way, listener=lambda *_: None)
+            return run_query(plan, session, stores, settings, how)
+
+    rows = run("live")
+    assert_counted(results(store, clicks.name), clicks)
+    clicks.truncate(seam)
+    assert run("seam") == rows
+    archive_in(tmp_path / "archive", clicks, store)
+    clicks.truncate(end)
+    assert run("archive") == rows
+    scope = clicks.name.scope
+    of_live, *others = [
+        digests(store, StreamName(scope=scope, stream=sink)) for sink in WAYS.values()
+    ]
+    assert others == [of_live, of_live]
+    assert len(set(of_live)) == len(of_live)
