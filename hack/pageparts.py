@@ -76,13 +76,14 @@ def _provide_npm() -> None:
 
 
 def place(targets: tuple[Path, ...] = PLACES) -> None:
-    """Put the files into each place, unless they are there."""
+    """Put the files into each place where they are not yet."""
     source = fetched()
     for target in targets:
         for name in FILES.values():
-            if not (target / name).exists():
+            there = target / name
+            if not there.exists() or there.read_bytes() != (source / name).read_bytes():
                 target.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source / name, target / name)
+                shutil.copyfile(source / name, there)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,13 @@ _MOST: Final = 4096
 """The most answers that are kept, and bytes of a token."""
 
 _AT_A_TIME: Final = 8
-"""The most calls at a time: anyone may come with a token that is none."""
+"""The most calls at a time about tokens that were right before, and about rights."""
+
+_STRANGERS: Final = 4
+"""The most calls at a time about tokens that are not known. Anyone may come with one."""
+
+_MOST_WAITING: Final = 64
+"""The most unknown tokens that wait for such a call."""
 
 
 class Verdict(StrEnum):
@@ -51,21 +57,27 @@ class ViewRight(NamedTuple):
 
     Attributes:
         verb: get or list.
-        resource: the plural of one of our kinds.
+        resource: the plural of the kind.
         namespace: the namespace; None for all.
+        name: the object; empty for all.
         subresource: the subresource; empty for the object itself.
+        group: the group of the kind.
     """
 
     verb: str
     resource: str
     namespace: str | None
+    name: str = ""
     subresource: str = ""
+    group: str = GROUP
 
     def __str__(self) -> str:
         """Return the right as `kubectl auth can-i` takes it."""
+        group = f".{self.group}" if self.group else ""
+        name = f"/{self.name}" if self.name else ""
         below = f" --subresource={self.subresource}" if self.subresource else ""
         place = "-A" if self.namespace is None else f"-n {self.namespace}"
-        return f"{self.verb} {self.resource}.{GROUP}{below} {place}"
+        return f"{self.verb} {self.resource}{group}{name}{below} {place}"
 
 
 class Access(Protocol):
@@ -119,9 +131,12 @@ class KubernetesAccess:
 
     def __init__(self, create: Callable[[Kind, None, Object], Awaitable[Object | None]]) -> None:
         self._create = create
-        self._users: _Answers[Object | None] = _Answers()
+        self._users: _Answers[Object] = _Answers()
+        self._wrong: _Answers[None] = _Answers()
         self._rights: _Answers[bool] = _Answers()
         self._turn = asyncio.Semaphore(_AT_A_TIME)
+        self._strangers = asyncio.Semaphore(_STRANGERS)
+        self._waiting = 0
 
     async def decide(self, token: str, right: ViewRight) -> Verdict:
         """Ask Kubernetes, or take its answer of the last half minute. ApiUnavailable."""
@@ -135,17 +150,39 @@ class KubernetesAccess:
         return Verdict.ALLOWED if allowed else Verdict.FORBIDDEN
 
     async def _user(self, key: str, token: str) -> Object | None:
+        """Return the bearer of a token; None for a wrong token."""
         kept = self._users.get(key)
-        if kept is not None:
+        if kept is not None and kept.counts:
             return kept.value
-        status = await self._ask(_TOKEN_REVIEW, {"token": token})
+        if kept is not None:
+            return await self._reviewed(key, token, self._turn)
+        wrong = self._wrong.get(key)
+        if wrong is not None and wrong.counts:
+            return None
+        # Tokens that were never right wait apart, so that they hold up none that was.
+        if self._waiting >= _MOST_WAITING:
+            raise ApiUnavailable(
+                "too many unknown tokens wait to be checked", remedy="Try again later."
+            )
+        self._waiting += 1
+        try:
+            return await self._reviewed(key, token, self._strangers)
+        finally:
+            self._waiting -= 1
+
+    async def _reviewed(self, key: str, token: str, turn: asyncio.Semaphore) -> Object | None:
+        status = await self._ask(_TOKEN_REVIEW, {"token": token}, turn)
         user = status.get("user")
-        found = user if status.get("authenticated") is True and isinstance(user, dict) else None
-        return self._users.put(key, found)
+        if status.get("authenticated") is not True or not isinstance(user, dict):
+            self._users.drop(key)
+            self._wrong.put(key, None)
+            return None
+        self._users.put(key, user)
+        return user
 
     async def _allowed(self, key: str, user: Object, right: ViewRight) -> bool:
         kept = self._rights.get(key)
-        if kept is not None:
+        if kept is not None and kept.counts:
             return kept.value
         spec = {
             "user": user.get("username"),
@@ -153,19 +190,22 @@ class KubernetesAccess:
             "groups": user.get("groups"),
             "extra": user.get("extra"),
             "resourceAttributes": {
-                "group": GROUP,
+                "group": right.group,
                 "verb": right.verb,
                 "resource": right.resource,
                 "subresource": right.subresource,
+                "name": right.name,
                 "namespace": right.namespace or "",
             },
         }
-        status = await self._ask(REVIEW, spec)
-        return self._rights.put(key, status.get("allowed") is True)
+        status = await self._ask(REVIEW, spec, self._turn)
+        allowed = status.get("allowed") is True
+        self._rights.put(key, allowed)
+        return allowed
 
-    async def _ask(self, kind: Kind, spec: Object) -> Object:
+    async def _ask(self, kind: Kind, spec: Object, turn: asyncio.Semaphore) -> Object:
         body = {"apiVersion": kind.api_version, "kind": kind.name, "spec": spec}
-        async with self._turn:
+        async with turn:
             found = await self._create(kind, None, body)
         status = (found or {}).get("status")
         return status if isinstance(status, dict) else {}
@@ -180,6 +220,11 @@ class _Answer(NamedTuple, Generic[_T]):
     value: _T
     end: float
 
+    @property
+    def counts(self) -> bool:
+        """Whether it still counts."""
+        return time.monotonic() < self.end
+
 
 class _Answers(Generic[_T]):
     """The last answers of Kubernetes, by question."""
@@ -188,14 +233,16 @@ class _Answers(Generic[_T]):
         self._kept: OrderedDict[str, _Answer[_T]] = OrderedDict()
 
     def get(self, key: str) -> _Answer[_T] | None:
-        """Return an answer that still counts; else None."""
-        kept = self._kept.get(key)
-        return kept if kept is not None and time.monotonic() < kept.end else None
+        """Return the last answer, which may not count any more; None without one."""
+        return self._kept.get(key)
 
-    def put(self, key: str, value: _T) -> _T:
-        """Keep an answer, and return it. The oldest one goes if there are too many."""
+    def put(self, key: str, value: _T) -> None:
+        """Keep an answer. The oldest one goes if there are too many."""
         self._kept[key] = _Answer(value, time.monotonic() + AGAIN)
         self._kept.move_to_end(key)
         while len(self._kept) > _MOST:
             self._kept.popitem(last=False)
-        return value
+
+    def drop(self, key: str) -> None:
+        """Forget an answer."""
+        self._kept.pop(key, None)

@@ -5,11 +5,11 @@ It holds no state but what it has read, so it may be killed at any time, and sev
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,6 +23,8 @@ from sluice.serving.access import RESULTS, Verdict, ViewRight
 from sluice.serving.download import FORMATS, send
 from sluice.serving.hub import Seen, encoded
 from sluice.serving.queries import Name
+from sluice.serving.sending import sending, write
+from sluice.serving.shares import Shares
 
 if TYPE_CHECKING:
     import ssl
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
 BEAT: Final = 5.0
 """Seconds without anything new after which a viewer is told that the gateway is there."""
 
-SLOW: Final = 30.0
-"""Seconds that a viewer may take to receive what it is sent."""
+AWAY: Final = 300.0
+"""Seconds for which a viewer sees on though Kubernetes does not say that it may."""
 
 AGAIN: Final = 60.0
 """Seconds after which it is checked again that a viewer may see what it sees."""
@@ -48,8 +50,8 @@ AGAIN: Final = 60.0
 MOST_VIEWERS: Final = 2000
 """The most viewers at a time."""
 
-MOST_DOWNLOADS: Final = 4
-"""The most downloads at a time. Each reads in a thread."""
+MOST_DOWNLOADS: Final = 8
+"""The most downloads at a time. Each reads in a thread now and then."""
 
 _PAGE: Final = Path(__file__).with_name("page")
 _FILES: Final = {
@@ -89,8 +91,10 @@ class Gateway:
         self._access = access
         self._boards = boards
         self._queries = queries
-        self._viewers = 0
-        self._downloads = 0
+        alone = len(boards.namespaces) == 1 and None not in boards.namespaces
+        part = 1 if alone else 2
+        self._viewers = Shares("viewers", MOST_VIEWERS, MOST_VIEWERS // part)
+        self._downloads = Shares("downloads", MOST_DOWNLOADS, MOST_DOWNLOADS // part)
 
     def app(self) -> web.Application:
         """Return the application. It knows no method but GET."""
@@ -110,35 +114,39 @@ class Gateway:
         app.on_response_prepare.append(pages.protect)
         return app
 
-    async def _require(self, request: web.Request, *rights: ViewRight) -> None:
-        """Refuse a caller who lacks one of these rights."""
+    async def _decide(self, request: web.Request, right: ViewRight) -> bool:
+        """Tell whether the caller has a right. Refuse a caller without a token."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         given = token if scheme.lower() == "bearer" else ""
+        verdict = await self._access.decide(given, right)
+        if verdict is Verdict.UNKNOWN:
+            raise web.HTTPUnauthorized(
+                text="The token is missing or wrong.\n",
+                headers={"WWW-Authenticate": 'Bearer realm="sluice"'},
+            )
+        return verdict is Verdict.ALLOWED
+
+    async def _require(self, request: web.Request, *rights: ViewRight) -> None:
+        """Refuse a caller who lacks one of these rights."""
         for right in rights:
-            match await self._access.decide(given, right):
-                case Verdict.UNKNOWN:
-                    raise web.HTTPUnauthorized(
-                        text="The token is missing or wrong.\n",
-                        headers={"WWW-Authenticate": 'Bearer realm="sluice"'},
-                    )
-                case Verdict.FORBIDDEN:
-                    raise _refused(
-                        web.HTTPForbidden,
-                        "you lack a right",
-                        f"Ask for it: kubectl auth can-i {right}",
-                    )
+            if not await self._decide(request, right):
+                raise _forbidden(right)
 
     async def _resources(self, request: web.Request) -> web.Response:
-        async def allowed(right: ViewRight) -> None:
-            await self._require(request, right)
-
-        return web.json_response(await self._boards.look(allowed))
+        found = await self._boards.look(partial(self._decide, request))
+        if found is None:
+            raise _forbidden(self._boards.least)
+        return web.json_response(found)
 
     async def _details(self, request: web.Request) -> web.Response:
-        async def allowed(right: ViewRight) -> None:
-            await self._require(request, right)
-
-        return web.json_response(await self._boards.details(request.match_info["id"], allowed))
+        await self._decide(request, self._boards.least)  # nobody looks for a stranger
+        resource = await self._boards.find(request.match_info["id"])
+        meta = resource.namespace, resource.name
+        await self._require(request, ViewRight("get", resource.spec.plural, *meta))
+        found = await self._boards.details(
+            resource, request.match_info["id"], partial(self._decide, request)
+        )
+        return web.json_response(found)
 
     async def _may_see(self, request: web.Request) -> Name:
         """Return the query of a request, whose rows the caller may see."""
@@ -147,53 +155,48 @@ class Gateway:
         plural = STREAM_QUERY.plural
         await self._require(
             request,
-            ViewRight("get", plural, name.namespace),
-            ViewRight("get", plural, name.namespace, RESULTS),
+            ViewRight("get", plural, *name),
+            ViewRight("get", plural, *name, RESULTS),
         )
         return name
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         name = await self._may_see(request)
-        if self._viewers >= MOST_VIEWERS:
-            raise _refused(
-                web.HTTPServiceUnavailable, "too many viewers are connected", "Try again later."
-            )
-        self._viewers += 1
-        try:
+        with self._viewers.taken(name.namespace):
             async with self._queries.watched(name) as hub:
                 return await self._show(request, hub)
-        finally:
-            self._viewers -= 1
 
     async def _show(self, request: web.Request, hub: Hub) -> web.StreamResponse:
         """Send all that is new, until the viewer leaves or may not see it any more."""
         response = web.StreamResponse(headers={"X-Accel-Buffering": "no"})
         response.content_type = "text/event-stream"
         await response.prepare(request)
-        seen, checked = Seen(), time.monotonic()
-        with suppress(ConnectionError, TimeoutError):
+        seen, allowed, checked = Seen(), time.monotonic(), time.monotonic()
+        async with sending(request):
             while True:
-                if time.monotonic() - checked > AGAIN:
-                    if not await self._still_may_see(request):
+                now = time.monotonic()
+                if now - checked > AGAIN:
+                    checked = now
+                    verdict = await self._still_may_see(request)
+                    allowed = now if verdict else allowed
+                    if verdict is False or now - allowed > AWAY:
                         break  # the page asks again, and learns why
-                    checked = time.monotonic()
                 told, seen = hub.since(seen)
                 if not told:
                     await hub.wait(BEAT)
                     told, seen = hub.since(seen)
-                told = told or encoded("beat", {"now": datetime.now(UTC).isoformat()})
-                async with asyncio.timeout(SLOW):
-                    await response.write(told)
+                for piece in told or [encoded("beat", {"now": datetime.now(UTC).isoformat()})]:
+                    await write(response, piece)
         return response
 
-    async def _still_may_see(self, request: web.Request) -> bool:
-        """Tell whether a viewer may go on, which it may if Kubernetes does not say."""
+    async def _still_may_see(self, request: web.Request) -> bool | None:
+        """Tell whether a viewer may go on; None if Kubernetes does not say."""
         try:
             await self._may_see(request)
         except web.HTTPException:
             return False
         except SluiceError:
-            return True
+            return None
         return True
 
     async def _rows(self, request: web.Request) -> web.StreamResponse:
@@ -203,16 +206,9 @@ class Gateway:
                 web.HTTPBadRequest, "there is no such format", f"Take {' or '.join(FORMATS)}."
             )
         name = await self._may_see(request)
-        if self._downloads >= MOST_DOWNLOADS:
-            raise _refused(
-                web.HTTPServiceUnavailable, "too many downloads go on", "Try again later."
-            )
-        self._downloads += 1
-        try:
-            found = await self._queries.look(name)
-            return await send(request, found, await self._queries.open(found), form)
-        finally:
-            self._downloads -= 1
+        with self._downloads.taken(name.namespace):
+            seen = await self._queries.look(name)
+            return await send(request, seen, await self._queries.open(seen), form)
 
 
 async def _healthy(_: web.Request) -> web.Response:
@@ -242,6 +238,12 @@ async def _errors(request: web.Request, handler: _Handler) -> web.StreamResponse
     except SluiceError as error:
         kind = web.HTTPNotFound if isinstance(error, InvalidSpec) else web.HTTPServiceUnavailable
         raise _refused(kind, printable(str(error)), printable(error.remedy)) from error
+
+
+def _forbidden(right: ViewRight) -> web.HTTPError:
+    return _refused(
+        web.HTTPForbidden, "you lack a right", f"Ask for it: kubectl auth can-i {right}"
+    )
 
 
 def _refused(kind: type[web.HTTPError], error: str, remedy: str) -> web.HTTPError:

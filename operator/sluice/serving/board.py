@@ -13,6 +13,7 @@ from sluice.api.registry import KINDS
 from sluice.api.status.common import ConditionType
 from sluice.console.web import views
 from sluice.errors import InvalidSpec
+from sluice.kube.api.objects import driver_namespace
 from sluice.serving.access import ViewRight
 from sluice.serving.queries import QUERY
 
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from sluice.administration.board import Board
+    from sluice.administration.description import Description
     from sluice.administration.following import Followed
     from sluice.administration.naming import Named
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
 
     Json = dict[str, Any]
-    Allowed = Callable[[ViewRight], Awaitable[None]]
-    """Raises if the caller lacks a right."""
+    Allowed = Callable[[ViewRight], Awaitable[bool]]
+    """Tells whether the caller has a right."""
 
 LOOK: Final = 2.0
 """Seconds for which a look counts, for all viewers."""
@@ -40,11 +42,14 @@ class Boards:
         api: the API server.
         namespaces: the namespaces; empty for all.
         docs: the address of the documentation's site, for links from reasons; None for no links.
+
+    Attributes:
+        namespaces: the namespaces; only None for all.
     """
 
     def __init__(self, api: Api, namespaces: Sequence[str], docs: str | None = None) -> None:
         self._api = api
-        self._namespaces: tuple[str | None, ...] = tuple(namespaces) or (None,)
+        self.namespaces: tuple[str | None, ...] = tuple(namespaces) or (None,)
         self._docs = docs
         self._seen: Sequence[Board] = ()
         self._time = float("-inf")
@@ -56,7 +61,7 @@ class Boards:
         Raises:
             InvalidSpec: it is not.
         """
-        if self._namespaces != (None,) and namespace not in self._namespaces:
+        if self.namespaces != (None,) and namespace not in self.namespaces:
             raise InvalidSpec(
                 f"this gateway does not serve namespace {namespace!r}",
                 remedy="Take the gateway of that namespace, or have this one serve it.",
@@ -68,26 +73,46 @@ class Boards:
             return None
         return f"{self._docs.rstrip('/')}/conditions/{reason.lower()}/"
 
-    async def look(self, allowed: Allowed) -> Json:
-        """Return all resources.
+    @property
+    def least(self) -> ViewRight:
+        """A right without which a viewer sees nothing."""
+        return ViewRight("list", QUERY.plural, self.namespaces[0])
+
+    async def look(self, allowed: Allowed) -> Json | None:
+        """Return the resources that the caller may list; None if that are none.
 
         Args:
-            allowed: checks that the caller may list a kind.
+            allowed: tells whether the caller has a right.
 
         Raises:
             ApiUnavailable: see `board.look`.
         """
-        for namespace in self._namespaces:
-            for kind in KINDS:
-                await allowed(ViewRight("list", kind.plural, namespace))
-        found = [*await self._looks()]
+        listed = {
+            (namespace, kind.name)
+            for namespace in self.namespaces
+            for kind in KINDS
+            if await allowed(ViewRight("list", kind.plural, namespace))
+        }
+        if not listed:
+            return None
+        found = await self._looks()
+        everywhere = None in self.namespaces
         whole = board.Board(
-            [pair for one in found for pair in one.resources],
+            [
+                pair
+                for one in found
+                for pair in one.resources
+                if (
+                    None if everywhere else pair[0].resource.namespace,
+                    pair[0].resource.spec.name,
+                )
+                in listed
+            ],
             sorted({kind for one in found for kind in one.forbidden}),
             sorted({kind for one in found for kind in one.cut}),
         )
-        one = self._namespaces[0] is not None and len(self._namespaces) == 1
-        told = views.board(whole, now=datetime.now(UTC), namespaces=not one)
+        several = everywhere or len(self.namespaces) > 1
+        told = views.board(whole, now=datetime.now(UTC), namespaces=several)
         for row, pair in zip(told["rows"], whole.resources, strict=True):
             row.update(self._links(*pair))
         return told | {"server": "sluice serve"}
@@ -102,24 +127,47 @@ class Boards:
     async def _looks(self) -> Sequence[Board]:
         async with self._turn:
             if time.monotonic() - self._time >= LOOK:
-                self._seen = [await board.look(self._api, one) for one in self._namespaces]
+                self._seen = [await board.look(self._api, one) for one in self.namespaces]
                 self._time = time.monotonic()
             return self._seen
 
-    async def details(self, uid: str, allowed: Allowed) -> Json:
-        """Return a resource that a look has found, by its UID.
+    async def find(self, uid: str) -> Named:
+        """Return the resource of this UID.
+
+        Raises:
+            InvalidSpec: it is gone.
+            ApiUnavailable: see `board.look`.
+        """
+        found = self._known(uid)
+        if found is None:  # another gateway may have shown it
+            await self._looks()
+            found = self._known(uid)
+        if found is None:
+            raise _gone()
+        return found
+
+    async def details(self, resource: Named, uid: str, allowed: Allowed) -> Json:
+        """Return a resource, and those of its events, Jobs and pods that the caller may see.
 
         Raises:
             InvalidSpec: it is gone.
             ApiUnavailable: see `description.describe`.
         """
-        resource = self._known(uid)
-        if resource is not None:
-            await allowed(ViewRight("get", resource.spec.plural, resource.namespace))
-            found = await describe(self._api, resource)
-            if found.body["metadata"]["uid"] == uid:  # and not another one of the same name
-                return views.details(found, now=datetime.now(UTC))
-        raise InvalidSpec("this resource was deleted", remedy="Close its details.")
+        found = await describe(self._api, resource)
+        if found.body["metadata"]["uid"] != uid:  # another one of the same name
+            raise _gone()
+        if not await allowed(ViewRight("list", "events", resource.namespace, group="")):
+            found.events = []
+        # Those of copies from a shared store are in another namespace.
+        if found.attempts and not await self._sees_jobs(found, allowed):
+            found.attempts = []
+        found.forbidden = []  # of the gateway's rights, which are not the caller's
+        return views.details(found, now=datetime.now(UTC))
+
+    async def _sees_jobs(self, found: Description, allowed: Allowed) -> bool:
+        host = driver_namespace(found.body) or found.resource.namespace
+        jobs = ViewRight("list", "jobs", host, group="batch")
+        return await allowed(jobs) and await allowed(ViewRight("list", "pods", host, group=""))
 
     def _known(self, uid: str) -> Named | None:
         return next(
@@ -131,3 +179,7 @@ class Boards:
             ),
             None,
         )
+
+
+def _gone() -> InvalidSpec:
+    return InvalidSpec("this resource was deleted", remedy="Close its details.")

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 from aiohttp import web
 
-from sluice.api.status.query_status import StreamQueryStatus
 from sluice.core.query.result_columns import result_columns
 from sluice.core.tables.columns import Format, Malformed, columns_of
 from sluice.core.tables.decoding import Decoder
+from sluice.engine.query.tail import check_result
 from sluice.engine.tables.reading import batches, stretches_between
 from sluice.engine.tables.source import StoredStream
-from sluice.errors import InvalidSpec
+from sluice.errors import InvalidSpec, StoreNotReady
+from sluice.serving.sending import sending, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     _Read = Callable[[Format, pa.Schema], Iterator[pa.RecordBatch]]
 
     from sluice.serving.queries import Seen
-    from sluice.stores.base import Store
+    from sluice.serving.reading import Result
 
-_SLOW: Final = 60.0
-"""Seconds that a viewer may take to receive a block."""
+MOST_SECONDS: Final = 3600.0
+"""Seconds that a download may take."""
 
 
 class Form(NamedTuple):
@@ -79,21 +80,28 @@ FORMATS: Final = {
 """The forms, by their names."""
 
 
-async def send(request: web.Request, found: Seen, store: Store, form: Form) -> web.StreamResponse:
+async def send(
+    request: web.Request, seen: Seen, result: Result | None, form: Form
+) -> web.StreamResponse:
     """Send all rows that a result has now.
 
     Args:
         request: the request.
-        found: the query.
-        store: the store that has its results.
+        seen: the query.
+        result: the place of its rows; None if it has none yet.
         form: the form.
 
     Raises:
         SluiceError: the rows cannot be read. Later errors break the connection.
     """
-    version = StreamQueryStatus.read(found.body.get("status")).version
+    if result is None:
+        raise StoreNotReady(
+            "the operator has not looked at the query", remedy="Wait until the query runs."
+        )
+    version = seen.status.version
     ddl = "" if version is None else version.columns
-    source = StoredStream(store, found.sink)
+    await asyncio.to_thread(check_result, result.store, result.stream, result.query_id)
+    source = StoredStream(result.store, result.stream)
 
     def read(kind: Format, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(columns_of(kind, schema), kind, Malformed.FAIL)
@@ -104,11 +112,11 @@ async def send(request: web.Request, found: Seen, store: Store, form: Form) -> w
     block = await asyncio.to_thread(next, blocks, None)
     response = web.StreamResponse()
     response.content_type = form.content
-    name = f"{found.resource.metadata.name}.{form.suffix}"
+    name = f"{seen.resource.metadata.name}.{form.suffix}"
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     await response.prepare(request)
-    while block is not None:
-        async with asyncio.timeout(_SLOW):
-            await response.write(block)
-        block = await asyncio.to_thread(next, blocks, None)
+    async with sending(request), asyncio.timeout(MOST_SECONDS):
+        while block is not None:
+            await write(response, block)
+            block = await asyncio.to_thread(next, blocks, None)
     return response

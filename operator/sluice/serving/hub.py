@@ -11,10 +11,10 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from sluice.core.query.recent import Rows
 
-    from sluice.core.query.recent import Rows
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 MOST_ROWS: Final = 5000
 """The most rows that are kept."""
@@ -76,6 +76,11 @@ class Hub:
         self._keep(rows)
         self._tell()
 
+    def clear(self) -> None:
+        """Forget all rows, which may not be shown any more."""
+        if self._rows:
+            self.begin(Rows())
+
     def add(self, rows: Rows) -> None:
         """Take rows that came."""
         if rows.texts or rows.skipped:
@@ -124,29 +129,37 @@ class Hub:
         except TimeoutError:
             return
 
-    def since(self, seen: Seen) -> tuple[bytes, Seen]:
-        """Return what a viewer has not got, as server-sent events, and what it has got then."""
-        told = []
+    def since(self, seen: Seen) -> tuple[list[bytes], Seen]:
+        """Return what a viewer has not got, and what it has got then.
+
+        Returns:
+            Server-sent events in pieces, which are not copied for each viewer.
+        """
+        told: list[bytes] = []
         if self._state[0] != seen.state:
             told.append(self._state[1])
         if self._problem[0] != seen.problem:
             told.append(self._problem[1])
         told += self._rows_since(seen)
-        return b"".join(told), Seen(self._number, self._era, self._state[0], self._problem[0])
+        return told, Seen(self._number, self._era, self._state[0], self._problem[0])
 
     def _rows_since(self, seen: Seen) -> list[bytes]:
         if not self._parts or seen.rows == self._number:
             return []
         reset = seen.era != self._era or seen.rows < self._parts[0].number - 1
         new = [part for part in self._parts if reset or part.number > seen.rows]
-        return [_rows_event(new, reset=reset)]
+        return [*_rows_event(new, reset=reset)]
 
 
-def _rows_event(parts: Sequence[_Part], *, reset: bool) -> bytes:
-    rows = b",".join(part.text for part in parts if part.rows)
+def _rows_event(parts: Sequence[_Part], *, reset: bool) -> Iterator[bytes]:
     skipped = sum(part.skipped for part in parts)
     head = json.dumps({"reset": reset, "skipped": skipped}).encode()
-    return b"event: rows\ndata: " + head[:-1] + b', "rows": [' + rows + b"]}\n\n"
+    yield b"event: rows\ndata: " + head[:-1] + b', "rows": ['
+    for number, part in enumerate(part for part in parts if part.rows):
+        if number:
+            yield b","
+        yield part.text
+    yield b"]}\n\n"
 
 
 def encoded(event: str, data: _Json) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import time
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -24,11 +24,18 @@ from sluice.core.query.result_columns import result_columns
 from sluice.core.values.model import StreamName
 from sluice.core.workloads import access
 from sluice.core.workloads.request import store_address
-from sluice.engine.query.tail import follow_rows
-from sluice.errors import InvalidSpec, SluiceError, SourceNotFound, StoreBusy, StoreNotFound
+from sluice.errors import (
+    ApiUnavailable,
+    BackendError,
+    InvalidSpec,
+    SluiceError,
+    SourceNotFound,
+    StoreNotFound,
+)
 from sluice.kube.api.kinds import STREAM_QUERY, STREAM_STORE
 from sluice.kube.api.objects import parse
 from sluice.serving.hub import Hub
+from sluice.serving.reading import Result, RowsReader, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -37,7 +44,7 @@ if TYPE_CHECKING:
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
     from sluice.kube.stores.connections import Connections
-    from sluice.stores.base import Store
+    from sluice.serving.shares import Shares
 
     _Json = dict[str, Any]
 
@@ -51,11 +58,14 @@ LOOK: Final = 2.0
 REST: Final = 5.0
 """Seconds after a failure until the rows are read again."""
 
-LINGER: Final = 30.0
-"""Seconds for which a query is followed after its last viewer has left, who may come again."""
-
 MOST_QUERIES: Final = 64
 """The most queries that are followed at a time. Each has a thread and a few MiB."""
+
+AWAY: Final = 300.0
+"""Seconds for which rows are shown though the API server does not say that they still may be."""
+
+LINGER: Final = 30.0
+"""Seconds for which a query is followed after its last viewer has left, who may come again."""
 
 
 class Name(NamedTuple):
@@ -71,11 +81,13 @@ class Seen(NamedTuple):
     Attributes:
         body: the object.
         resource: the same as a model.
+        status: its status.
         sink: the first stream that takes its results.
     """
 
     body: Object
     resource: StreamQuery
+    status: StreamQueryStatus
     sink: StreamName
 
 
@@ -85,15 +97,21 @@ class Queries:
     Args:
         api: the API server.
         connections: connections to the stores.
+        shares: places for queries that are followed.
         link: gives the address of the page about a reason, if it is known.
     """
 
     def __init__(
-        self, api: Api, connections: Connections, link: Callable[[str], str | None]
+        self,
+        api: Api,
+        connections: Connections,
+        shares: Shares,
+        link: Callable[[str], str | None],
     ) -> None:
         self._api = api
-        self._link = link
         self._connections = connections
+        self._shares = shares
+        self._link = link
         self._watched: dict[Name, _Watched] = {}
 
     async def look(self, name: Name) -> Seen:
@@ -111,29 +129,39 @@ class Queries:
             )
         resource = parse(body, StreamQuery)
         (_, sink), *_ = resource.spec.goals
-        return Seen(body, resource, StreamName(scope=sink.scope, stream=sink.stream))
+        status = StreamQueryStatus.read(body.get("status"))
+        return Seen(body, resource, status, StreamName(scope=sink.scope, stream=sink.stream))
 
     def state(self, seen: Seen) -> _Json:
         """Return the state of a query, as its page shows it."""
         told = state_of(seen)
         return told | {"documentation": self._link(told["reason"])}
 
-    async def open(self, seen: Seen) -> Store:
-        """Connect to the store that has a query's results, with the keys of its namespace.
+    async def open(self, seen: Seen) -> Result | None:
+        """Connect to the store that has a query's results, with the present keys.
+
+        Returns:
+            None if the operator has not looked at the query, which then has no result.
 
         Raises:
             StoreNotFound: the StreamStore is not there.
-            AccessDenied: it may not be used.
+            AccessDenied: it does not allow to read the sink.
             SluiceError: see `Connections.get`.
         """
+        if seen.status.query_id is None:
+            return None
         (field, sink), *_ = seen.resource.spec.goals
         namespace = seen.resource.metadata.namespace
         body = await self._api.get(STREAM_STORE, namespace, sink.ref.name)
         if body is None:
-            raise StoreNotFound(f"there is no StreamStore {sink.ref.name!r}", field=field)
-        store = parse(body, StreamStore)
-        access.check_queried(store.spec, sink, field=field)
-        return await self._connections.get(namespace, store_address(store), strict=True)
+            raise StoreNotFound(
+                f"there is no StreamStore {sink.ref.name!r}", field=f"{field}.{sink.store_field}"
+            )
+        found = parse(body, StreamStore)
+        access.check_shown(found.spec, sink, field=field)
+        store = await self._connections.get(namespace, store_address(found), strict=True)
+        uid: str = seen.body["metadata"]["uid"]
+        return Result(store, seen.sink, seen.status.query_id, uid)
 
     @asynccontextmanager
     async def watched(self, name: Name) -> AsyncIterator[Hub]:
@@ -149,11 +177,7 @@ class Queries:
             first = await self.look(name)
             watched = self._watched.get(name)  # another viewer may have come meanwhile
         if watched is None:
-            if len(self._watched) >= MOST_QUERIES:
-                raise StoreBusy(
-                    f"viewers follow {MOST_QUERIES} queries, and no more at a time",
-                    remedy="Close pages that nobody looks at, or run another gateway.",
-                )
+            self._shares.take(name.namespace)
             watched = self._watched[name] = _Watched(self, name, first)
         watched.viewers += 1
         try:
@@ -167,6 +191,7 @@ class Queries:
         """Stop following a query, unless somebody looks at it again."""
         if not watched.viewers and self._watched.get(name) is watched:
             del self._watched[name]
+            self._shares.give_back(name.namespace)
             watched.stop()
 
     def close(self) -> None:
@@ -177,32 +202,67 @@ class Queries:
 
 
 class _Watched:
-    """A query that is followed by two tasks: one for its state, and one for its rows."""
+    """A query that is followed: a task looks at it again and again, a thread reads its rows."""
 
     def __init__(self, queries: Queries, name: Name, first: Seen) -> None:
         self.hub = Hub()
         self.viewers = 0
         self._queries = queries
         self._name = name
+        self._looked = time.monotonic()
         self.hub.set_state(queries.state(first))
-        self._tasks = [
-            asyncio.create_task(self._keep_state()),
-            asyncio.create_task(self._keep_rows()),
-        ]
+        self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """End the tasks."""
-        for task in self._tasks:
-            task.cancel()
+        """End the task."""
+        self._task.cancel()
 
-    async def _keep_state(self) -> None:
+    async def _run(self) -> None:
+        """Show the rows, as long as they may be shown."""
         while True:
-            await asyncio.sleep(LOOK)
             try:
-                seen = await self._queries.look(self._name)
-                self.hub.set_state(self._queries.state(seen))
+                result = await self._find()
+                if result is not None:
+                    await self._follow(result)
+                    continue
+                self.hub.clear()
+            except SourceNotFound:
+                self.hub.clear()
+                self.hub.set_problem({})  # the query makes the stream when it begins
             except SluiceError as error:
-                self.hub.set_state(self._gone(error))
+                _log.info("rows cannot be read", query="/".join(self._name), error=str(error))
+                self._tell(error)
+            except Exception:  # noqa: BLE001 - or else the page would stand still without a word
+                _log.exception("a query cannot be shown", query="/".join(self._name))
+                self._tell(InvalidSpec("the gateway has a fault: its log says more"))
+            await asyncio.sleep(REST)
+
+    def _tell(self, error: SluiceError) -> None:
+        """Tell why rows cannot be read. Those that may not be shown any more are forgotten."""
+        if not isinstance(error, BackendError):
+            self.hub.clear()
+        self.hub.set_problem({"error": printable(str(error)), "remedy": printable(error.remedy)})
+
+    async def _find(self) -> Result | None:
+        """Look at the query, show its state, and return where its rows are."""
+        try:
+            seen = await self._queries.look(self._name)
+        except SluiceError as error:
+            self.hub.set_state(self._gone(error))
+            raise
+        self.hub.set_state(self._queries.state(seen))
+        found = await self._queries.open(seen)
+        self._looked = time.monotonic()
+        return found
+
+    async def _still(self, result: Result) -> bool:
+        """Tell whether rows may still be read from there."""
+        try:
+            return await self._find() == result
+        except ApiUnavailable:
+            if time.monotonic() - self._looked > AWAY:
+                raise
+            return True
 
     def _gone(self, error: SluiceError) -> _Json:
         return {
@@ -216,73 +276,31 @@ class _Watched:
             "now": datetime.now(UTC).isoformat(),
         }
 
-    async def _keep_rows(self) -> None:
-        while True:
-            try:
-                seen = await self._queries.look(self._name)
-                store = await self._queries.open(seen)
-                await self._follow(store, seen.sink)
-            except SourceNotFound:
-                self.hub.set_problem({})  # the query makes the stream when it begins
-            except SluiceError as error:
-                _log.info("rows cannot be read", query="/".join(self._name), error=str(error))
-                self.hub.set_problem(
-                    {"error": printable(str(error)), "remedy": printable(error.remedy)}
-                )
-            await asyncio.sleep(REST)
+    async def _follow(self, result: Result) -> None:
+        """Follow the rows in a thread, until they are to be read from elsewhere.
 
-    async def _follow(self, store: Store, sink: StreamName) -> None:
-        """Follow the rows in a thread, until that fails or this task is cancelled."""
-        loop, ended = asyncio.get_running_loop(), threading.Event()
-
-        def follow() -> None:
-            rows = follow_rows(store, sink)
-            begun = next(rows)
-            loop.call_soon_threadsafe(self.hub.begin, begun)
-            loop.call_soon_threadsafe(self.hub.set_problem, {})
-            for found in rows:
-                if ended.is_set():
+        Raises:
+            SluiceError: they cannot be read, or may not be read any more.
+        """
+        reader = RowsReader(self.hub, result)
+        work = asyncio.ensure_future(in_thread(reader.run))
+        try:
+            while not work.done():
+                await asyncio.wait({work}, timeout=LOOK)
+                if not work.done() and not await self._still(result):
+                    self.hub.clear()
                     return
-                if found.texts or found.skipped:
-                    loop.call_soon_threadsafe(self.hub.add, found)
-
-        try:
-            await in_thread(follow)
+            work.result()
         finally:
-            ended.set()
-
-
-async def in_thread(work: Callable[[], None]) -> None:
-    """Run blocking work in a thread of its own, which outlives this call if it is cancelled."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def tell(error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    def run() -> None:
-        failed: BaseException | None = None
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 - raised where it is awaited
-            failed = error
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits
-            loop.call_soon_threadsafe(tell, failed)
-
-    threading.Thread(target=run, daemon=True).start()
-    await done
+            reader.end()
+            work.cancel()
 
 
 def state_of(seen: Seen) -> _Json:
     """Return the state of a query, as its page shows it."""
     meta = seen.resource.metadata
     one = followed(Named(QUERY, meta.namespace, meta.name), seen.body)
-    status = StreamQueryStatus.read(seen.body.get("status"))
+    status = seen.status
     found = Description(one.resource, seen.body, status)
     ready = status.condition(ConditionType.READY)
     progress, version = status.progress, status.version

@@ -31,7 +31,7 @@ from support.command.browser import ATTACK, PATIENCE, visiting
 from support.command.screens import UPDATE
 from support.command.warm import SLUICE
 from support.store.counts import manifest
-from support.store.rows import ResultRows
+from support.store.rows import QUERY_ID, ResultRows
 from support.until import PATIENT, until
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Query:
         progress |= {"watermark": "2026-05-04T12:19:00Z"}
         version = {"number": 3, "hash": "0" * 64, "columns": COLUMNS}
         told = {"conditions": [ready], "progress": progress, "version": version}
+        told |= {"queryID": QUERY_ID}
         words = ("patch", "streamquery", "counts", f"--namespace={self.namespace}", "--type=merge")
         patch = f"--patch={json.dumps({'status': told})}"
         self._kube.kubectl(*words, "--subresource=status", patch)
@@ -264,10 +265,10 @@ def test_kubernetes_decides_who_sees_rows(kube: Cluster, query: Query, rows: Res
     kube.kubectl("create", "serviceaccount", "viewer", place_of)
     token = kube.kubectl("create", "token", "viewer", place_of).strip()
     with gateway(kube, place_of, "--access=kubernetes") as address:
-        path = f"{address}api/queries/{query.namespace}/counts/rows"
+        path = f"{address}api/queries/{query.namespace}/"
 
-        def status(given: str) -> int:
-            asked = Request(path, headers={"Authorization": f"Bearer {given}"})  # noqa: S310 - our own server
+        def status(given: str, name: str = "counts") -> int:
+            asked = Request(f"{path}{name}/rows", headers={"Authorization": f"Bearer {given}"})  # noqa: S310 - our own server
             try:
                 with urlopen(asked, timeout=60) as answer:  # noqa: S310 - as above
                     found: int = answer.status
@@ -278,9 +279,10 @@ def test_kubernetes_decides_who_sees_rows(kube: Cluster, query: Query, rows: Res
         assert status("wrong") == 401
         assert status(token) == 403
         see = ("--verb=get", "--resource=streamqueries.sluice.dev,streamqueries.sluice.dev/results")
-        kube.kubectl("create", "role", "viewer", *see, place_of)
+        kube.kubectl("create", "role", "viewer", *see, "--resource-name=counts", place_of)
         kube.kubectl(
             "create", "rolebinding", "viewer", "--role=viewer",
             f"--serviceaccount={query.namespace}:viewer", place_of,
         )  # fmt: skip
         until("the right counts", lambda: status(token) == 200)
+        assert status(token, "another") == 403

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
 
-_QUERY_ID = "f" * 32
+QUERY_ID = "f" * 32
 _MOST = 1000
 
 
@@ -36,9 +36,9 @@ class ResultRows:
 
     def __init__(self, store: Store, uri: str, stream: StreamName) -> None:
         sink = PlannedSink(stream=stream, store=StoreAddress(uri=uri), segments=2)
-        make_sink(sink, store, _QUERY_ID)
+        make_sink(sink, store, QUERY_ID)
         self.rows: list[dict[str, Any]] = []
-        self._appender = ResultAppender(sink, store, _QUERY_ID, 1)
+        self._appender = ResultAppender(sink, store, QUERY_ID, 1)
         self._batch = 0
 
     def __enter__(self) -> Self:

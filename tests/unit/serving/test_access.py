@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sluice.kube.api.kinds import Kind
 
-ROWS = ViewRight("get", "streamqueries", "shop", "results")
+ROWS = ViewRight("get", "streamqueries", "shop", "counts", "results")
 
 
 class Reviews:
@@ -60,6 +60,7 @@ def test_kubernetes_decides_who_sees_rows() -> None:
             "verb": "get",
             "resource": "streamqueries",
             "subresource": "results",
+            "name": "counts",
             "namespace": "shop",
         },
     }
@@ -99,7 +100,32 @@ def test_strangers_cost_no_memory() -> None:
             await rule.decide(f"wrong-{number}", ROWS)
 
     asyncio.run(play())
-    assert len(rule._users._kept) == 4096
+    assert len(rule._wrong._kept) == 4096
+    assert not rule._users._kept
+
+
+def test_strangers_hold_up_nobody_whose_token_was_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait apart, and those who are too many are sent away."""
+    monkeypatch.setattr(access, "AGAIN", 0.0)
+    reviews, held = Reviews(), asyncio.Event()
+
+    async def create(kind: Kind, namespace: None, body: dict[str, Any]) -> dict[str, Any]:
+        if body["spec"].get("token", "good") != "good":
+            await held.wait()
+        return await reviews.create(kind, namespace, body)
+
+    async def play() -> None:
+        rule = KubernetesAccess(create)
+        assert await rule.decide("good", ROWS) is Verdict.ALLOWED
+        strangers = [asyncio.create_task(rule.decide(f"wrong-{at}", ROWS)) for at in range(100)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            assert await rule.decide("good", ROWS) is Verdict.ALLOWED
+        held.set()
+        answers = await asyncio.gather(*strangers, return_exceptions=True)
+        assert sum(isinstance(answer, ApiUnavailable) for answer in answers) == 100 - 64
+
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize("status", [None, {}, {"authenticated": "true"}, {"authenticated": True}])

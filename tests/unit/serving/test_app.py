@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
 import pytest
+from aiohttp import ClientPayloadError
 from aiohttp.test_utils import TestClient, TestServer
 
-from sluice.errors import ApiUnavailable, StoreBusy
+from sluice.api.status.query_status import StreamQueryStatus
+from sluice.core.events.decoding import encoded
+from sluice.core.query.recent import Rows
+from sluice.engine.query.results import make_sink
+from sluice.errors import ApiUnavailable, SourceTruncated, StoreBusy
 from sluice.serving.access import OneToken, Verdict, ViewRight
 from sluice.serving.app import Gateway
 from sluice.serving.board import Boards
 from sluice.serving.hub import Hub
 from sluice.serving.queries import Name, Queries
+from sluice.serving.queries import Seen as SeenQuery
+from sluice.serving.reading import Result
+from sluice.serving.shares import Shares
+from support.engine.queries import QUERY_ID, SINK, sink
+from support.model import ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from aiohttp import ClientResponse
 
     from sluice.kube.api.client import Api
-    from sluice.kube.stores.connections import Connections
 
 TOKEN = "the-token"  # noqa: S105 - of these tests
 GIVEN = {"Authorization": f"Bearer {TOKEN}"}
+DDL = "n BIGINT"
 NONE = cast("Any", None)
+ROWS = ViewRight("get", "streamqueries", "shop", "orders", "results")
 GUARDED = (
     "/api/resources",
+    "/api/resources/some-uid",
     "/api/queries/shop/orders/events",
     "/api/queries/shop/orders/rows?format=json",
     "/api/queries/shop/orders/rows?format=arrow",
@@ -53,7 +68,7 @@ class Followed(Queries):
     """Queries whose rows a test gives."""
 
     def __init__(self) -> None:
-        super().__init__(NONE, NONE, link=lambda _: None)
+        super().__init__(NONE, NONE, Shares("queries", 1, 1), link=lambda _: None)
         self.hub = Hub()
         self.viewers = 0
         self.error: Exception | None = None
@@ -80,7 +95,7 @@ def play(
 
     async def run() -> None:
         boards = Boards(cast("Api", None), ["shop"])
-        asked = queries or Queries(cast("Api", None), cast("Connections", None), lambda _: None)
+        asked = queries or Followed()
         async with TestClient(TestServer(Gateway(rule, boards, asked).app())) as client:
             await act(client)
 
@@ -100,7 +115,7 @@ def test_without_the_token_nothing_is_told(path: str, header: dict[str, str]) ->
     play(act, OneToken(TOKEN))
 
 
-@pytest.mark.parametrize("path", GUARDED)
+@pytest.mark.parametrize("path", [path for path in GUARDED if "some-uid" not in path])
 def test_a_lacking_right_is_named(path: str) -> None:
     """With the command that checks it."""
 
@@ -116,12 +131,12 @@ def test_a_lacking_right_is_named(path: str) -> None:
 
 def test_rows_need_a_right_of_their_own() -> None:
     """To see the query itself is not enough."""
-    rule = Recorded(ViewRight("get", "streamqueries", "shop"))
+    rule = Recorded(ViewRight("get", "streamqueries", "shop", "orders"))
 
     async def act(client: TestClient[Any, Any]) -> None:
-        async with client.get(GUARDED[1], headers=GIVEN) as answer:
+        async with client.get(GUARDED[2], headers=GIVEN) as answer:
             assert answer.status == 403
-        assert rule.asked[-1] == ViewRight("get", "streamqueries", "shop", "results")
+        assert rule.asked[-1] == ROWS
 
     play(act, rule)
 
@@ -182,18 +197,14 @@ def test_a_viewer_gets_news_and_signs_of_life(monkeypatch: pytest.MonkeyPatch) -
     queries = Followed()
 
     async def act(client: TestClient[Any, Any]) -> None:
-        async with client.get(GUARDED[1], headers=GIVEN) as answer:
+        async with client.get(GUARDED[2], headers=GIVEN) as answer:
             assert answer.content_type == "text/event-stream"
             assert await _events(answer, 1) == ["beat"]
             queries.hub.set_state({"reason": "Running"})
             while (await _events(answer, 1)) != ["state"]:
                 pass
             assert queries.viewers == 1
-        for _ in range(200):
-            if not queries.viewers:
-                break
-            await asyncio.sleep(0.05)
-        assert not queries.viewers
+        await until(lambda: not queries.viewers)
 
     play(act, OneToken(TOKEN), queries)
 
@@ -203,13 +214,13 @@ def test_a_right_that_is_withdrawn_ends_what_is_shown(monkeypatch: pytest.Monkey
     monkeypatch.setattr("sluice.serving.app.BEAT", 0.05)
     monkeypatch.setattr("sluice.serving.app.AGAIN", 0.0)
     rights = (
-        ViewRight("get", "streamqueries", "shop"),
-        ViewRight("get", "streamqueries", "shop", "results"),
+        ViewRight("get", "streamqueries", "shop", "orders"),
+        ROWS,
     )
     rule, queries = Recorded(*rights), Followed()
 
     async def act(client: TestClient[Any, Any]) -> None:
-        async with client.get(GUARDED[1], headers=GIVEN) as answer:
+        async with client.get(GUARDED[2], headers=GIVEN) as answer:
             assert await _events(answer, 2) == ["beat", "beat"]
             rule.allowed = ()
             await asyncio.wait_for(answer.content.read(), 10)  # ends
@@ -223,13 +234,135 @@ def test_errors_are_told_with_their_remedy() -> None:
     queries.error = StoreBusy("too many", remedy="Close some.")
 
     async def act(client: TestClient[Any, Any]) -> None:
-        async with client.get(GUARDED[1], headers=GIVEN) as answer:
+        async with client.get(GUARDED[2], headers=GIVEN) as answer:
             assert answer.status == 503
             assert await answer.json() == {"error": "too many", "remedy": "Close some."}
         queries.error = ApiUnavailable("away")
-        async with client.get(GUARDED[1], headers=GIVEN) as answer:
+        async with client.get(GUARDED[2], headers=GIVEN) as answer:
             assert answer.status == 503
-        async with client.get(f"{GUARDED[2]}x", headers=GIVEN) as answer:
+        async with client.get(f"{GUARDED[3]}x", headers=GIVEN) as answer:
             assert answer.status == 400
 
     play(act, OneToken(TOKEN), queries)
+
+
+async def until(check: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(20):
+        while not check():  # noqa: ASYNC110 - what happens sets no event
+            await asyncio.sleep(0.02)
+
+
+def test_a_viewer_that_does_not_read_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is broken, since it would never receive the end of what it was sent."""
+    monkeypatch.setattr("sluice.serving.sending.SLOW", 0.2)
+    queries = Followed()
+    rows = Rows((b'{"x":"%s"}' % (b"x" * 60_000),) * 60)
+
+    async def act(client: TestClient[Any, Any]) -> None:
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect((client.server.host, client.server.port))
+            asked = f"GET {GUARDED[2]} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+            connection.sendall(asked.encode())
+            await until(lambda: queries.viewers == 1)
+
+            def left() -> bool:
+                queries.hub.add(rows)  # more than the buffers of both sides take
+                return not queries.viewers
+
+            await until(left)
+            assert not (await asyncio.to_thread(received, connection)).endswith(b"\r\n0\r\n\r\n")
+
+    play(act, OneToken(TOKEN), queries)
+
+
+def received(connection: socket.socket) -> bytes:
+    """Receive all that comes until the connection ends, and return it."""
+    connection.settimeout(10)
+    found = bytearray()
+    while data := connection.recv(1 << 20):
+        found += data
+    return bytes(found)
+
+
+class Downloaded(Followed):
+    """Queries whose result is a stream of a store."""
+
+    def __init__(self, store: ModelStore) -> None:
+        super().__init__()
+        self._store = store
+
+    async def look(self, name: Name) -> SeenQuery:
+        """See Queries."""
+        body = {
+            "metadata": {"namespace": name.namespace, "name": name.name, "uid": "1"},
+            "status": {"queryID": QUERY_ID, "version": {"number": 1, "hash": "0", "columns": DDL}},
+        }
+        resource = SimpleNamespace(metadata=SimpleNamespace(name=name.name))
+        status = StreamQueryStatus.read(body["status"])
+        return SeenQuery(body, cast("Any", resource), status, SINK)
+
+    async def open(self, seen: SeenQuery) -> Result:
+        """See Queries."""
+        return Result(cast("Any", self._store), seen.sink, QUERY_ID, "1")
+
+
+@pytest.fixture
+def made() -> World:
+    """Gives a world with two rows in a result."""
+    world = World()
+    store = ModelStore(world)
+    store.create_scope(SINK.scope)
+    make_sink(sink(1), store, QUERY_ID)
+    segment = world.segments[segment_name(SINK, world.streams[SINK].segments[0].id)]
+    for number in range(2):
+        segment.data += encoded(b'{"n":%d}' % number)
+    return world
+
+
+def test_rows_are_downloaded(made: World) -> None:
+    """As they are, and as Arrow."""
+
+    async def act(client: TestClient[Any, Any]) -> None:
+        async with client.get(GUARDED[3], headers=GIVEN) as answer:
+            assert await answer.read() == b'{"n":0}\n{"n":1}\n'
+            assert answer.headers["Content-Disposition"] == 'attachment; filename="orders.jsonl"'
+        async with client.get(GUARDED[4], headers=GIVEN) as answer:
+            with pa.ipc.open_stream(await answer.read()) as reader:
+                assert reader.read_all().to_pydict() == {"n": [0, 1]}
+
+    play(act, OneToken(TOKEN), Downloaded(ModelStore(made)))
+
+
+def test_a_download_that_fails_midway_is_no_whole_file(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks, so that no client takes a part for the whole."""
+
+    def failing(*_: object) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"event": ['{"n":0}']})
+        raise SourceTruncated("bytes are gone")
+
+    monkeypatch.setattr("sluice.serving.download.batches", failing)
+
+    async def act(client: TestClient[Any, Any]) -> None:
+        async with client.get(GUARDED[3], headers=GIVEN) as answer:
+            assert answer.status == 200
+            with pytest.raises(ClientPayloadError):
+                await answer.read()
+
+    play(act, OneToken(TOKEN), Downloaded(ModelStore(made)))
+
+
+def test_a_stream_of_somebody_else_is_not_downloaded(made: World) -> None:
+    """Though the query names it as its sink."""
+    config = made.streams[SINK].config
+    made.streams[SINK].config = config.model_copy(update={"tags": ()})
+
+    async def act(client: TestClient[Any, Any]) -> None:
+        async with client.get(GUARDED[3], headers=GIVEN) as answer:
+            assert answer.status == 503
+            assert "did not make it" in (await answer.json())["error"]
+
+    play(act, OneToken(TOKEN), Downloaded(ModelStore(made)))

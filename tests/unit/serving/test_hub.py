@@ -40,7 +40,7 @@ class Viewer:
     def look(self, hub: Hub) -> None:
         """Take all that is new."""
         told, self.seen = hub.since(self.seen)
-        for name, data in events(told):
+        for name, data in events(b"".join(told)):
             if name == "rows":
                 if data["reset"]:
                     self.rows, self.skipped = [], 0
@@ -103,9 +103,9 @@ def test_long_rows_are_kept_within_bounds() -> None:
         hub.begin(rows())
         for number in range(100):
             hub.add(Rows((b'{"n":%d,"x":"%s"}' % (number, b"x" * (MOST_BYTES // 20)),)))
-        told, _ = hub.since(Seen())
-        assert len(told) < MOST_BYTES + (MOST_BYTES // 10)
-        assert events(told)[0][1]["rows"][-1]["n"] == 99
+        whole = b"".join(hub.since(Seen())[0])
+        assert len(whole) < MOST_BYTES + (MOST_BYTES // 10)
+        assert events(whole)[0][1]["rows"][-1]["n"] == 99
 
     asyncio.run(play())
 
@@ -122,10 +122,28 @@ def test_state_and_problem_come_once_each_time_they_change() -> None:
         for _ in range(2):
             hub.set_problem({"error": "away"})
         told, viewer.seen = hub.since(viewer.seen)
-        assert events(told) == [("problem", {"error": "away"})]
-        assert hub.since(viewer.seen)[0] == b""
+        assert events(b"".join(told)) == [("problem", {"error": "away"})]
+        assert hub.since(viewer.seen)[0] == []
         hub.set_problem({})
-        assert events(hub.since(viewer.seen)[0]) == [("problem", {})]
+        assert events(b"".join(hub.since(viewer.seen)[0])) == [("problem", {})]
+
+    asyncio.run(play())
+
+
+def test_rows_that_may_not_be_shown_are_forgotten() -> None:
+    """By all viewers, and by those that come later."""
+
+    async def play() -> None:
+        hub, viewer = Hub(), Viewer()
+        hub.begin(rows(1, 2))
+        viewer.look(hub)
+        hub.clear()
+        hub.clear()
+        late = Viewer()
+        for one in (viewer, late):
+            one.look(hub)
+            assert one.rows == []
+        assert viewer.resets == 2
 
     asyncio.run(play())
 

@@ -79,6 +79,7 @@ Token = Annotated[str, Field(max_length=MOST_TOKEN), BeforeValidator(partial(_fi
 """A text that is only compared, by its first `MOST_TOKEN` characters."""
 FieldPath = Annotated[str, Field(max_length=512), BeforeValidator(partial(cut, 512))]
 Text = Annotated[str, Field(max_length=4096), BeforeValidator(partial(cut, 4096))]
+LongText = Annotated[str, Field(max_length=32768), BeforeValidator(partial(cut, 32768))]
 
 
 class ConditionType(StrEnum):

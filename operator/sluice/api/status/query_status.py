@@ -7,6 +7,7 @@ from pydantic import Field
 from sluice.api.status.common import (
     Count,
     Failure,
+    LongText,
     Number,
     ObjectRef,
     ResourceStatus,
@@ -23,7 +24,7 @@ class QueryVersionStatus(StatusModel):
 
     number: Count = Field(description="Its number, from 1. A change of the query makes a new one.")
     hash: ShortText = Field(description="The SHA-256 of its plan.")
-    columns: Text = Field(default="", description="The columns of the result, in SQL.")
+    columns: LongText = Field(default="", description="The columns of the result, in SQL.")
 
 
 class QueryProgressStatus(StatusModel):

@@ -130,7 +130,8 @@ async def _serve(
     from sluice.serving.access import KubernetesAccess, OneToken  # noqa: PLC0415 - as above
     from sluice.serving.app import Address, Gateway, serving  # noqa: PLC0415 - as above
     from sluice.serving.board import Boards  # noqa: PLC0415 - as above
-    from sluice.serving.queries import Queries  # noqa: PLC0415 - as above
+    from sluice.serving.queries import MOST_QUERIES, Queries  # noqa: PLC0415 - as above
+    from sluice.serving.shares import Shares  # noqa: PLC0415 - as above
 
     async with connected(None, everywhere=True) as place, AsyncExitStack() as stack:
         connections = Connections(
@@ -141,7 +142,9 @@ async def _serve(
         )
         stack.callback(connections.close)
         boards = Boards(place.api, namespaces, docs)
-        queries = Queries(place.api, connections, link=boards.link)
+        of_each = MOST_QUERIES if len(namespaces) == 1 else MOST_QUERIES // 2
+        shares = Shares("queries that are followed", MOST_QUERIES, of_each)
+        queries = Queries(place.api, connections, shares, boards.link)
         stack.callback(queries.close)
         access = KubernetesAccess(place.api.create) if token is None else OneToken(token)
         gateway = Gateway(access, boards, queries)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -19,8 +20,8 @@ _EXACT: Final = 1 << 53
 _MARK: Final = b"\0\0\0\0"
 """The first bytes of an event's header. JSON has no such bytes."""
 
-_TRIED: Final = HEADER
-"""Offsets at which the first header may begin, once its mark is found."""
+_MARKS: Final = 16
+"""Marks that are tried: the first ones may be in the rest of a header."""
 
 
 def first_event(data: bytes) -> int | None:
@@ -32,10 +33,15 @@ def first_event(data: bytes) -> int | None:
     Returns:
         None if there is no such index.
     """
-    found = data.find(_MARK)
-    for at in range(found, found + _TRIED) if found >= 0 else ():
-        if _fits(data, at):
-            return at
+    found = -1
+    for _ in range(_MARKS):
+        found = data.find(_MARK, found + 1)
+        if found < 0:
+            return None
+        # A mark may begin some bytes before the header does, behind zeros of the one before.
+        for at in range(found, found + HEADER):
+            if _fits(data, at):
+                return at
     return None
 
 
@@ -110,12 +116,19 @@ class RowReader:
 def _shown(event: bytes) -> bytes | None:
     """Return a row as JSON without line breaks that browsers read exactly; None if it is no row."""
     try:
-        row = json.loads(event)
+        row = json.loads(event, parse_float=_number)
         if not isinstance(row, dict):
             return None
         return json.dumps(_exact(row), separators=(",", ":"), allow_nan=False).encode()
     except (ValueError, RecursionError):
         return None
+
+
+def _number(text: str) -> float | str:
+    """Return a number; its text if a browser would round it."""
+    number = float(text)
+    written = repr(number)
+    return number if written == text or Decimal(written) == Decimal(text) else text
 
 
 def _exact(value: Any) -> Any:

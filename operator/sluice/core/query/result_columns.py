@@ -133,7 +133,7 @@ class _Reader:
         self._expect(")")
         try:
             return pa.decimal128(int(precision), int(scale))
-        except ValueError:
+        except (ValueError, OverflowError):
             raise _wrong() from None
 
     def _fields(self, depth: int) -> list[tuple[str, pa.DataType]]:
@@ -164,4 +164,8 @@ class _Reader:
 
 
 def _wrong() -> InvalidSpec:
-    return InvalidSpec("the ledger of the query has no columns that can be read")
+    return InvalidSpec(
+        "the columns of the result are more than its status holds, or of types that Arrow lacks",
+        field="format",
+        remedy="Take format=json, or cast columns of other types to STRING in the query.",
+    )

@@ -108,6 +108,21 @@ def check_queried(
     )
 
 
+def check_shown(spec: StreamStoreSpec, sink: ResultStream, *, field: str) -> None:
+    """Check that viewers may see what a query has written to a sink.
+
+    Args:
+        spec: of the StreamStore.
+        sink: the sink.
+        field: the path of its field.
+
+    Raises:
+        SpecError: the store is of the wrong kind, or its `access` does not allow to read.
+    """
+    check_kind(spec, store=sink.store, archives=False, field=f"{field}.{sink.store_field}")
+    check(spec.access, store=sink.store, scope=sink.scope, operations=("Read",), field=field)
+
+
 def grants(access: Access | None, labels: Mapping[str, str] | None) -> tuple[Grant, ...]:
     """Return the entries of `access.sharedWith` that select a namespace.
 

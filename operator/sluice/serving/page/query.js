@@ -230,7 +230,8 @@ function age(time) {
 /** Tell why there is nothing to see. */
 function emptiness() {
   if (entries?.length) return shape.values.length ? "" : NO_NUMBER;
-  const sure = entries !== null || (live && Date.now() - since > SOON && of("#problem").textContent === "");
+  if (of("#problem").textContent !== "") return "";
+  const sure = entries !== null || (live && Date.now() - since > SOON);
   return sure ? NO_ROW : "";
 }
 

@@ -46,6 +46,18 @@ def test_from_any_offset_the_next_row_is_found(
         assert read(whole[begin + at :]) == rows[len(rows) - left :]
 
 
+@pytest.mark.parametrize("size", [0, 60, 200, 247, 300, 65_000])
+def test_from_each_offset_of_a_row_the_next_one_is_found(size: int) -> None:
+    """Also from within its header, whose zeros look like the beginning of one."""
+    rows = [{"x": "x" * size}] * 3
+    whole = events_of(rows)
+    length = len(whole) // 3
+    for begin in (*range(min(20, length)), length // 2, *range(length - 9, length)):
+        at = first_event(whole[begin:])
+        assert at is not None, begin
+        assert begin + at == (0 if begin == 0 else length), begin
+
+
 @given(ROWS, st.lists(st.integers(0, 4000), max_size=6))
 def test_rows_are_read_however_their_bytes_are_cut(
     rows: list[dict[str, Any]], cuts: list[int]
@@ -76,6 +88,22 @@ def test_numbers_are_as_browsers_read_them() -> None:
     assert read(encoded(written)) == [
         {"n": "9007199254740993", "d": [None, {"x": None}], "ok": 1 << 53, "b": True}
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("12345678901234567.89", "12345678901234567.89"),
+        ("0.1", 0.1),
+        ("1.50", 1.5),
+        ("100.0", 100.0),
+        ("1E3", 1000.0),
+        ("0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"),
+    ],
+)
+def test_decimals_are_not_rounded(written: str, shown: object) -> None:
+    """Those that JavaScript would round come as texts."""
+    assert read(encoded(f'{{"d":{written}}}'.encode())) == [{"d": shown}]
 
 
 @pytest.mark.parametrize("event", [b"[1]", b"7", b"{", b"\xff", b"[" * 9000, b""])

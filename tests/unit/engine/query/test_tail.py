@@ -12,17 +12,26 @@ from sluice.core.values.model import StreamName
 from sluice.engine.query import tail
 from sluice.engine.query.results import make_sink
 from sluice.engine.query.tail import follow_rows
-from sluice.errors import EventsDamaged, SourceNotFound, StoreUnavailable
+from sluice.errors import (
+    EventsDamaged,
+    SourceNotFound,
+    SourceReplaced,
+    StoreUnavailable,
+    TargetExists,
+)
 from support.engine.queries import QUERY_ID, SINK, sink
 from support.model import Fate, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sluice.core.query.recent import Rows
 
 
 @pytest.fixture(autouse=True)
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail.time, "sleep", lambda _: None)
+    monkeypatch.setattr(tail, "_AGAIN", 0.0)
 
 
 @pytest.fixture
@@ -46,11 +55,16 @@ def numbers_of(rows: Rows) -> list[int]:
     return [json.loads(text)["n"] for text in rows.texts]
 
 
+def taken(rows: Iterator[Rows]) -> list[int]:
+    """Return the numbers of all rows that come in some looks."""
+    return [number for _ in range(5) for number in numbers_of(next(rows))]
+
+
 def test_the_last_rows_come_first_then_each_row_once(made: World) -> None:
     """Of all segments."""
     append(made, 1, 2)
     append(made, 3, segment=1)
-    rows = follow_rows(ModelStore(made), SINK)
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     assert sorted(numbers_of(next(rows))) == [1, 2, 3]
     assert numbers_of(next(rows)) == []
     append(made, 4)
@@ -65,7 +79,7 @@ def test_of_a_long_result_only_the_last_rows_are_read(
     """They begin with a whole one."""
     monkeypatch.setattr(tail, "RECENT", 100)
     append(made, *range(1000))
-    found = numbers_of(next(follow_rows(ModelStore(made), SINK)))
+    found = numbers_of(next(follow_rows(ModelStore(made), SINK, QUERY_ID)))
     assert found == [*range(1000 - len(found), 1000)]
     assert 1 <= len(found) <= 3
 
@@ -73,7 +87,7 @@ def test_of_a_long_result_only_the_last_rows_are_read(
 def test_rows_come_on_after_a_scale_event(made: World) -> None:
     """Those of the new segments from their beginnings, and none twice."""
     append(made, 1)
-    rows = follow_rows(ModelStore(made), SINK)
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     append(made, 2)
     made.scale(SINK, 3)
@@ -83,9 +97,85 @@ def test_rows_come_on_after_a_scale_event(made: World) -> None:
     assert sorted(found) == [2, 10, 11, 12]
 
 
+def test_rows_of_a_merged_segment_come_behind_all_before_it(made: World) -> None:
+    """Otherwise a key's newer row would be followed by older ones."""
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
+    next(rows)
+    append(made, 1)
+    append(made, *range(100, 104), segment=1)
+    made.scale(SINK, 1)
+    append(made, 999)
+    found = [number for _ in range(4) for number in numbers_of(next(rows))]
+    assert sorted(found) == [1, 100, 101, 102, 103, 999]
+    assert found[-1] == 999
+
+
+def test_successors_are_found_though_they_are_listed_late(made: World) -> None:
+    """A store seals segments before it lists those that follow on them."""
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
+    next(rows)
+    for segment in made.streams[SINK].segments:
+        made.segments[segment_name(SINK, segment.id)].sealed = True
+    for _ in range(3):
+        assert numbers_of(next(rows)) == []
+    made.scale(SINK, 2)
+    append(made, 7)
+    assert [number for _ in range(3) for number in numbers_of(next(rows))] == [7]
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_stream_that_is_made_again_is_another_one(made: World, sealed: bool) -> None:  # noqa: FBT001 - a parameter
+    """Its rows must not stand behind those of the old one."""
+    store = ModelStore(made)
+    rows = follow_rows(store, SINK, QUERY_ID)
+    next(rows)
+    if sealed:
+        store.seal_stream(SINK)
+        next(rows)
+        next(rows)
+    else:
+        store.seal_stream(SINK)
+    store.delete_stream(SINK)
+    make_sink(sink(), store, QUERY_ID)
+    with pytest.raises(SourceReplaced):
+        taken(rows)
+
+
+def test_a_stream_that_is_deleted_is_said_to_be_gone(made: World) -> None:
+    """The query is shown without rows then."""
+    store = ModelStore(made)
+    rows = follow_rows(store, SINK, QUERY_ID)
+    next(rows)
+    store.seal_stream(SINK)
+    store.delete_stream(SINK)
+    with pytest.raises(SourceNotFound):
+        taken(rows)
+
+
+def test_a_stream_of_somebody_else_is_not_read(made: World) -> None:
+    """Whoever may write a query could name any stream as its sink."""
+    append(made, 1)
+    with pytest.raises(TargetExists):
+        next(follow_rows(ModelStore(made), SINK, "0" * 32))
+
+
+def test_many_new_segments_are_read_back_no_further_than_few(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All together as far as one alone."""
+    monkeypatch.setattr(tail, "RECENT", 2000)
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
+    next(rows)
+    made.scale(SINK, 20)
+    for segment in range(20):
+        append(made, *range(100), segment=segment)
+    found = [number for _ in range(4) for number in numbers_of(next(rows))]
+    assert len(found) * 16 <= 2000
+
+
 def test_rows_come_on_after_a_truncation(made: World) -> None:
     """Even if it took rows that were not read."""
-    rows = follow_rows(ModelStore(made), SINK)
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     append(made, 1, 2)
     name = segment_name(SINK, made.streams[SINK].segments[0].id)
@@ -97,19 +187,19 @@ def test_rows_come_on_after_a_truncation(made: World) -> None:
 def test_a_sealed_result_is_followed_to_its_end(made: World) -> None:
     """And then nothing comes, while the page stays."""
     append(made, 1)
-    rows = follow_rows(ModelStore(made), SINK)
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     append(made, 2)
     for segment in made.streams[SINK].segments:
         made.segments[segment_name(SINK, segment.id)].sealed = True
     assert [number for _ in range(4) for number in numbers_of(next(rows))] == [2]
-    assert numbers_of(next(follow_rows(ModelStore(made), SINK))) == [1, 2]
+    assert numbers_of(next(follow_rows(ModelStore(made), SINK, QUERY_ID))) == [1, 2]
 
 
 def test_a_result_that_is_not_there_is_an_error(made: World) -> None:
     """The query makes it when it begins."""
     with pytest.raises(SourceNotFound):
-        next(follow_rows(ModelStore(made), StreamName(scope="out", stream="none")))
+        next(follow_rows(ModelStore(made), StreamName(scope="out", stream="none"), QUERY_ID))
 
 
 def test_a_store_that_is_away_is_an_error(made: World) -> None:
@@ -119,7 +209,7 @@ def test_a_store_that_is_away_is_an_error(made: World) -> None:
     def gate(_: str) -> Fate:
         return Fate.DONE if calls == 0 else Fate.REQUEST_LOST
 
-    rows = follow_rows(ModelStore(made, gate), SINK)
+    rows = follow_rows(ModelStore(made, gate), SINK, QUERY_ID)
     next(rows)
     calls = 1
     with pytest.raises(StoreUnavailable):
@@ -128,7 +218,7 @@ def test_a_store_that_is_away_is_an_error(made: World) -> None:
 
 def test_foreign_bytes_are_an_error(made: World) -> None:
     """A result holds nothing but rows."""
-    rows = follow_rows(ModelStore(made), SINK)
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     made.segments[segment_name(SINK, made.streams[SINK].segments[0].id)].data += b"\xff" * 20
     with pytest.raises(EventsDamaged):
