@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
-from bench import crossing, far, queries, scopes, secured
+from bench import crossing, far, scopes, secured
 from bench.archive_phases import archive_phases
 from bench.cluster import applies, ephemerals, small_streams
 from bench.cluster.site import operator_site
@@ -27,6 +27,7 @@ from bench.follow import delays, interruptions, limits, speed
 from bench.lab import Lab
 from bench.ours import Spark
 from bench.phases import all_phases
+from bench.query import latency, tables, viewers
 from bench.report import Report
 from bench.runner import measure
 from bench.scale import bursts, idle
@@ -74,6 +75,13 @@ SCALE = (
 )
 """The keys of thousands of resources, with the functions that measure them."""
 
+QUERIES = (
+    (tables.KEYS, tables.measure_tables),
+    (latency.KEYS, latency.measure_latency),
+    (viewers.KEYS, viewers.measure_viewers),
+)
+"""The keys of tables and queries, with the functions that measure them."""
+
 FOLLOW_KEYS = [key for keys, _ in FOLLOW for key in keys]
 
 OPERATOR_KEYS = [key for keys, _ in OPERATOR for key in keys]
@@ -96,7 +104,7 @@ def main() -> int:
             "archives": archives,
             "scopes": scopes.KEYS,
             "follow": FOLLOW_KEYS,
-            "queries": list(queries.KEYS),
+            "queries": [key for keys, _ in QUERIES for key in keys],
             "operator": OPERATOR_KEYS,
             "scale": [key for keys, _ in SCALE for key in keys],
         }
@@ -124,8 +132,7 @@ def main() -> int:
     _measure(report, only, "with TLS and without", secured.both_stores, [((secured.KEY,), copies)])
     _measure(report, only, "whole scopes by the command", scopes.local_store, SCOPES)
     _measure(report, only, "streams that are followed", scopes.local_store, FOLLOW)
-    tables = [(queries.KEYS, queries.measure_queries)]
-    _measure(report, only, "streams as tables", scopes.local_store, tables)
+    _measure(report, only, "streams as tables, and queries", scopes.local_store, QUERIES)
     _measure(report, only, "the operator in a cluster", operator_site, OPERATOR)
     many = [(keys, partial(measured, scale=scale)) for keys, measured in SCALE]
     _measure(report, only, "thousands of resources", scale_site, many)

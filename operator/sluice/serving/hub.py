@@ -22,6 +22,9 @@ MOST_ROWS: Final = 5000
 MOST_BYTES: Final = 4 << 20
 """The most bytes of rows that are kept. The last part is kept in any case."""
 
+SMALL: Final = 64 << 10
+"""Bytes up to which an answer is one piece."""
+
 _Json = dict[str, Any]
 
 
@@ -65,6 +68,8 @@ class Hub:
         self._rows = self._bytes = self._number = 0
         self._era = 0
         self._state: tuple[int, bytes] = (0, b"")
+        self._told: _Json | None = None
+        self._answers: dict[Seen, list[bytes]] = {}
         self._problem: tuple[int, bytes] = (0, b"")
         self._news = asyncio.Event()
 
@@ -105,9 +110,12 @@ class Hub:
             self._bytes -= len(gone.text)
 
     def set_state(self, state: _Json) -> None:
-        """Take the state of the query."""
-        self._state = self._state[0] + 1, encoded("state", state)
-        self._tell()
+        """Take the state of the query. One that differs by its time `now` only is no news."""
+        told = {key: value for key, value in state.items() if key != "now"}
+        if told != self._told:
+            self._told = told
+            self._state = self._state[0] + 1, encoded("state", state)
+            self._tell()
 
     def set_problem(self, problem: _Json) -> None:
         """Take what keeps rows from being read; an empty object once nothing does."""
@@ -119,6 +127,7 @@ class Hub:
             self._tell()
 
     def _tell(self) -> None:
+        self._answers.clear()
         self._news.set()
         self._news = asyncio.Event()
 
@@ -135,13 +144,21 @@ class Hub:
         Returns:
             Server-sent events in pieces, which are not copied for each viewer.
         """
+        now = Seen(self._number, self._era, self._state[0], self._problem[0])
+        if seen not in self._answers:
+            # Most viewers have got the same, and get the same in one piece.
+            told = self._since(seen)
+            small = sum(map(len, told)) <= SMALL
+            self._answers[seen] = [b"".join(told)] if small and told else told
+        return self._answers[seen], now
+
+    def _since(self, seen: Seen) -> list[bytes]:
         told: list[bytes] = []
         if self._state[0] != seen.state:
             told.append(self._state[1])
         if self._problem[0] != seen.problem:
             told.append(self._problem[1])
-        told += self._rows_since(seen)
-        return told, Seen(self._number, self._era, self._state[0], self._problem[0])
+        return told + self._rows_since(seen)
 
     def _rows_since(self, seen: Seen) -> list[bytes]:
         if not self._parts or seen.rows == self._number:

@@ -116,9 +116,11 @@ def test_state_and_problem_come_once_each_time_they_change() -> None:
     async def play() -> None:
         hub, viewer = Hub(), Viewer()
         hub.set_problem({})
-        hub.set_state({"reason": "Running"})
+        hub.set_state({"reason": "Running", "now": "12:00:00"})
         viewer.look(hub)
-        assert viewer.told == {"state": {"reason": "Running"}}
+        assert viewer.told == {"state": {"reason": "Running", "now": "12:00:00"}}
+        hub.set_state({"reason": "Running", "now": "12:00:02"})
+        assert hub.since(viewer.seen)[0] == []
         for _ in range(2):
             hub.set_problem({"error": "away"})
         told, viewer.seen = hub.since(viewer.seen)

@@ -59,7 +59,7 @@ ways = {{
 """
 
 
-def measure_queries(place: Place, say: Say) -> list[Measurement]:
+def measure_tables(place: Place, say: Say) -> list[Measurement]:
     """Read a stream of JSON in three ways in turn: by Spark twice, and in this process."""
     uri = place.store.controller_uri
     seconds: dict[str, list[float]] = {way: [] for way in ("source", "from_json", "to_arrow")}

@@ -1,0 +1,249 @@
+"""How long a window's row takes: by a query of Spark, and by one process that does no more.
+
+Both read the same events, count them by second and key, and append the rows to a stream, which is
+followed as the gateway follows it. The latency of a row is the time from the end of its window to
+its arrival.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from statistics import median, quantiles
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from bench.model import BenchError, Goal, Measurement
+from sluice.api.load import load
+from sluice.config import Settings
+from sluice.core.query.recent import RowReader
+from sluice.core.query.request import query_id
+from sluice.core.values.model import Scaling, StoreAddress, StreamConfig, StreamName
+from sluice.engine.query.tail import follow_rows
+from sluice.engine.streams.writing import EventWriter, Routed
+from sluice.errors import SourceNotFound
+from sluice.stores.connect import connect
+from sluice.stores.tails import Arrived
+from support.store.rows import QUERY_ID, ResultRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bench.scopes import Place
+    from sluice.stores.base import Store
+
+    Say = Callable[[str], None]
+
+LATENCY_KEY: Final = "query_latency_vs_floor"
+SPREAD_KEY: Final = "query_p99_vs_p50"
+KEYS: Final = (LATENCY_KEY, SPREAD_KEY)
+
+_SCOPE: Final = "bench-latency"
+_KEYS: Final = 20
+_RATE: Final = 1000
+"""Events a second."""
+_TICK: Final = 0.02
+"""Seconds from one append of the writer to the next."""
+_WARM: Final = 20
+"""Seconds that do not count, since Spark starts."""
+_SECONDS: Final = 40
+"""Seconds that count."""
+_NUMBERS: Final = count(1)
+_SQL: Final = """\
+SELECT window.start AS start, k, count(*) AS n
+FROM clicks GROUP BY window(ts, '1 second'), k
+"""
+
+
+def measure_latency(place: Place, say: Say) -> list[Measurement]:
+    """Measure the query, then the process."""
+    uri = place.store.controller_uri
+    store = connect(StoreAddress(uri=uri), Settings())
+    try:
+        store.create_scope(_SCOPE)
+        query = _delays(store, lambda name: _query(place, uri, name), say)
+        say(_told("by Spark", query))
+        floor = _delays(store, lambda name: _floor(store, uri, name), say)
+        say(_told("by one process", floor))
+    finally:
+        store.close()
+    counts = {
+        "p50 of the query, ms": 1000 * median(query),
+        "p99 of the query, ms": 1000 * quantiles(query, n=100)[98],
+        "p50 of one process, ms": 1000 * median(floor),
+        "rows": float(len(query)),
+    }
+    spread = quantiles(query, n=100)[98]
+    return [
+        Measurement(
+            LATENCY_KEY, tuple(query), Goal("<=", 20.0), unit="", counts=counts, base=tuple(floor)
+        ),
+        Measurement(
+            SPREAD_KEY, (spread,), Goal("<=", 2.5), unit="", counts=counts, base=(median(query),)
+        ),
+    ]
+
+
+def _told(who: str, delays: list[float]) -> str:
+    return f"{who}: {len(delays):,} rows, p50 {1000 * median(delays):.0f} ms"
+
+
+def _delays(store: Store, running: Callable[[str], Iterator[str]], say: Say) -> list[float]:
+    """Return the latencies of the rows that come while a stream is written."""
+    name = f"clicks-{next(_NUMBERS)}"
+    source = StreamName(scope=_SCOPE, stream=name)
+    store.create_stream(source, StreamConfig(scaling=Scaling(min_segments=2)))
+    with ExitStack() as stack:
+        stack.enter_context(_writing(store, source))
+        identity = stack.enter_context(contextmanager(running)(name))
+        say(f"{_WARM} s to warm up, {_SECONDS} s to measure")
+        return _arrivals(store, StreamName(scope=_SCOPE, stream=f"{name}-counts"), identity)
+
+
+def _arrivals(store: Store, sink: StreamName, identity: str) -> list[float]:
+    """Follow a result, and return the latencies of its rows."""
+    begin = time.time() + _WARM
+    found: list[float] = []
+    while time.time() < begin + _SECONDS:
+        try:
+            for rows in follow_rows(store, sink, identity):
+                now = time.time()
+                if now >= begin + _SECONDS:
+                    break
+                if now >= begin:
+                    found += [now - _end(text) for text in rows.texts]
+        except SourceNotFound:
+            time.sleep(0.5)
+    if not found:
+        raise BenchError("no row came")
+    return found
+
+
+def _end(text: bytes) -> float:
+    start: str = json.loads(text)["start"]
+    return datetime.fromisoformat(start).timestamp() + 1.0
+
+
+@contextmanager
+def _writing(store: Store, stream: StreamName) -> Iterator[None]:
+    """Write events of the present during the block."""
+    ended = threading.Event()
+
+    def write() -> None:
+        writer = EventWriter(store, stream)
+        each = round(_RATE * _TICK)
+        due = time.monotonic()
+        while not ended.is_set():
+            now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+            events = [
+                Routed(at % 2 / 2, json.dumps({"k": f"key-{at % _KEYS}", "ts": now}).encode())
+                for at in range(each)
+            ]
+            writer.write(events)
+            due += _TICK
+            ended.wait(max(0.0, due - time.monotonic()))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _query(place: Place, uri: str, name: str) -> Iterator[str]:
+    """Run `sluice query run`, and yield the identity of the query."""
+    at = {"storeRef": {"name": "main"}, "scope": _SCOPE}
+    common = {"apiVersion": "sluice.dev/v1alpha1"}
+    spec = {
+        "sources": [
+            {
+                "name": "clicks",
+                "stream": at | {"stream": name},
+                "format": "Json",
+                "schema": "k STRING, ts TIMESTAMP",
+                "eventTime": {"column": "ts", "latenessSeconds": 0},
+            }
+        ],
+        "query": {"sql": _SQL},
+        "result": {"keys": ["k"]},
+        "sinks": [{"stream": at | {"stream": f"{name}-counts", "segments": 2}}],
+    }
+    bodies = [
+        common
+        | {
+            "kind": "StreamStore",
+            "metadata": {"name": "main"},
+            "spec": {"pravega": {"controllerURI": uri}},
+        },
+        common | {"kind": "StreamQuery", "metadata": {"name": name}, "spec": spec},
+    ]
+    text = yaml.safe_dump_all(bodies)
+    file = place.folder / f"{name}.yaml"
+    file.write_text(text)
+    (asked,) = load(text, copies=False).queries
+    command = [
+        str(Path(sys.executable).with_name("sluice")),
+        *("query", "run", "--filename", str(file), "--output", "json"),
+        *("--checkpoints-dir", str(place.folder / "checkpoints"), "--tasks", "2"),
+    ]
+    with (place.folder / f"{name}.log").open("w") as log:
+        process = subprocess.Popen(
+            command, env=os.environ | {"SLUICE_CLUSTER_ID": "bench"}, stdout=log, stderr=log
+        )
+    try:
+        yield query_id(asked, cluster="bench")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _floor(store: Store, uri: str, name: str) -> Iterator[str]:
+    """Do the same in a thread of this process, without any state that survives it."""
+    source, sink = (StreamName(scope=_SCOPE, stream=one) for one in (name, f"{name}-counts"))
+    ended = threading.Event()
+    described = store.describe(source)
+    assert described is not None
+    segments = [store.segment_name(source, one.id) for one in described.tail]
+    readers = {one: RowReader() for one in segments}
+
+    def run() -> None:
+        windows: Counter[tuple[str, str]] = Counter()
+        with ResultRows(store, uri, sink) as results, store.tails(most=4 << 20) as tails:
+            for one, info in zip(segments, store.infos(segments), strict=True):
+                tails.watch(one, 0 if info is None else info.start)
+            while not ended.is_set():
+                latest = ""
+                for event in tails.take(0.5):
+                    if not isinstance(event, Arrived):
+                        raise BenchError(f"{event.segment} broke or ended")
+                    for text in readers[event.segment].take(event.data).texts:
+                        click = json.loads(text)
+                        second = click["ts"][:19]
+                        windows[second, click["k"]] += 1
+                        latest = max(latest, second)
+                closed = [place for place in windows if place[0] < latest]
+                if closed:
+                    results.add(
+                        {"start": f"{second}.000000Z", "k": key, "n": windows.pop((second, key))}
+                        for second, key in closed
+                    )
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield QUERY_ID
+    finally:
+        ended.set()
+        thread.join()
