@@ -185,8 +185,8 @@ class Gateway:
                 if not told:
                     await hub.wait(BEAT)
                     told, seen = hub.since(seen)
-                for piece in told or [encoded("beat", {"now": datetime.now(UTC).isoformat()})]:
-                    await write(response, piece)
+                beat = encoded("beat", {"now": datetime.now(UTC).isoformat()})
+                await write(response, told or [beat])
         return response
 
     async def _still_may_see(self, request: web.Request) -> bool | None:

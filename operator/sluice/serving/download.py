@@ -117,6 +117,6 @@ async def send(
     await response.prepare(request)
     async with sending(request), asyncio.timeout(MOST_SECONDS):
         while block is not None:
-            await write(response, block)
+            await write(response, [block])
             block = await asyncio.to_thread(next, blocks, None)
     return response

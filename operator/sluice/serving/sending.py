@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from aiohttp import web
 
@@ -39,12 +39,23 @@ async def sending(request: web.Request) -> AsyncIterator[None]:
             request.transport.abort()
 
 
-async def write(response: web.StreamResponse, data: bytes) -> None:
-    """Send a part of an answer.
+async def write(response: web.StreamResponse, pieces: Iterable[bytes]) -> None:
+    """Send a part of an answer, small pieces together and large ones bit by bit.
 
     Raises:
         TimeoutError: the viewer does not receive it.
     """
-    for at in range(0, len(data), _PIECE):
-        async with asyncio.timeout(SLOW):
-            await response.write(data[at : at + _PIECE])
+    small = bytearray()
+    for piece in pieces:
+        for at in range(0, len(piece), _PIECE):
+            small += piece[at : at + _PIECE]
+            if len(small) >= _PIECE:
+                await _write(response, bytes(small))
+                small.clear()
+    if small:
+        await _write(response, bytes(small))
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(SLOW):
+        await response.write(data)
