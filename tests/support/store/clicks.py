@@ -87,6 +87,11 @@ class Clicks:
         first, second, *_ = self._segments()
         self._scale([first.id, second.id], [(first.keys.low, second.keys.high)])
 
+    def renew(self, count: int) -> None:
+        """Replace all segments by others, so that none of both is read together with the other."""
+        ended = [one.id for one in self._segments()]
+        self._scale(ended, [(at / count, (at + 1) / count) for at in range(count)])
+
     def _scale(self, ended: list[int], ranges: list[tuple[float, float]]) -> None:
         keys = [KeyRange(low=low, high=high) for low, high in ranges]
         self._store.scale(self.name, ended, keys)

@@ -62,16 +62,16 @@ def test_the_results_have_one_hash(
     """The stream is scaled on both sides of the seam, and loses in the end all that is archived."""
     uri = standalone.controller_uri
     clicks.write(ROUNDS)
-    clicks.split()
+    clicks.renew(3)
     clicks.write(ROUNDS)
     seam = clicks.cut()
     archive_in(tmp_path / "archive", clicks, store)
-    clicks.merge()
+    clicks.renew(2)
     clicks.write(ROUNDS)
     end = clicks.cut()
 
     def run(way: str) -> int:
-        """Run the query to the tail. It is one batch, whose rows have one order."""
+        """Run the query to the tail. Its batches end where scale events were, in each way."""
         text = manifest(uri, clicks.name, name=way, sinks__0__stream__stream=WAYS[way])
         resources = load(text, copies=False)
         (asked,) = resources.queries
