@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -56,6 +57,11 @@ def _arrow(ddl: str, read: _Read) -> Iterator[bytes]:
         raise InvalidSpec(
             "the columns of the result are not known yet",
             remedy="Wait until the query runs, or take JSON.",
+        )
+    if find_spec("msgspec") is None:
+        raise InvalidSpec(
+            "this installation cannot make Arrow",
+            remedy="Take JSON, or install sluice[tables] for the gateway.",
         )
     schema = pa.schema([(one.name, one.kind) for one in columns])
     buffer = io.BytesIO()
