@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.utils import parse_sdist_filename
 
 import genmanifests
+import pageparts
 from distribution import chart
 from distribution.errors import DistributionError
 from distribution.notes import notes_of
@@ -101,6 +102,10 @@ def _packages(into: Path, epoch: int) -> Path:
 
     Hatchling runs in this environment, so the lock decides its version.
     """
+    try:
+        pageparts.place()
+    except pageparts.PagePartsError as error:
+        raise DistributionError(str(error)) from error
     command = [sys.executable, "-m", "hatchling", "build", "--directory", str(into)]
     done = subprocess.run(
         command,
