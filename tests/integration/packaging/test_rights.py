@@ -78,11 +78,12 @@ def test_the_page_gives_a_reason_for_each_right_of_the_test() -> None:
 def test_the_page_gives_a_reason_for_each_right_of_the_gateway() -> None:
     """It has a table for namespaces, and one for the cluster."""
     wanted = {"enabled": True, "image": "registry.example/sluice-query:1"}
-    objects = render({"gateway": wanted | {"secrets": ["login"]}})
+    named = {"secrets": ["login"], "configMaps": ["ca"]}
+    found = set(rules(render({"gateway": wanted | named}), "sluice-gateway"))
     namespaced, cluster = documented("What the gateway may do")
-    found = set(rules(objects, "sluice-gateway"))
     assert {right[:3] for right in namespaced | cluster} == {right[:3] for right in found}
-    assert {right for right in found if right[3]} == {("", "secrets", "get", "login")}
+    only = {("", "secrets", "get", "login"), ("", "configmaps", "get", "ca")}
+    assert {right for right in found if right[3]} == only
 
 
 def test_rights_are_the_same_in_each_scope() -> None:
