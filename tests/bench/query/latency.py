@@ -54,10 +54,12 @@ _RATE: Final = 1000
 """Events a second."""
 _TICK: Final = 0.02
 """Seconds from one append of the writer to the next."""
-_WARM: Final = 20
-"""Seconds that do not count, since Spark starts."""
+_WARM: Final = 30
+"""Seconds behind the first row that do not count."""
 _SECONDS: Final = 40
 """Seconds that count."""
+_PATIENCE: Final = 180
+"""Seconds until the first row comes."""
 _NUMBERS: Final = count(1)
 _SQL: Final = """\
 SELECT window.start AS start, k, count(*) AS n
@@ -106,19 +108,21 @@ def _delays(store: Store, running: Callable[[str], Iterator[str]], say: Say) -> 
     with ExitStack() as stack:
         stack.enter_context(_writing(store, source))
         identity = stack.enter_context(contextmanager(running)(name))
-        say(f"{_WARM} s to warm up, {_SECONDS} s to measure")
+        say(f"{_WARM} s to warm up from the first row on, {_SECONDS} s to measure")
         return _arrivals(store, StreamName(scope=_SCOPE, stream=f"{name}-counts"), identity)
 
 
 def _arrivals(store: Store, sink: StreamName, identity: str) -> list[float]:
-    """Follow a result, and return the latencies of its rows."""
-    begin = time.time() + _WARM
+    """Follow a result, and return the latencies of its rows, once it has come for a while."""
     found: list[float] = []
-    while time.time() < begin + _SECONDS:
+    begin, last = float("inf"), time.time() + _PATIENCE
+    while time.time() < min(begin + _SECONDS, last):
         try:
             for rows in follow_rows(store, sink, identity):
                 now = time.time()
-                if now >= begin + _SECONDS:
+                if rows.texts and begin > last:
+                    begin, last = now + _WARM, float("inf")
+                if now >= min(begin + _SECONDS, last):
                     break
                 if now >= begin:
                     found += [now - _end(text) for text in rows.texts]
@@ -204,6 +208,9 @@ def _query(place: Place, uri: str, name: str) -> Iterator[str]:
         )
     try:
         yield query_id(asked, cluster="bench")
+    except BenchError as error:
+        said = (place.folder / f"{name}.log").read_text()[-2000:]
+        raise BenchError(f"{error}; the query said: {said}") from error
     finally:
         process.terminate()
         process.wait()
