@@ -42,7 +42,7 @@ _MOST_WAITING: Final = 64
 """The most unknown tokens that wait for such a call."""
 
 
-class Verdict(StrEnum):
+class Ruling(StrEnum):
     """The answer to a caller."""
 
     ALLOWED = "Allowed"
@@ -80,10 +80,10 @@ class ViewRight(NamedTuple):
         return f"{self.verb} {self.resource}{group}{name}{below} {place}"
 
 
-class Access(Protocol):
+class AccessRule(Protocol):
     """A rule about who may see what."""
 
-    async def decide(self, token: str, right: ViewRight) -> Verdict:
+    async def decide(self, token: str, right: ViewRight) -> Ruling:
         """Tell whether the bearer of a token has a right.
 
         Raises:
@@ -103,12 +103,12 @@ class OneToken:
     def __init__(self, token: str | Path) -> None:
         self._token = token
 
-    async def decide(self, token: str, right: ViewRight) -> Verdict:  # noqa: ARG002 - as of Access
+    async def decide(self, token: str, right: ViewRight) -> Ruling:  # noqa: ARG002 - as of AccessRule
         """Compare the token."""
         expected = self._token if isinstance(self._token, str) else self._read(self._token)
         given = token.encode(errors="surrogateescape")
         same = bool(expected) and secrets.compare_digest(given, expected.encode())
-        return Verdict.ALLOWED if same else Verdict.UNKNOWN
+        return Ruling.ALLOWED if same else Ruling.UNKNOWN
 
     @staticmethod
     def _read(file: Path) -> str:
@@ -138,16 +138,16 @@ class KubernetesAccess:
         self._strangers = asyncio.Semaphore(_STRANGERS)
         self._waiting = 0
 
-    async def decide(self, token: str, right: ViewRight) -> Verdict:
+    async def decide(self, token: str, right: ViewRight) -> Ruling:
         """Ask Kubernetes, or take its answer of the last half minute. ApiUnavailable."""
         if not 0 < len(token) <= _MOST:
-            return Verdict.UNKNOWN
+            return Ruling.UNKNOWN
         key = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
         user = await self._user(key, token)
         if user is None:
-            return Verdict.UNKNOWN
+            return Ruling.UNKNOWN
         allowed = await self._allowed(f"{key} {right}", user, right)
-        return Verdict.ALLOWED if allowed else Verdict.FORBIDDEN
+        return Ruling.ALLOWED if allowed else Ruling.FORBIDDEN
 
     async def _user(self, key: str, token: str) -> Object | None:
         """Return the bearer of a token; None for a wrong token."""

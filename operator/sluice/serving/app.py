@@ -19,10 +19,10 @@ from sluice.console.page import printable
 from sluice.console.web import server as pages
 from sluice.errors import InvalidSpec, SluiceError
 from sluice.kube.api.kinds import STREAM_QUERY
-from sluice.serving.access import RESULTS, Verdict, ViewRight
+from sluice.serving.access import RESULTS, Ruling, ViewRight
 from sluice.serving.download import FORMATS, send
-from sluice.serving.hub import Seen, encoded
-from sluice.serving.queries import Name
+from sluice.serving.hub import Received, encoded
+from sluice.serving.queries import QueryName
 from sluice.serving.sending import sending, write
 from sluice.serving.shares import Shares
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from sluice.serving.access import Access
+    from sluice.serving.access import AccessRule
     from sluice.serving.board import Boards
     from sluice.serving.hub import Hub
     from sluice.serving.queries import Queries
@@ -87,14 +87,12 @@ class Gateway:
         queries: the queries.
     """
 
-    def __init__(self, access: Access, boards: Boards, queries: Queries) -> None:
+    def __init__(self, access: AccessRule, boards: Boards, queries: Queries) -> None:
         self._access = access
         self._boards = boards
         self._queries = queries
-        alone = len(boards.namespaces) == 1 and None not in boards.namespaces
-        part = 1 if alone else 2
-        self._viewers = Shares("viewers", MOST_VIEWERS, MOST_VIEWERS // part)
-        self._downloads = Shares("downloads", MOST_DOWNLOADS, MOST_DOWNLOADS // part)
+        self._viewers = Shares("viewers", MOST_VIEWERS, alone=boards.alone)
+        self._downloads = Shares("downloads", MOST_DOWNLOADS, alone=boards.alone)
 
     def app(self) -> web.Application:
         """Return the application. It knows no method but GET."""
@@ -119,12 +117,12 @@ class Gateway:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         given = token if scheme.lower() == "bearer" else ""
         verdict = await self._access.decide(given, right)
-        if verdict is Verdict.UNKNOWN:
+        if verdict is Ruling.UNKNOWN:
             raise web.HTTPUnauthorized(
                 text="The token is missing or wrong.\n",
                 headers={"WWW-Authenticate": 'Bearer realm="sluice"'},
             )
-        return verdict is Verdict.ALLOWED
+        return verdict is Ruling.ALLOWED
 
     async def _require(self, request: web.Request, *rights: ViewRight) -> None:
         """Refuse a caller who lacks one of these rights."""
@@ -148,9 +146,9 @@ class Gateway:
         )
         return web.json_response(found)
 
-    async def _may_see(self, request: web.Request) -> Name:
+    async def _may_see(self, request: web.Request) -> QueryName:
         """Return the query of a request, whose rows the caller may see."""
-        name = Name(request.match_info["namespace"], request.match_info["name"])
+        name = QueryName(request.match_info["namespace"], request.match_info["name"])
         self._boards.check_served(name.namespace)
         plural = STREAM_QUERY.plural
         await self._require(
@@ -171,7 +169,7 @@ class Gateway:
         response = web.StreamResponse(headers={"X-Accel-Buffering": "no"})
         response.content_type = "text/event-stream"
         await response.prepare(request)
-        seen, allowed, checked = Seen(), time.monotonic(), time.monotonic()
+        seen, allowed, checked = Received(), time.monotonic(), time.monotonic()
         async with sending(request):
             while True:
                 now = time.monotonic()

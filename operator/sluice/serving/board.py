@@ -55,6 +55,11 @@ class Boards:
         self._time = float("-inf")
         self._turn = asyncio.Lock()
 
+    @property
+    def alone(self) -> bool:
+        """Whether there is only one namespace."""
+        return len(self.namespaces) == 1 and None not in self.namespaces
+
     def check_served(self, namespace: str) -> None:
         """Check that a namespace is served.
 
@@ -111,8 +116,7 @@ class Boards:
             sorted({kind for one in found for kind in one.forbidden}),
             sorted({kind for one in found for kind in one.cut}),
         )
-        several = everywhere or len(self.namespaces) > 1
-        told = views.board(whole, now=datetime.now(UTC), namespaces=several)
+        told = views.board(whole, now=datetime.now(UTC), namespaces=not self.alone)
         for row, pair in zip(told["rows"], whole.resources, strict=True):
             row.update(self._links(*pair))
         return told | {"server": "sluice serve"}

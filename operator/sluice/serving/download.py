@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     _Read = Callable[[Format, pa.Schema], Iterator[pa.RecordBatch]]
 
-    from sluice.serving.queries import Seen
-    from sluice.serving.reading import Result
+    from sluice.serving.queries import FoundQuery
+    from sluice.serving.reading import RowSource
 
 MOST_SECONDS: Final = 3600.0
 """Seconds that a download may take."""
@@ -46,9 +46,13 @@ class Form(NamedTuple):
 
 
 def _json(_: str, read: _Read) -> Iterator[bytes]:
-    """Write rows as they are, one a line. They have no line breaks: the query wrote them."""
+    """Write rows as they are, one a line.
+
+    Any client may have appended to the stream. JSON has line breaks between its words only.
+    """
     for batch in read(Format.TEXT, pa.schema([("event", pa.string())])):
-        yield b"".join(f"{text}\n".encode() for text in batch.column(0).to_pylist())
+        texts = (text.replace("\n", " ") for text in batch.column(0).to_pylist())
+        yield b"".join(f"{text}\n".encode() for text in texts)
 
 
 def _arrow(ddl: str, read: _Read) -> Iterator[bytes]:
@@ -87,7 +91,7 @@ FORMATS: Final = {
 
 
 async def send(
-    request: web.Request, seen: Seen, result: Result | None, form: Form
+    request: web.Request, seen: FoundQuery, result: RowSource | None, form: Form
 ) -> web.StreamResponse:
     """Send all rows that a result has now.
 

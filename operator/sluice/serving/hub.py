@@ -44,7 +44,7 @@ class _Part(NamedTuple):
     skipped: int
 
 
-class Seen(NamedTuple):
+class Received(NamedTuple):
     """What a viewer has got.
 
     Attributes:
@@ -69,7 +69,7 @@ class Hub:
         self._era = 0
         self._state: tuple[int, bytes] = (0, b"")
         self._told: _Json | None = None
-        self._answers: dict[Seen, list[bytes]] = {}
+        self._answers: dict[Received, list[bytes]] = {}
         self._problem: tuple[int, bytes] = (0, b"")
         self._news = asyncio.Event()
 
@@ -138,13 +138,13 @@ class Hub:
         except TimeoutError:
             return
 
-    def since(self, seen: Seen) -> tuple[list[bytes], Seen]:
+    def since(self, seen: Received) -> tuple[list[bytes], Received]:
         """Return what a viewer has not got, and what it has got then.
 
         Returns:
             Server-sent events in pieces, which are not copied for each viewer.
         """
-        now = Seen(self._number, self._era, self._state[0], self._problem[0])
+        now = Received(self._number, self._era, self._state[0], self._problem[0])
         if seen not in self._answers:
             # Most viewers have got the same, and get the same in one piece.
             told = self._since(seen)
@@ -152,7 +152,7 @@ class Hub:
             self._answers[seen] = [b"".join(told)] if small and told else told
         return self._answers[seen], now
 
-    def _since(self, seen: Seen) -> list[bytes]:
+    def _since(self, seen: Received) -> list[bytes]:
         told: list[bytes] = []
         if self._state[0] != seen.state:
             told.append(self._state[1])
@@ -160,7 +160,7 @@ class Hub:
             told.append(self._problem[1])
         return told + self._rows_since(seen)
 
-    def _rows_since(self, seen: Seen) -> list[bytes]:
+    def _rows_since(self, seen: Received) -> list[bytes]:
         if not self._parts or seen.rows == self._number:
             return []
         reset = seen.era != self._era or seen.rows < self._parts[0].number - 1

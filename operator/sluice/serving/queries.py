@@ -35,7 +35,7 @@ from sluice.errors import (
 from sluice.kube.api.kinds import STREAM_QUERY, STREAM_STORE
 from sluice.kube.api.objects import parse
 from sluice.serving.hub import Hub
-from sluice.serving.reading import Result, RowsReader, in_thread
+from sluice.serving.reading import RowSource, RowsReader, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -68,14 +68,14 @@ LINGER: Final = 30.0
 """Seconds for which a query is followed after its last viewer has left, who may come again."""
 
 
-class Name(NamedTuple):
+class QueryName(NamedTuple):
     """The name of a query."""
 
     namespace: str
     name: str
 
 
-class Seen(NamedTuple):
+class FoundQuery(NamedTuple):
     """A query as the API server has it.
 
     Attributes:
@@ -112,9 +112,9 @@ class Queries:
         self._connections = connections
         self._shares = shares
         self._link = link
-        self._watched: dict[Name, _Watched] = {}
+        self._watched: dict[QueryName, _Watched] = {}
 
-    async def look(self, name: Name) -> Seen:
+    async def look(self, name: QueryName) -> FoundQuery:
         """Read a query.
 
         Raises:
@@ -130,14 +130,14 @@ class Queries:
         resource = parse(body, StreamQuery)
         (_, sink), *_ = resource.spec.goals
         status = StreamQueryStatus.read(body.get("status"))
-        return Seen(body, resource, status, StreamName(scope=sink.scope, stream=sink.stream))
+        return FoundQuery(body, resource, status, StreamName(scope=sink.scope, stream=sink.stream))
 
-    def state(self, seen: Seen) -> _Json:
+    def state(self, seen: FoundQuery) -> _Json:
         """Return the state of a query, as its page shows it."""
         told = state_of(seen)
         return told | {"documentation": self._link(told["reason"])}
 
-    async def open(self, seen: Seen) -> Result | None:
+    async def open(self, seen: FoundQuery) -> RowSource | None:
         """Connect to the store that has a query's results, with the present keys.
 
         Returns:
@@ -161,10 +161,10 @@ class Queries:
         access.check_shown(found.spec, sink, field=field)
         store = await self._connections.get(namespace, store_address(found), strict=True)
         uid: str = seen.body["metadata"]["uid"]
-        return Result(store, seen.sink, seen.status.query_id, uid)
+        return RowSource(store, seen.sink, seen.status.query_id, uid)
 
     @asynccontextmanager
-    async def watched(self, name: Name) -> AsyncIterator[Hub]:
+    async def watched(self, name: QueryName) -> AsyncIterator[Hub]:
         """Follow a query in the block, together with all others who do.
 
         Raises:
@@ -177,8 +177,9 @@ class Queries:
             first = await self.look(name)
             watched = self._watched.get(name)  # another viewer may have come meanwhile
         if watched is None:
+            state = self.state(first)  # before a place is taken, which an error would keep
             self._shares.take(name.namespace)
-            watched = self._watched[name] = _Watched(self, name, first)
+            watched = self._watched[name] = _Watched(self, name, state)
         watched.viewers += 1
         try:
             yield watched.hub
@@ -187,7 +188,7 @@ class Queries:
             if not watched.viewers:
                 asyncio.get_running_loop().call_later(LINGER, self._leave, name, watched)
 
-    def _leave(self, name: Name, watched: _Watched) -> None:
+    def _leave(self, name: QueryName, watched: _Watched) -> None:
         """Stop following a query, unless somebody looks at it again."""
         if not watched.viewers and self._watched.get(name) is watched:
             del self._watched[name]
@@ -204,13 +205,13 @@ class Queries:
 class _Watched:
     """A query that is followed: a task looks at it again and again, a thread reads its rows."""
 
-    def __init__(self, queries: Queries, name: Name, first: Seen) -> None:
+    def __init__(self, queries: Queries, name: QueryName, state: _Json) -> None:
         self.hub = Hub()
         self.viewers = 0
         self._queries = queries
         self._name = name
         self._looked = time.monotonic()
-        self.hub.set_state(queries.state(first))
+        self.hub.set_state(state)
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
@@ -243,7 +244,7 @@ class _Watched:
             self.hub.clear()
         self.hub.set_problem({"error": printable(str(error)), "remedy": printable(error.remedy)})
 
-    async def _find(self) -> Result | None:
+    async def _find(self) -> RowSource | None:
         """Look at the query, show its state, and return where its rows are."""
         try:
             seen = await self._queries.look(self._name)
@@ -255,7 +256,7 @@ class _Watched:
         self._looked = time.monotonic()
         return found
 
-    async def _still(self, result: Result) -> bool:
+    async def _still(self, result: RowSource) -> bool:
         """Tell whether rows may still be read from there."""
         try:
             return await self._find() == result
@@ -276,7 +277,7 @@ class _Watched:
             "now": datetime.now(UTC).isoformat(),
         }
 
-    async def _follow(self, result: Result) -> None:
+    async def _follow(self, result: RowSource) -> None:
         """Follow the rows in a thread, until they are to be read from elsewhere.
 
         Raises:
@@ -296,7 +297,7 @@ class _Watched:
             work.cancel()
 
 
-def state_of(seen: Seen) -> _Json:
+def state_of(seen: FoundQuery) -> _Json:
     """Return the state of a query, as its page shows it."""
     meta = seen.resource.metadata
     one = followed(Named(QUERY, meta.namespace, meta.name), seen.body)

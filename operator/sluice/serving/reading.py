@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 
-class Result(NamedTuple):
+class RowSource(NamedTuple):
     """A place from which rows may be read. Another one is another result.
 
     Attributes:
@@ -42,7 +42,7 @@ class RowsReader:
         result: the result.
     """
 
-    def __init__(self, hub: Hub, result: Result) -> None:
+    def __init__(self, hub: Hub, result: RowSource) -> None:
         self._hub = hub
         self._result = result
         self._loop = asyncio.get_running_loop()

@@ -18,13 +18,14 @@ class Shares:
     Args:
         what: the places, for people.
         most: the number of places.
-        of_each: the number of places that a namespace gets at most.
+        alone: whether there is only one namespace, which then gets all of them. Otherwise one gets
+            half of them at most.
     """
 
-    def __init__(self, what: str, most: int, of_each: int) -> None:
+    def __init__(self, what: str, most: int, *, alone: bool) -> None:
         self._what = what
         self._most = most
-        self._of_each = of_each
+        self._of_each = most if alone else most // 2
         self._taken: Counter[str] = Counter()
 
     def take(self, namespace: str) -> None:

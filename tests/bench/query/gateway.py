@@ -14,8 +14,8 @@ from sluice.core.values.model import StoreAddress, StreamName
 from sluice.serving.access import OneToken
 from sluice.serving.app import Address, Gateway, serving
 from sluice.serving.board import Boards
-from sluice.serving.queries import Name, Queries, Seen
-from sluice.serving.reading import Result
+from sluice.serving.queries import FoundQuery, Queries, QueryName
+from sluice.serving.reading import RowSource
 from sluice.serving.shares import Shares
 from sluice.stores.connect import connect
 from support.store.counts import manifest
@@ -31,22 +31,22 @@ class OneQuery(Queries):
 
     def __init__(self, resource: StreamQuery, store: Store) -> None:
         nobody = cast("Any", None)
-        super().__init__(nobody, nobody, Shares("queries", 1, 1), lambda _: None)
+        super().__init__(nobody, nobody, Shares("queries", 1, alone=True), lambda _: None)
         self._resource = resource
         self._store = store
 
-    async def look(self, name: Name) -> Seen:
+    async def look(self, name: QueryName) -> FoundQuery:
         """See Queries."""
         body = {
             "metadata": {"namespace": name.namespace, "name": name.name, "uid": "bench"},
             "status": {"queryID": QUERY_ID},
         }
         status = StreamQueryStatus.read(body["status"])
-        return Seen(body, self._resource, status, STREAM)
+        return FoundQuery(body, self._resource, status, STREAM)
 
-    async def open(self, seen: Seen) -> Result:
+    async def open(self, seen: FoundQuery) -> RowSource:
         """See Queries."""
-        return Result(self._store, seen.sink, QUERY_ID, "bench")
+        return RowSource(self._store, seen.sink, QUERY_ID, "bench")
 
 
 async def main(uri: str) -> None:

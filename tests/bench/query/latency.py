@@ -26,15 +26,15 @@ import yaml
 from bench.model import BenchError, Goal, Measurement
 from sluice.api.load import load
 from sluice.config import Settings
-from sluice.core.query.recent import RowReader
+from sluice.core.query.recent import ResultReader
 from sluice.core.query.request import query_id
 from sluice.core.values.model import Scaling, StoreAddress, StreamConfig, StreamName
 from sluice.engine.query.tail import follow_rows
 from sluice.engine.streams.writing import EventWriter, Routed
-from sluice.errors import SourceNotFound
 from sluice.stores.connect import connect
 from sluice.stores.tails import Arrived
 from support.store.rows import QUERY_ID, ResultRows
+from support.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,18 +116,15 @@ def _arrivals(store: Store, sink: StreamName, identity: str) -> list[float]:
     """Follow a result, and return the latencies of its rows, once it has come for a while."""
     found: list[float] = []
     begin, last = float("inf"), time.time() + _PATIENCE
-    while time.time() < min(begin + _SECONDS, last):
-        try:
-            for rows in follow_rows(store, sink, identity):
-                now = time.time()
-                if rows.texts and begin > last:
-                    begin, last = now + _WARM, float("inf")
-                if now >= min(begin + _SECONDS, last):
-                    break
-                if now >= begin:
-                    found += [now - _end(text) for text in rows.texts]
-        except SourceNotFound:
-            time.sleep(0.5)
+    until("the query has made its sink", lambda: store.describe(sink) is not None)
+    for rows in follow_rows(store, sink, identity):
+        now = time.time()
+        if rows.texts and begin > last:
+            begin, last = now + _WARM, float("inf")
+        if now >= min(begin + _SECONDS, last):
+            break
+        if now >= begin:
+            found += [now - _end(text) for text in rows.texts]
     if not found:
         raise BenchError("no row came")
     return found
@@ -223,7 +220,7 @@ def _floor(store: Store, uri: str, name: str) -> Iterator[str]:
     described = store.describe(source)
     assert described is not None
     segments = [store.segment_name(source, one.id) for one in described.tail]
-    readers = {one: RowReader() for one in segments}
+    readers = {one: ResultReader() for one in segments}
 
     def run() -> None:
         windows: Counter[tuple[str, str]] = Counter()

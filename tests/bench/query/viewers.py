@@ -126,6 +126,7 @@ async def _run(rows: ResultRows, pid: int, address: str) -> tuple[float, list[fl
 
 
 def _write(rows: ResultRows) -> None:
+    """Write rows each second: this is the load, whose pace is the clock's."""
     due = time.monotonic()
     for _ in range(_SECONDS):
         rows.add({"k": f"key-{at}", "n": at, "sent": str(time.time())} for at in range(_ROWS))

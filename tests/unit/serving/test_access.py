@@ -9,7 +9,7 @@ import pytest
 
 from sluice.errors import ApiUnavailable
 from sluice.serving import access
-from sluice.serving.access import KubernetesAccess, OneToken, Verdict, ViewRight
+from sluice.serving.access import KubernetesAccess, OneToken, Ruling, ViewRight
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ class Reviews:
         return body | {"status": {"allowed": allowed}}
 
 
-def decide(rule: KubernetesAccess | OneToken, token: str, right: ViewRight = ROWS) -> Verdict:
+def decide(rule: KubernetesAccess | OneToken, token: str, right: ViewRight = ROWS) -> Ruling:
     """Return the verdict."""
     return asyncio.run(rule.decide(token, right))
 
@@ -49,7 +49,7 @@ def test_kubernetes_decides_who_sees_rows() -> None:
     """By the user, the groups and the right."""
     reviews = Reviews()
     rule = KubernetesAccess(reviews.create)
-    assert decide(rule, "good") is Verdict.ALLOWED
+    assert decide(rule, "good") is Ruling.ALLOWED
     assert reviews.asked[1]["spec"] == {
         "user": "alice",
         "uid": "7",
@@ -64,15 +64,15 @@ def test_kubernetes_decides_who_sees_rows() -> None:
             "namespace": "shop",
         },
     }
-    assert decide(rule, "good", ROWS._replace(namespace="other")) is Verdict.FORBIDDEN
-    assert decide(rule, "bad") is Verdict.UNKNOWN
+    assert decide(rule, "good", ROWS._replace(namespace="other")) is Ruling.FORBIDDEN
+    assert decide(rule, "bad") is Ruling.UNKNOWN
 
 
 @pytest.mark.parametrize("token", ["", "x" * 5000])
 def test_what_is_no_token_is_not_asked_about(token: str) -> None:
     """The API server has no work with it."""
     reviews = Reviews()
-    assert decide(KubernetesAccess(reviews.create), token) is Verdict.UNKNOWN
+    assert decide(KubernetesAccess(reviews.create), token) is Ruling.UNKNOWN
     assert not reviews.asked
 
 
@@ -81,7 +81,7 @@ def test_answers_count_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     reviews = Reviews()
     rule = KubernetesAccess(reviews.create)
     for _ in range(3):
-        assert decide(rule, "good") is Verdict.ALLOWED
+        assert decide(rule, "good") is Ruling.ALLOWED
     assert len(reviews.asked) == 2
     monkeypatch.setattr(access, "AGAIN", -1.0)
     rule = KubernetesAccess(reviews.create)
@@ -116,11 +116,11 @@ def test_strangers_hold_up_nobody_whose_token_was_right(monkeypatch: pytest.Monk
 
     async def play() -> None:
         rule = KubernetesAccess(create)
-        assert await rule.decide("good", ROWS) is Verdict.ALLOWED
+        assert await rule.decide("good", ROWS) is Ruling.ALLOWED
         strangers = [asyncio.create_task(rule.decide(f"wrong-{at}", ROWS)) for at in range(100)]
         await asyncio.sleep(0)
         async with asyncio.timeout(5):
-            assert await rule.decide("good", ROWS) is Verdict.ALLOWED
+            assert await rule.decide("good", ROWS) is Ruling.ALLOWED
         held.set()
         answers = await asyncio.gather(*strangers, return_exceptions=True)
         assert sum(isinstance(answer, ApiUnavailable) for answer in answers) == 100 - 64
@@ -136,7 +136,7 @@ def test_an_answer_that_does_not_say_yes_is_a_no(status: object) -> None:
         del kind, namespace
         return body | {"status": status}
 
-    assert decide(KubernetesAccess(create), "good") is Verdict.UNKNOWN
+    assert decide(KubernetesAccess(create), "good") is Ruling.UNKNOWN
 
 
 def test_one_token_opens_all(tmp_path: Path) -> None:
@@ -144,15 +144,15 @@ def test_one_token_opens_all(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("secret\n")
     rule = OneToken(file)
-    assert decide(rule, "secret") is Verdict.ALLOWED
-    assert decide(rule, "secre") is Verdict.UNKNOWN
-    assert decide(rule, "") is Verdict.UNKNOWN
+    assert decide(rule, "secret") is Ruling.ALLOWED
+    assert decide(rule, "secre") is Ruling.UNKNOWN
+    assert decide(rule, "") is Ruling.UNKNOWN
     file.write_text("other")
-    assert decide(rule, "secret") is Verdict.UNKNOWN
+    assert decide(rule, "secret") is Ruling.UNKNOWN
     file.write_text("")
-    assert decide(rule, "") is Verdict.UNKNOWN
+    assert decide(rule, "") is Ruling.UNKNOWN
     file.unlink()
     with pytest.raises(ApiUnavailable):
         decide(rule, "other")
-    assert decide(OneToken("made"), "made") is Verdict.ALLOWED
-    assert decide(OneToken("made"), "m\udcffde") is Verdict.UNKNOWN
+    assert decide(OneToken("made"), "made") is Ruling.ALLOWED
+    assert decide(OneToken("made"), "m\udcffde") is Ruling.UNKNOWN

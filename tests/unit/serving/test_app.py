@@ -18,13 +18,12 @@ from sluice.core.events.decoding import encoded
 from sluice.core.query.recent import Rows
 from sluice.engine.query.results import make_sink
 from sluice.errors import ApiUnavailable, SourceTruncated, StoreBusy
-from sluice.serving.access import OneToken, Verdict, ViewRight
+from sluice.serving.access import OneToken, Ruling, ViewRight
 from sluice.serving.app import Gateway
 from sluice.serving.board import Boards
 from sluice.serving.hub import Hub
-from sluice.serving.queries import Name, Queries
-from sluice.serving.queries import Seen as SeenQuery
-from sluice.serving.reading import Result
+from sluice.serving.queries import FoundQuery, Queries, QueryName
+from sluice.serving.reading import RowSource
 from sluice.serving.shares import Shares
 from support.engine.queries import QUERY_ID, SINK, sink
 from support.model import ModelStore, World, segment_name
@@ -57,26 +56,26 @@ class Recorded:
         self.allowed = allowed
         self.asked: list[ViewRight] = []
 
-    async def decide(self, token: str, right: ViewRight) -> Verdict:
-        """See Access."""
+    async def decide(self, token: str, right: ViewRight) -> Ruling:
+        """See AccessRule."""
         assert token == TOKEN
         self.asked.append(right)
-        return Verdict.ALLOWED if right in self.allowed else Verdict.FORBIDDEN
+        return Ruling.ALLOWED if right in self.allowed else Ruling.FORBIDDEN
 
 
 class Followed(Queries):
     """Queries whose rows a test gives."""
 
     def __init__(self) -> None:
-        super().__init__(NONE, NONE, Shares("queries", 1, 1), link=lambda _: None)
+        super().__init__(NONE, NONE, Shares("queries", 1, alone=True), link=lambda _: None)
         self.hub = Hub()
         self.viewers = 0
         self.error: Exception | None = None
 
     @asynccontextmanager
-    async def watched(self, name: Name) -> AsyncIterator[Hub]:
+    async def watched(self, name: QueryName) -> AsyncIterator[Hub]:
         """See Queries."""
-        assert name == Name("shop", "orders")
+        assert name == QueryName("shop", "orders")
         if self.error is not None:
             raise self.error
         self.viewers += 1
@@ -293,7 +292,7 @@ class Downloaded(Followed):
         super().__init__()
         self._store = store
 
-    async def look(self, name: Name) -> SeenQuery:
+    async def look(self, name: QueryName) -> FoundQuery:
         """See Queries."""
         body = {
             "metadata": {"namespace": name.namespace, "name": name.name, "uid": "1"},
@@ -301,11 +300,11 @@ class Downloaded(Followed):
         }
         resource = SimpleNamespace(metadata=SimpleNamespace(name=name.name))
         status = StreamQueryStatus.read(body["status"])
-        return SeenQuery(body, cast("Any", resource), status, SINK)
+        return FoundQuery(body, cast("Any", resource), status, SINK)
 
-    async def open(self, seen: SeenQuery) -> Result:
+    async def open(self, seen: FoundQuery) -> RowSource:
         """See Queries."""
-        return Result(cast("Any", self._store), seen.sink, QUERY_ID, "1")
+        return RowSource(cast("Any", self._store), seen.sink, QUERY_ID, "1")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.core.query.recent import Rows
-from sluice.serving.hub import MOST_BYTES, MOST_ROWS, Hub, Seen
+from sluice.serving.hub import MOST_BYTES, MOST_ROWS, Hub, Received
 
 
 def rows(*numbers: int) -> Rows:
@@ -31,7 +31,7 @@ class Viewer:
     """A viewer, as the page is one."""
 
     def __init__(self) -> None:
-        self.seen = Seen()
+        self.seen = Received()
         self.rows: list[int] = []
         self.resets = 0
         self.skipped = 0
@@ -103,7 +103,7 @@ def test_long_rows_are_kept_within_bounds() -> None:
         hub.begin(rows())
         for number in range(100):
             hub.add(Rows((b'{"n":%d,"x":"%s"}' % (number, b"x" * (MOST_BYTES // 20)),)))
-        whole = b"".join(hub.since(Seen())[0])
+        whole = b"".join(hub.since(Received())[0])
         assert len(whole) < MOST_BYTES + (MOST_BYTES // 10)
         assert events(whole)[0][1]["rows"][-1]["n"] == 99
 

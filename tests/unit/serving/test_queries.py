@@ -16,8 +16,8 @@ from sluice.engine.query import tail
 from sluice.engine.query.results import make_sink
 from sluice.errors import ApiUnavailable, SecretNotFound, StoreBusy, StoreUnavailable
 from sluice.serving import queries as room
-from sluice.serving.hub import Hub, Seen
-from sluice.serving.queries import Name, Queries
+from sluice.serving.hub import Hub, Received
+from sluice.serving.queries import Queries, QueryName
 from sluice.serving.shares import Shares
 from support.engine.queries import QUERY_ID, SINK, sink
 from support.model import ModelStore, World, segment_name
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StoreAddress
     from sluice.kube.api.kinds import Kind, Object
 
-NAME = Name("shop", "counts")
+NAME = QueryName("shop", "counts")
 OTHER_ID = "9" * 32
 
 
@@ -74,7 +74,10 @@ class Site:
         """Return the queries of this server."""
         connections = type("Connections", (), {"get": staticmethod(self.open)})
         return Queries(
-            cast("Any", self), cast("Any", connections), Shares("queries", 1, 1), lambda _: None
+            cast("Any", self),
+            cast("Any", connections),
+            Shares("queries", 1, alone=True),
+            lambda _: None,
         )
 
 
@@ -83,7 +86,7 @@ class Viewer:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._seen = Seen()
+        self._seen = Received()
         self.rows: list[int] = []
         self.told: dict[str, Any] = {}
 

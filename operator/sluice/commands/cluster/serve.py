@@ -142,8 +142,7 @@ async def _serve(
         )
         stack.callback(connections.close)
         boards = Boards(place.api, namespaces, docs)
-        of_each = MOST_QUERIES if len(namespaces) == 1 else MOST_QUERIES // 2
-        shares = Shares("queries that are followed", MOST_QUERIES, of_each)
+        shares = Shares("queries that are followed", MOST_QUERIES, alone=boards.alone)
         queries = Queries(place.api, connections, shares, boards.link)
         stack.callback(queries.close)
         access = KubernetesAccess(place.api.create) if token is None else OneToken(token)

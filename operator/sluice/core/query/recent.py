@@ -72,7 +72,7 @@ class Rows(NamedTuple):
     skipped: int = 0
 
 
-class RowReader:
+class ResultReader:
     """Reads the rows of one segment from blocks that may be cut anywhere."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core.query.recent import RowReader, Rows, first_event
+from sluice.core.query.recent import ResultReader, Rows, first_event
 from sluice.core.values import identity
 from sluice.errors import (
     NoSuchSegment,
@@ -96,7 +96,7 @@ class _Followed(NamedTuple):
     """A segment that is followed."""
 
     segment: Segment
-    reader: RowReader
+    reader: ResultReader
 
 
 class _Follower:
@@ -166,7 +166,7 @@ class _Follower:
         begin = max(info.start, info.length - most)
         data = joined(self._store.read(name, begin, info.length)) if begin < info.length else b""
         at = 0 if begin == info.start else first_event(data)
-        reader = RowReader()
+        reader = ResultReader()
         rows = Rows() if at is None else reader.take(memoryview(data)[at:])
         if info.sealed:
             self._ended.add(segment.id)

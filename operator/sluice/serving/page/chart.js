@@ -128,6 +128,11 @@ export class Lines {
     box.addEventListener("keydown", (event) => this.#move(event));
   }
 
+  /** Whether the library is there. */
+  get works() {
+    return typeof uPlot !== "undefined";
+  }
+
   /** Draw series whose points have a time. */
   show(chosen, note = this.#note) {
     this.#chosen = chosen;

@@ -21,6 +21,7 @@ const NO_ROW =
   "No row yet. A window's row comes once the window is closed: when an event comes that is newer than the window's " +
   "end and the permitted lateness. Other queries write rows with the next batch.";
 const NOTHING = { columns: [], keys: [], time: null };
+const NO_CHART = "This installation lacks what draws charts. The image of queries has it.";
 const NO_NUMBER = "No column of this query is a number to draw.";
 const DASH = "\u2013";
 
@@ -229,6 +230,7 @@ function age(time) {
 
 /** Tell why there is nothing to see. */
 function emptiness() {
+  if (entries?.length && !lines.works && shape.time !== null) return NO_CHART;
   if (entries?.length) return shape.values.length ? "" : NO_NUMBER;
   if (of("#problem").textContent !== "") return "";
   const sure = entries !== null || (live && Date.now() - since > SOON);
@@ -257,7 +259,7 @@ function showChart(shown) {
   if (shape.keys.length === 0) for (const one of series) one.label = column;
   const { chosen, fitting } = choice.take(series, filter, JSON.stringify([shape.known, column, filter]));
   for (const node of document.querySelectorAll(".drawn")) node.hidden = !drawn;
-  of("#lines").hidden = !drawn || shape.time === null || chosen.length === 0;
+  of("#lines").hidden = !drawn || shape.time === null || chosen.length === 0 || !lines.works;
   of("#bars").hidden = !drawn || shape.time !== null;
   put(of("#count"), fitting ? `${chosen.length} of ${whole(fitting)} series` : "No series has this text.");
   of("#plot").setAttribute("aria-label", `Chart of ${column} over ${shape.time}, ${chosen.length} series`);

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.core.events.decoding import encoded
-from sluice.core.query.recent import MOST_ROW, RowReader, first_event
+from sluice.core.query.recent import MOST_ROW, ResultReader, first_event
 from sluice.errors import EventsDamaged
 
 VALUES = st.none() | st.booleans() | st.integers(-(1 << 53), 1 << 53) | st.text(max_size=300)
@@ -25,7 +25,7 @@ def events_of(rows: list[dict[str, Any]]) -> bytes:
 
 def read(data: bytes) -> list[dict[str, Any]]:
     """Return the rows of whole events."""
-    return [json.loads(text) for text in RowReader().take(data).texts]
+    return [json.loads(text) for text in ResultReader().take(data).texts]
 
 
 @given(ROWS, st.data())
@@ -65,7 +65,7 @@ def test_rows_are_read_however_their_bytes_are_cut(
     """A row comes once its last byte has come."""
     whole = events_of(rows)
     edges = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
-    reader = RowReader()
+    reader = ResultReader()
     parts = [reader.take(whole[begin:end]) for begin, end in pairwise(edges)]
     assert [json.loads(text) for part in parts for text in part.texts] == rows
     assert not sum(part.skipped for part in parts)
@@ -76,7 +76,7 @@ def test_a_row_that_is_too_long_is_counted_and_takes_no_memory(cut: int) -> None
     """The rows around it are shown."""
     long = encoded(json.dumps({"text": "x" * (MOST_ROW + 500)}).encode())
     whole = events_of([{"n": 1}]) + long + events_of([{"n": 2}])
-    reader = RowReader()
+    reader = ResultReader()
     first, second = reader.take(whole[:cut]), reader.take(whole[cut:])
     assert [json.loads(text) for text in (*first.texts, *second.texts)] == [{"n": 1}, {"n": 2}]
     assert first.skipped + second.skipped == 1
@@ -109,13 +109,13 @@ def test_decimals_are_not_rounded(written: str, shown: object) -> None:
 @pytest.mark.parametrize("event", [b"[1]", b"7", b"{", b"\xff", b"[" * 9000, b""])
 def test_events_that_are_no_rows_are_counted(event: bytes) -> None:
     """Another writer may have appended them."""
-    found = RowReader().take(encoded(event) + events_of([{"n": 1}]))
+    found = ResultReader().take(encoded(event) + events_of([{"n": 1}]))
     assert (found.texts, found.skipped) == ((b'{"n":1}',), 1)
 
 
 def test_line_breaks_stay_inside_texts() -> None:
     """Otherwise a row could end a server-sent event, and begin another one."""
-    (text,) = RowReader().take(encoded(b'{"a":"x\\n\\ndata: y",\n"b":1}')).texts
+    (text,) = ResultReader().take(encoded(b'{"a":"x\\n\\ndata: y",\n"b":1}')).texts
     assert b"\n" not in text
     assert json.loads(text) == {"a": "x\n\ndata: y", "b": 1}
 
@@ -123,4 +123,4 @@ def test_line_breaks_stay_inside_texts() -> None:
 def test_bytes_that_are_no_events_are_an_error() -> None:
     """The reader does not guess where the next row begins."""
     with pytest.raises(EventsDamaged):
-        RowReader().take(b"\xff" * 16)
+        ResultReader().take(b"\xff" * 16)
