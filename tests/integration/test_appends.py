@@ -213,6 +213,7 @@ def test_each_step_may_be_another_drivers(
     assert _looks(copy) == before
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "segments",
     [

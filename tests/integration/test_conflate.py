@@ -62,6 +62,7 @@ def test_streams_follow_one_another_in_the_order_given(
     assert foreign.read(*copy.target).clean
 
 
+@pytest.mark.exhaustive
 def test_a_part_of_each_is_taken_where_that_is_asked_for(
     copy: Copy, foreign: ForeignClient
 ) -> None:

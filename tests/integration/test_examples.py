@@ -25,7 +25,16 @@ THERE = 40
 """Events that a target has before it is appended to."""
 
 
-@pytest.mark.parametrize("what", ["", "-append", "-move", "-part", "-truncated"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "",
+        pytest.param("-append", marks=pytest.mark.exhaustive),
+        "-move",
+        pytest.param("-part", marks=pytest.mark.exhaustive),
+        pytest.param("-truncated", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_an_example_copies_what_it_names(
     what: str, standalone: Standalone, foreign: ForeignClient
 ) -> None:

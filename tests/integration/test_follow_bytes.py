@@ -108,6 +108,7 @@ def test_events_longer_than_an_append_are_followed_in_bounded_memory(
     assert_followed(standalone, foreign, followers, streams)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("transactions", [pytest.param(40, marks=pytest.mark.exhaustive), 1])
 def test_transactions_are_followed(
     transactions: int,
@@ -160,6 +161,7 @@ def test_plain_bytes_are_followed(
     assert foreign.read_bytes(*target) == (5_000_013, theirs[0]["sha256"])
 
 
+@pytest.mark.exhaustive
 def test_a_source_that_turns_to_plain_bytes_is_named(
     streams: Pair, standalone: Standalone, foreign: ForeignClient, followers: Followers
 ) -> None:

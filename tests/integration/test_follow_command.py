@@ -82,6 +82,7 @@ def test_an_interrupt_leaves_the_copy_live(copy: FollowingCopy, foreign: Foreign
     assert_same(foreign, copy, 350)
 
 
+@pytest.mark.exhaustive
 def test_a_changed_file_ends_what_another_process_follows(
     copy: FollowingCopy, foreign: ForeignClient
 ) -> None:
@@ -107,6 +108,7 @@ def test_a_sealed_source_is_copied_to_its_end(copy: FollowingCopy, foreign: Fore
     assert_same(foreign, copy, 200)
 
 
+@pytest.mark.exhaustive
 def test_enough_bytes_end_a_copy(copy: FollowingCopy) -> None:
     """Those that the source had at first count as well."""
     copy.ends = {"stopWhen": {"bytes": 1}}
@@ -175,6 +177,7 @@ def test_a_target_belongs_to_the_first_copy(
         process.interrupt()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "again",
     [
@@ -203,6 +206,7 @@ def test_a_source_that_was_replaced_is_not_followed(
     assert foreign.visible(*copy.target).events == 200
 
 
+@pytest.mark.exhaustive
 def test_a_target_that_was_deleted_is_not_made_anew(
     copy: FollowingCopy, foreign: ForeignClient
 ) -> None:
@@ -242,6 +246,7 @@ def test_the_plan_says_that_it_follows(copy: FollowingCopy, standalone: Standalo
     assert leftovers(copy, standalone) == []
 
 
+@pytest.mark.exhaustive
 def test_the_time_of_an_end_may_come_while_nobody_follows(copy: FollowingCopy) -> None:
     """A copy that was begun in time ends with the next process."""
     with copy.following() as process:
@@ -252,6 +257,7 @@ def test_the_time_of_an_end_may_come_while_nobody_follows(copy: FollowingCopy) -
     assert ended.json[0]["ended"] == "Time"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "record",
     [

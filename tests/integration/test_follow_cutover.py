@@ -146,6 +146,7 @@ def test_a_live_cutover_takes_seconds(
     assert_equal(standalone.segment_store, foreign, followed.source, followed.target)
 
 
+@pytest.mark.exhaustive
 def test_a_client_without_the_key_has_no_source_sealed(
     followed: Followed, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -116,6 +116,7 @@ def scene(standalone: Standalone, scope: str, foreign: ForeignClient) -> Iterato
         foreign.seal(*made.source)  # whatever happened: its followers end
 
 
+@pytest.mark.exhaustive
 def test_a_change_that_is_under_way_is_waited_for(scene: Scene) -> None:
     """The target is scaled once it has come, so the store does not scale the target back."""
     late = scene.pool.submit(scene.follow_late, arrives=True)

@@ -219,6 +219,7 @@ def test_the_plan_says_that_it_follows(copy: FollowedScope, foreign: ForeignClie
     assert foreign.streams(copy.target) is None
 
 
+@pytest.mark.exhaustive
 def test_a_terminal_shows_how_far_it_is(copy: FollowedScope) -> None:
     """One line that is drawn again: streams, rate, distance, and up to where it is proved."""
     copy.environment = {"COLUMNS": "160", "TERM": "xterm"}

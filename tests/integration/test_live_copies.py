@@ -86,6 +86,7 @@ def verified(copy: Copy) -> Any:
     return found
 
 
+@pytest.mark.exhaustive
 def test_a_live_target_is_kept_like_its_source(
     copy: Copy, foreign: ForeignClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,7 @@ def test_a_move_cut_off_anywhere_is_finished(
     assert_moved(move, standalone, foreign, original)
 
 
+@pytest.mark.exhaustive
 def test_a_seal_without_its_record_is_found(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -137,6 +138,7 @@ def test_a_source_made_again_is_left_alone(move: Copy, foreign: ForeignClient) -
     assert foreign.read(*move.source).events == 10
 
 
+@pytest.mark.exhaustive
 def test_a_stream_made_in_the_sources_place_is_left_alone(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -203,6 +205,7 @@ def test_a_store_that_forbids_deleting_is_obeyed(move: Copy, foreign: ForeignCli
     assert foreign.info(*move.source).sealed is False
 
 
+@pytest.mark.exhaustive
 def test_an_abandoned_move_keeps_its_source(move: Copy, foreign: ForeignClient) -> None:
     """Before publishing it leaves a sealed source, and says so; after that, a whole target."""
     drive(move, Publish, perform=False)

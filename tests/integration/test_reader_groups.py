@@ -245,6 +245,7 @@ def test_a_group_goes_on_at_an_end_that_its_reader_reached_as_it_left(
     _goes_on(copy, foreign, *before)
 
 
+@pytest.mark.exhaustive
 def test_a_group_that_read_all_of_a_sealed_source_gets_nothing_twice(
     copy: Copy, foreign: ForeignClient
 ) -> None:

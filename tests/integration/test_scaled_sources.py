@@ -95,6 +95,7 @@ def test_a_scaled_stream_is_copied_with_its_epochs(
     assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
 
 
+@pytest.mark.exhaustive
 def test_writers_go_on_in_the_target_with_order_per_key(copy: Copy, foreign: ForeignClient) -> None:
     """20,000 events of the same keys, over two scale events and across the end of the copy."""
     events = _written(copy, foreign, 2, SPLIT, MERGED)
@@ -137,6 +138,7 @@ def test_a_head_truncated_within_an_epoch_is_copied(
     assert staging_of(copy, standalone, [s.target for s in report.segments]) == []
 
 
+@pytest.mark.exhaustive
 def test_a_head_of_several_epochs_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -74,6 +74,7 @@ def test_targets_of_others_are_refused_before_anything_is_made(
     assert not copy.is_logged
 
 
+@pytest.mark.exhaustive
 def test_targets_of_others_are_left_alone(
     copy: ScopeCopy,
     streams: tuple[str, Mapping[str, Seen]],
@@ -158,6 +159,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     assert names_in(foreign, copy.target) is None
 
 
+@pytest.mark.exhaustive
 def test_a_scope_is_not_copied_onto_itself(copy: ScopeCopy, foreign: ForeignClient) -> None:
     """Within one scope each selected stream needs another name; with one it is copied there."""
     copy.target = copy.source

@@ -49,6 +49,7 @@ def _plain(text: str) -> str:
     return gzip.decompress(base64.b64decode(text)).decode()
 
 
+@pytest.mark.exhaustive
 def test_a_range_between_two_cuts_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -77,6 +78,7 @@ def test_ranges_follow_one_another_in_the_order_given(
     assert read.missing > 0
 
 
+@pytest.mark.exhaustive
 def test_the_same_range_twice_is_there_twice(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -90,6 +92,7 @@ def test_the_same_range_twice_is_there_twice(
     assert foreign.read(*copy.target).duplicates == EVENTS
 
 
+@pytest.mark.exhaustive
 def test_a_range_by_offsets_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -148,6 +151,7 @@ def test_cuts_that_the_stream_does_not_have_are_refused_up_front(
     assert leftovers(copy, standalone) == []
 
 
+@pytest.mark.exhaustive
 def test_a_cut_before_the_head_is_refused(copy: Copy, foreign: ForeignClient) -> None:
     """What was truncated away cannot be copied, and is not left out silently."""
     cuts = _written(copy, foreign)

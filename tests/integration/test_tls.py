@@ -172,6 +172,7 @@ def test_what_is_wrong_is_said_and_nothing_is_made(
     assert witness.streams(copy.target[0]) == []
 
 
+@pytest.mark.exhaustive
 def test_a_copy_outlives_its_tokens(
     server: Standalone,
     witness: ForeignClient,

@@ -118,6 +118,7 @@ def test_truncated_again_and_again_is_one_gap(
     assert [one.lost for one in report.segments] == [40 * EVENT] * 2
 
 
+@pytest.mark.exhaustive
 def test_segments_that_are_gone_leave_empty_ones(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_source_that_went_on_without_the_planned_is_no_other(
     assert foreign.read(*copy.target).events == 0
 
 
+@pytest.mark.exhaustive
 def test_what_is_verified_is_not_given_up(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -167,6 +169,7 @@ def test_what_is_verified_is_not_given_up(
     assert staging_of(copy, standalone) == []
 
 
+@pytest.mark.exhaustive
 def test_a_truncation_inside_an_event_fails(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

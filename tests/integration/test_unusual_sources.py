@@ -40,6 +40,7 @@ def test_an_empty_stream_is_copied(
     assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
 
 
+@pytest.mark.exhaustive
 def test_a_sealed_stream_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_sealed_stream_is_copied(
     assert staging_of(copy, standalone) == []
 
 
+@pytest.mark.exhaustive
 def test_a_target_is_sealed_when_that_is_asked_for(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -82,6 +84,7 @@ def test_a_target_is_sealed_when_that_is_asked_for(
     assert {one.segment for one in mapped.sources[0].segments} == ids
 
 
+@pytest.mark.exhaustive
 def test_segments_without_bytes_are_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -125,6 +128,7 @@ def test_events_that_came_by_transactions_are_counted(
     assert sum(counts_of(standalone, *copy.target, range(2))) == 1010
 
 
+@pytest.mark.exhaustive
 def test_slices_of_one_segment_are_counted_side_by_side(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -136,6 +140,7 @@ def test_slices_of_one_segment_are_counted_side_by_side(
     assert assert_equal_segments(copy, standalone, report) == [20_000]
 
 
+@pytest.mark.exhaustive
 def test_what_a_truncation_left_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -153,6 +158,7 @@ def test_what_a_truncation_left_is_copied(
     assert staging_of(copy, standalone) == []
 
 
+@pytest.mark.exhaustive
 def test_a_wholly_truncated_stream_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -126,6 +126,7 @@ def test_one_event_that_differs_is_located(
     assert f"Bytes in segment 0 at {place * FRAME + 8:,}" in shown
 
 
+@pytest.mark.exhaustive
 def test_what_the_target_lacks_is_located(copy: Copy, foreign: ForeignClient) -> None:
     """The last events of one segment are missing; those of the other are all there."""
     for stream in (copy.source, copy.target):
@@ -218,6 +219,7 @@ class Two(Copy):
         return path
 
 
+@pytest.mark.exhaustive
 def test_streams_of_two_stores_are_compared(
     tmp_path: Path,
     standalone: Standalone,

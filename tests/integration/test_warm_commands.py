@@ -34,6 +34,7 @@ def both(words: list[str], folder: Path, **environment: str) -> tuple[str, str, 
     return results[0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -62,6 +63,7 @@ def test_it_has_its_own_environment(tmp_path: Path) -> None:
     assert (wrong[2], right[2]) == (2, 3)
 
 
+@pytest.mark.exhaustive
 def test_its_text_is_as_wide_as_its_terminal(tmp_path: Path) -> None:
     """A table has the width that the environment of the call says."""
     words = ["archive", "ls", f"file://{tmp_path}"]
@@ -96,6 +98,7 @@ def test_a_signal_ends_it_alone(number: signal.Signals) -> None:
     assert warm.run([warm.SLUICE, "--version"]).returncode == 0
 
 
+@pytest.mark.exhaustive
 def test_a_command_that_nobody_waits_for_spoils_no_other() -> None:
     """Its status is told to nobody, and the next command is forked as before."""
     process = warm.Popen([warm.SLUICE, "--version"], stdout=subprocess.PIPE)

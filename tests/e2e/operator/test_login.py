@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
 
+pytestmark = pytest.mark.exhaustive
+
 EVENTS = 250_000
 SLOW = {"bytesPerSecond": "2Mi"}
 NAMESPACE = "sluice-test-login"
@@ -59,7 +61,6 @@ def _secret(password: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.exhaustive
 def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
     """The store says that it does not know us, the copy waits; a corrected Secret is enough."""
     login.apply(_secret("wrong"))
@@ -80,7 +81,6 @@ def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
     assert client.read("guarded", "waits").clean
 
 
-@pytest.mark.exhaustive
 def test_secret_missing(login: Tenant) -> None:
     """A StreamStore whose Secret is not there names it, and is ready once it is."""
     login.run("delete", "secret", "login")
@@ -95,7 +95,6 @@ def test_secret_missing(login: Tenant) -> None:
     )
 
 
-@pytest.mark.exhaustive
 def test_secret_deleted_midway_stays_until_the_copy_is_done(
     login: Tenant, client: ForeignClient
 ) -> None:
@@ -115,7 +114,6 @@ def test_secret_deleted_midway_stays_until_the_copy_is_done(
     )
 
 
-@pytest.mark.exhaustive
 def test_secret_torn_away_midway_and_restored(login: Tenant, client: ForeignClient) -> None:
     """A driver that cannot have its Secret says so, and goes on when it is there again."""
     login.apply(login.copy_resource("torn", "guarded/source", "guarded/torn", limits=SLOW))
@@ -145,7 +143,6 @@ def test_credentials_are_nowhere_to_be_read(
     assert ADMIN.password not in everything
 
 
-@pytest.mark.exhaustive
 def test_a_tenants_copy_runs_beside_the_platforms_login(
     login: Tenant, client: ForeignClient, kube: Cluster, say: Callable[[str], None]
 ) -> None:
@@ -178,7 +175,6 @@ def test_a_tenants_copy_runs_beside_the_platforms_login(
     kube.kubectl("delete", "namespace", GUEST, PATIENTLY)
 
 
-@pytest.mark.exhaustive
 def test_secret_exchanged_midway(login: Tenant, client: ForeignClient) -> None:
     """A StreamStore that is given another Secret holds that one, and lets the old one go."""
     login.apply(login.copy_resource("moves", "guarded/source", "guarded/moves", limits=SLOW))

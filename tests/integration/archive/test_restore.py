@@ -63,6 +63,7 @@ def test_a_stream_that_was_scaled_is_restored_as_it_was(
     assert env.restore.run_inline().outcome is Outcome.ALREADY_COMPLETE
 
 
+@pytest.mark.exhaustive
 def test_earlier_runs_are_restored_by_number_and_by_time(
     volume_env: Env, standalone: Standalone
 ) -> None:
@@ -174,6 +175,7 @@ def test_damage_is_refused_by_name_before_the_target_is_visible(volume_env: Env)
     assert env.restore.run_inline().outcome is Outcome.COPIED
 
 
+@pytest.mark.exhaustive
 def test_what_retention_took_between_runs_is_told_and_the_rest_restored(volume_env: Env) -> None:
     """A stream that was truncated past what was archived: before and after it all is there."""
     env = volume_env

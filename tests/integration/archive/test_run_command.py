@@ -73,14 +73,8 @@ def test_each_run_of_the_command_adds_what_is_new(
     assert file.run("abort").code == 0
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        pytest.param(Format.SEGMENTS, marks=pytest.mark.exhaustive),
-        pytest.param(Format.PARQUET, marks=pytest.mark.exhaustive),
-        Format.EVENT_OBJECTS,
-    ],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", list(Format))
 def test_a_command_that_is_killed_goes_on(
     file: ArchiveFile, standalone: Standalone, form: Format
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -47,6 +48,12 @@ ONE_FORM = [
 ]
 DIRECTORY = pytest.mark.parametrize("env", ["directory"], indirect=True)
 BUCKET = pytest.mark.parametrize("env", ["bucket"], indirect=True)
+TELLING = {
+    ("directory", Format.SEGMENTS),
+    ("directory", Format.PARQUET),
+    ("bucket", Format.EVENT_OBJECTS),
+}
+"""The kinds of places and formats that say most; the others are alike."""
 KEYS = 64
 EPOCH = 1 << 32
 SPLIT = ([0], [(0.0, 0.2), (0.2, 0.5)])
@@ -134,7 +141,16 @@ def env(
         yield Env(foreign, store, objects, scope)
 
 
-@pytest.mark.parametrize("form", list(Format))
+@pytest.mark.parametrize(
+    ("env", "form"),
+    [
+        pytest.param(
+            *pair, marks=[] if pair in TELLING else [pytest.mark.exhaustive], id="-".join(pair)
+        )
+        for pair in itertools.product(["directory", "bucket"], Format)
+    ],
+    indirect=["env"],
+)
 def test_a_stream_is_archived_run_after_run(env: Env, form: Format) -> None:
     """Split between the first two runs and merged before the third; each adds what is new."""
     env.make()

@@ -40,6 +40,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.exhaustive
 def test_java_reads_the_store_as_before(store: Path, tmp_path: Path) -> None:
     """The same certificates, and the digest that the password makes; only the dates differ."""
     before = store.read_bytes()

@@ -157,6 +157,7 @@ def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
     assert caught.value.retryable
 
 
+@pytest.mark.exhaustive
 def test_a_task_that_fails_is_no_loss_of_spark() -> None:
     """The error is one of the task, and other tasks run."""
     with local_spark(1) as context:

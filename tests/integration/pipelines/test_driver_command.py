@@ -162,6 +162,7 @@ def test_sigterm_stops_a_driver_in_its_tracks(
     witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rate", RATES)
 def test_sigterm_is_heard_at_any_rate(driver: Driver, rate: int) -> None:
     """Also where the next block were due in a second, and the chunk in hours."""
@@ -189,6 +190,7 @@ def test_a_new_limit_holds_at_once(
     witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
 
 
+@pytest.mark.exhaustive
 def test_a_store_that_is_away_is_exit_code_3(driver: Driver) -> None:
     """The message says that it can be tried again."""
     path = driver.folder / "plan.json"
@@ -210,6 +212,7 @@ def test_a_damaged_plan_is_exit_code_2(driver: Driver) -> None:
     assert "plan.json" in driver.message["message"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "option",
     [

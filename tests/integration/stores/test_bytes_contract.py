@@ -179,6 +179,7 @@ def test_a_buffer_may_be_changed_once_it_is_sent(store: PravegaStore, staging: s
     assert content(store, staging, 0, len(written)) == written
 
 
+@pytest.mark.exhaustive
 def test_many_small_blocks_keep_their_order(store: PravegaStore, staging: str) -> None:
     """More acknowledgements than anybody waits for are taken in on the way."""
     with store.appender(staging, writer=uuid4(), window=64 * 1024) as appender:

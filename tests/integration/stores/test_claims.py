@@ -196,6 +196,7 @@ def test_a_scaled_and_truncated_stream_is_of_unknown_age(
     assert claims.look(claim, store).created is None
 
 
+@pytest.mark.exhaustive
 def test_many_streams_under_a_prefix_go_with_their_claim(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
@@ -253,6 +254,7 @@ def test_whose_a_stream_is_stays_known_when_its_age_is_not(
     assert store.list_streams(own, internal=True) == ["app-before"]
 
 
+@pytest.mark.exhaustive
 def test_many_resources_share_a_scope_that_goes_with_the_last(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:

@@ -169,6 +169,7 @@ def test_a_batch_that_was_cut_off_is_written_once(
     assert_counted(results(store, clicks.name), clicks)
 
 
+@pytest.mark.exhaustive
 def test_a_second_attempt_ends_the_first(
     query: Query, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +289,7 @@ def test_malformed_events_end_a_query_with_their_place(query: Query, clicks: Cli
     assert query.run(onChange="Restart", sources__0__malformed="Drop") > 0
 
 
+@pytest.mark.exhaustive
 def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: Store) -> None:
     """A source that is not there, before a sink is made; and a sink of another query."""
     clicks.write(1)
