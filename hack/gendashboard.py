@@ -129,6 +129,13 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             "bytes",
         ),
         Panel(
+            "Late events",
+            f"max {_BY_NAME} (increase(sluice_query_late_events[$__rate_interval]))",
+            "{{namespace}}/{{name}}",
+            "short",
+            "They came later than latenessSeconds allows. Those of closed windows are left out.",
+        ),
+        Panel(
             "Age of the watermark",
             f"time() - max {_BY_NAME} (sluice_query_watermark_timestamp_seconds)",
             "{{namespace}}/{{name}}",

@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from sluice.core.tables.columns import BEAT
+from sluice.core.tables.columns import BEAT, WATERMARK
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -41,20 +41,13 @@ class BeatPartition(InputPartition):
     millis: int
 
 
-class Columns(NamedTuple):
-    """The columns of a table with beats.
-
-    Attributes:
-        events: those that events have.
-        time: the one that says when an event happened.
-    """
-
-    events: pa.Schema
-    time: str
+def columns_of_events(schema: pa.Schema) -> pa.Schema:
+    """Return the columns that events have: all but those which their reader fills in."""
+    return pa.schema([field for field in schema if field.name not in {BEAT, WATERMARK}])
 
 
-def columns_with_beats(options: TableOptions, schema: pa.Schema) -> Columns:
-    """Return the columns of a table with beats.
+def time_of_beats(options: TableOptions, schema: pa.Schema) -> str:
+    """Return the column of times in a table with beats.
 
     Raises:
         InvalidSpec: there is no such column of times, or none that marks beats.
@@ -74,7 +67,7 @@ def columns_with_beats(options: TableOptions, schema: pa.Schema) -> Columns:
             field="schema",
             remedy=f"Add {BEAT} BOOLEAN, and drop the rows where it is true behind the watermark.",
         )
-    return Columns(schema.remove(schema.get_field_index(BEAT)), name)
+    return name
 
 
 class Beats:
@@ -115,18 +108,27 @@ def beat_of(offset: dict[str, Any]) -> int:
     return found if isinstance(found, int) and 0 <= found <= _LATEST else 0
 
 
-def marked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of events with the column of beats, which is false for all of them."""
+def marked(
+    batch: pa.RecordBatch, schema: pa.Schema, watermark: int | None = None
+) -> pa.RecordBatch:
+    """Return a batch of events with the columns that their reader fills in.
+
+    Args:
+        batch: the columns of the events.
+        schema: all columns.
+        watermark: that of Spark's batch, in milliseconds since 1970; None if it is not known.
+    """
     columns = {name: batch.column(name) for name in batch.schema.names}
     columns[BEAT] = pa.repeat(pa.scalar(value=False), len(batch))
+    columns[WATERMARK] = pa.repeat(pa.scalar(watermark, pa.int64()), len(batch))
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def beat(millis: int, columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
+def beat(millis: int, time_column: str, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch of a beat: one row, in which all is null but its time and its mark."""
-    kind = schema.field(columns.time).type
+    kind = schema.field(time_column).type
     at = datetime.fromtimestamp(millis / 1000, UTC)
-    values = {columns.time: at if kind.tz else at.replace(tzinfo=None), BEAT: True}
+    values = {time_column: at if kind.tz else at.replace(tzinfo=None), BEAT: True}
     arrays = [pa.array([values.get(field.name)], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(_nullable(schema)))
 

@@ -15,9 +15,18 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_sluice.batch import partitions_of, read_partition
-from pyspark_sluice.beats import BeatPartition, Beats, beat, beat_of, columns_with_beats, marked
+from pyspark_sluice.batch import read_partition
+from pyspark_sluice.beats import (
+    BeatPartition,
+    Beats,
+    beat,
+    beat_of,
+    columns_of_events,
+    marked,
+    time_of_beats,
+)
 from pyspark_sluice.lag import BYTES_BEHIND
+from pyspark_sluice.watermarks import DatedPartition, watermark_of
 from sluice.config import Settings
 from sluice.core.tables.options import TAIL
 from sluice.core.tables.positions import StreamPosition
@@ -58,8 +67,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: TableOptions, schema: pa.Schema) -> None:
         idle = options.idle_after_ms
         self._beats = None if idle is None else Beats(idle)
-        self._columns = None if idle is None else columns_with_beats(options, schema)
-        options.decoder(self._events(schema))  # before anything is read
+        self._time = None if idle is None else time_of_beats(options, schema)
+        self._events = columns_of_events(schema)
+        options.decoder(self._events)  # before anything is read
         if options.ending_position != TAIL:
             raise InvalidSpec(
                 "a stream that goes on has no end",
@@ -71,10 +81,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stack = ExitStack()
         self._target: StreamPosition | None = None
         self._planned: StreamPosition | None = None
-
-    def _events(self, schema: pa.Schema) -> pa.Schema:
-        """Return the columns that events have."""
-        return schema if self._columns is None else self._columns.events
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what tasks need."""
@@ -144,19 +150,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the segments between two offsets."""
         begin, stop = StreamPosition.from_json(start), StreamPosition.from_json(end)
-        found = partitions_of(stretches_between(self._source, begin, stop))
+        stretches = stretches_between(self._source, begin, stop)
+        checkpoint = self._options.checkpoint
+        watermark = None if checkpoint is None else watermark_of(checkpoint)
+        found = [DatedPartition(*one, watermark) for one in stretches]
         beats = [BeatPartition(beat_of(end))] if beat_of(end) > beat_of(start) else []
         return [*found, *beats]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a partition. Errors as `sluice.engine.tables.reading.batches`."""
-        columns = self._columns
-        if columns is None:
-            return read_partition(self._options, self._schema, partition)
-        if isinstance(partition, BeatPartition):
-            return iter([beat(partition.millis, columns, self._schema)])
-        events = read_partition(self._options, columns.events, partition)
-        return (marked(batch, self._schema) for batch in events)
+        if isinstance(partition, BeatPartition) and self._time is not None:
+            return iter([beat(partition.millis, self._time, self._schema)])
+        events = read_partition(self._options, self._events, partition)
+        if len(self._events) == len(self._schema):
+            return events
+        watermark = partition.watermark if isinstance(partition, DatedPartition) else None
+        return (marked(batch, self._schema, watermark) for batch in events)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark's checkpoint has the position, and the store keeps none."""

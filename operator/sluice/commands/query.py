@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +14,7 @@ from sluice.commands.copying import TASKS, read
 from sluice.commands.shared import CREDENTIALS, OUTPUT, VOLUMES, print_json, settings_of
 from sluice.core.query.request import query_request
 from sluice.core.tables.positions import StreamPosition
-from sluice.core.values.text import counted
+from sluice.core.values.text import counted, instant
 from sluice.core.workloads import access
 from sluice.core.workloads.request import store_address
 from sluice.engine.query.ledger import QueryLedger
@@ -169,12 +168,13 @@ def _told(name: str, reading: QueryReading) -> dict[str, Any]:
         "columns": version.plan.compiled.columns,
         "attempt": reading.state.attempt,
         "rows": reading.state.rows,
+        "lateEvents": reading.state.late,
     }
     if last is not None:
         found["batch"] = last.batch
         found["sha256"] = last.sha256
         if last.watermark:
-            found["watermark"] = _instant(last.watermark)
+            found["watermark"] = instant(last.watermark)
     if reading.lag_bytes is not None:
         found["lagBytes"] = reading.lag_bytes
     ends = version.begins if last is None else last.ends
@@ -185,14 +185,6 @@ def _told(name: str, reading: QueryReading) -> dict[str, Any]:
 def _position(place: StreamPosition) -> dict[str, Any]:
     offsets = [{"segmentID": one, "offset": at} for one, at in sorted(place.offsets.items())]
     return {"stream": str(place.stream), "offsets": offsets}
-
-
-def _instant(millis: int) -> str | int:
-    """Return a time for people; the number itself if it is none: any client may write ledgers."""
-    try:
-        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError):
-        return millis
 
 
 @contextmanager

@@ -23,6 +23,8 @@ def query_numbers(status: StreamQueryStatus) -> Iterator[str]:
             yield f"lag {progress.lag}"
         if progress.watermark is not None:
             yield f"watermark {progress.watermark:%Y-%m-%dT%H:%M:%SZ}"
+        if progress.late_events:
+            yield counted(progress.late_events, "late event")
     if status.attempts:
         yield counted(status.attempts, "attempt")
     if status.failures:

@@ -155,10 +155,11 @@ class ByName:
             if not is_deleting(body) and (body.get("status") or {}).get("progress")
         ]
         rows: list[tuple[tuple[str, ...], float]] = []
-        lag, watermark = rows[:], rows[:]
+        late, lag, watermark = rows[:], rows[:], rows[:]
         for kind, body in self._shared("queries", queries):
             labels, progress = _labels(kind, body), body["status"]["progress"]
             rows.append((labels, float(progress.get("rows", 0))))
+            late.append((labels, float(progress.get("lateEvents", 0))))
             over = body["spec"].get("suspend") or says(body, "Succeeded", "True")
             if "lagBytes" in progress and not over:
                 lag.append((labels, float(progress["lagBytes"])))
@@ -166,6 +167,7 @@ class ByName:
             if until is not None:
                 watermark.append((labels, until.timestamp()))
         self._metrics.replace("sluice_query_rows", rows)
+        self._metrics.replace("sluice_query_late_events", late)
         self._metrics.replace("sluice_query_lag_bytes", lag)
         self._metrics.replace("sluice_query_watermark_timestamp_seconds", watermark)
 

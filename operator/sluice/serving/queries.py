@@ -319,6 +319,7 @@ def state_of(seen: FoundQuery) -> _Json:
         "rows": None if progress is None else progress.rows,
         "lag": None if progress is None else progress.lag,
         "lagBytes": None if progress is None else progress.lag_bytes,
+        "lateEvents": None if progress is None else progress.late_events,
         "watermark": None if progress is None else _time(progress.watermark),
         "readTime": None if progress is None else _time(progress.time),
         "columns": [{"name": one.name, "type": one.type} for one in columns],

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Fired = set[tuple[str, str]]
     """Alerts that fire, each with the name of its resource."""
 
-OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE, BEHIND = (
+OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE, BEHIND, LATE = (
     "SluiceBackupTooOld",
     "SluiceBackupNeverSucceeded",
     "SluiceScheduleMissed",
@@ -29,6 +29,7 @@ OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE
     "SluiceRestoreDrillFailed",
     "SluiceRestoreDrillLate",
     "SluiceQueryLagRises",
+    "SluiceQueryEventsLate",
 )
 DAY = 24 * 3600
 ALWAYS = "x4000"
@@ -140,7 +141,19 @@ def test_every_alert_has_its_case_here() -> None:
     objects = render({"monitoring": {"prometheusRule": {"enabled": True}}})
     (group,) = objects.one("PrometheusRule")["spec"]["groups"]
     assert {rule["alert"] for rule in group["rules"]} == {
-        *(*SIGNS, OLD, NEVER, MISSED, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE, BEHIND)
+        *(
+            *SIGNS,
+            OLD,
+            NEVER,
+            MISSED,
+            LAG,
+            PROOF,
+            NOT_FOLLOWED,
+            DRILL_FAILED,
+            DRILL_LATE,
+            BEHIND,
+            LATE,
+        )
     }
 
 
@@ -289,6 +302,17 @@ def test_a_query_that_falls_behind_alerts(tmp_path: Path) -> None:
 
     series = query("rises", "0x12 100+300x20") | query("burst", "0x12 9000-600x15 0x20")
     check(tmp_path, UP | series, {"70m": set[tuple[str, str]](), "90m": {(BEHIND, "rises")}})
+
+
+def test_late_events_alert_for_an_hour(tmp_path: Path) -> None:
+    """A query that had some long ago, and one that begins with those of before, alert nobody."""
+
+    def query(name: str, late: str) -> dict[str, str]:
+        labels = f'kind="StreamQuery", namespace="shop", name="{name}"'
+        return {f"sluice_query_late_events{{{labels}}}": late}
+
+    series = query("late", "0x30 7x100") | query("was-late", "_x30 7x100")
+    check(tmp_path, UP | series, {"60m": {(LATE, "late")}, "110m": set()})
 
 
 def test_a_stream_of_a_scope_that_has_failed_alerts_and_one_that_is_gone_does_not(

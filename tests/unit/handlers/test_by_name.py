@@ -286,7 +286,7 @@ def test_copies_that_follow_share_the_series() -> None:
 def test_a_query_tells_its_rows_its_lag_and_its_watermark() -> None:
     """A suspended one, and one that is done, is behind nothing; one without a batch has none."""
     bench = Bench()
-    progress = {"rows": 3, "lagBytes": 70, "watermark": "2026-05-04T12:00:00Z"}
+    progress = {"rows": 3, "lagBytes": 70, "watermark": "2026-05-04T12:00:00Z", "lateEvents": 2}
     done = {"type": "Succeeded", "status": "True"}
     bench.see("runs", STREAM_QUERY, status={"progress": progress})
     bench.see("asleep", STREAM_QUERY, spec={"suspend": True}, status={"progress": progress})
@@ -295,5 +295,6 @@ def test_a_query_tells_its_rows_its_lag_and_its_watermark() -> None:
     every = ("team/asleep", "team/done", "team/runs")
     assert bench.scrape("sluice_query_rows") == dict.fromkeys(every, 3)
     assert bench.scrape("sluice_query_lag_bytes") == {"team/runs": 70}
+    assert bench.scrape("sluice_query_late_events") == dict.fromkeys(every, 2)
     marks = bench.scrape("sluice_query_watermark_timestamp_seconds")
     assert marks == dict.fromkeys(every, unix("2026-05-04T12:00:00Z"))

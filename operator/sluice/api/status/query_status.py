@@ -42,6 +42,11 @@ class QueryProgressStatus(StatusModel):
         default=None,
         description="Windows that end before this time are closed. Events before it are late.",
     )
+    late_events: Count = Field(
+        default=0,
+        description="Events that came later than eventTime.latenessSeconds allows, in all "
+        "versions. Those of closed windows are left out.",
+    )
     time: Time | None = Field(default=None, description="When this was read.")
 
 

@@ -163,6 +163,13 @@ METRICS: Final = (
         "suspended, once it is done, and while they are unknown.",
     ),
     Metric(
+        "sluice_query_late_events",
+        "gauge",
+        BY_NAME,
+        "Events of a StreamQuery that came later than its eventTime.latenessSeconds allows. Those "
+        "of closed windows are left out.",
+    ),
+    Metric(
         "sluice_query_watermark_timestamp_seconds",
         "gauge",
         BY_NAME,

@@ -97,6 +97,8 @@ class BatchRecord(Frozen):
         sha256: the SHA-256 of its rows, as the sinks have them, in their order.
         watermark: windows that end before it were closed when the batch began, in milliseconds
             since 1970; 0 before the first event, and in a query without event time.
+        late: the number of its events that are older than the watermark. Those of closed windows
+            are left out.
         attempt: the attempt that wrote it.
     """
 
@@ -104,6 +106,7 @@ class BatchRecord(Frozen):
     batch: Number
     ends: Positions
     rows: Number
+    late: Number = 0
     sha256: str
     watermark: Annotated[int, Field(ge=-MOST_MILLIS, le=MOST_MILLIS, strict=True)] = 0
     attempt: Number = 0
@@ -118,6 +121,7 @@ class SummaryRecord(Frozen):
     last: BatchRecord | None = None
     begun: BegunRecord | None = None
     rows: Number
+    late: Number = 0
 
 
 Record = Annotated[
@@ -137,6 +141,7 @@ class LedgerState(NamedTuple):
         last: the last batch of the version that is whole; None before the first.
         begun: the batch after it, if its rows may be in some sinks; else None.
         rows: the rows of all versions.
+        late: the late events of all versions.
     """
 
     version: VersionRecord | None = None
@@ -144,6 +149,7 @@ class LedgerState(NamedTuple):
     last: BatchRecord | None = None
     begun: BegunRecord | None = None
     rows: int = 0
+    late: int = 0
 
     @property
     def whole(self) -> int:
@@ -161,6 +167,7 @@ class LedgerState(NamedTuple):
             last=self.last,
             begun=self.begun,
             rows=self.rows,
+            late=self.late,
         )
 
     def after(self, record: Mapping[str, Any]) -> LedgerState:
@@ -181,7 +188,12 @@ def _folded(state: LedgerState, record: Record) -> LedgerState:
     match record:
         case SummaryRecord():
             return LedgerState(
-                record.version, record.attempt, record.last, record.begun, record.rows
+                record.version,
+                record.attempt,
+                record.last,
+                record.begun,
+                record.rows,
+                record.late,
             )
         case VersionRecord():
             if record.number <= (state.version.number if state.version else 0):
@@ -198,7 +210,8 @@ def _folded(state: LedgerState, record: Record) -> LedgerState:
             begun = state.begun
             same = begun is None or (begun.batch, begun.ends) == (record.batch, record.ends)
             _check_next(state, record, fits=same)
-            return state._replace(last=record, begun=None, rows=state.rows + record.rows)
+            rows, late = state.rows + record.rows, state.late + record.late
+            return state._replace(last=record, begun=None, rows=rows, late=late)
 
 
 def _check_next(state: LedgerState, record: BegunRecord | BatchRecord, *, fits: bool) -> None:

@@ -28,6 +28,10 @@ POINTER: Final = "_pointer"
 BEAT: Final = "_sluice_beat"
 """The column that marks a beat: see `pyspark_sluice.beats`."""
 
+WATERMARK: Final = "_sluice_watermark"
+"""The column with the watermark of the batch, in milliseconds since 1970; null in a beat, and where
+no checkpoint says it: see `pyspark_sluice.watermarks`."""
+
 RESCUED: Final = "_malformed"
 """The bytes of an event that does not fit format and schema; else null."""
 

@@ -72,6 +72,7 @@ class TableOptions(Frozen):
     max_bytes_per_trigger: Limit | None = None
     event_time: str | None = None
     idle_after_ms: Limit | None = None
+    checkpoint: str | None = None
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> Self:

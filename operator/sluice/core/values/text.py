@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ def duration(seconds: float) -> str:
     if whole < _HOUR:
         return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
     return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
+
+
+def instant(millis: int) -> str:
+    """Return milliseconds since 1970 as a time in UTC; as the number if they are none."""
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OSError, OverflowError, ValueError):
+        return str(millis)
 
 
 def counted(number: int, noun: str) -> str:

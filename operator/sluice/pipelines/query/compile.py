@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from sluice.core.query.checks import FIELD, check_parsed, check_resolved
 from sluice.core.query.plan import MOST_TREE, Compiled
-from sluice.core.tables.columns import BEAT
+from sluice.core.tables.columns import BEAT, WATERMARK
 from sluice.errors import InvalidQuery
+from sluice.pipelines.query.late import observed
 from sluice.pipelines.query.spark_plans import Reader, fingerprint
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Wanted(NamedTuple):
     Attributes:
         sources, sql, parameters, keys, emit: see `core.query.plan.QueryPlan`.
         batch_bytes: the most bytes of each source in a batch; None for no limit.
+        checkpoint: the folder of Spark's checkpoint, by which late events are found; None if there
+            is none.
     """
 
     sources: Sequence[PlannedSource]
@@ -54,6 +57,7 @@ class Wanted(NamedTuple):
     keys: Sequence[str]
     emit: str
     batch_bytes: int | None = None
+    checkpoint: str | None = None
 
 
 def planned(spark: SparkSession, request: QueryRequest) -> QueryPlan:
@@ -101,7 +105,7 @@ def resolved(spark: SparkSession, wanted: Wanted) -> DataFrame:
         InvalidQuery: a name, a schema or a parameter is wrong.
     """
     for index, source in enumerate(wanted.sources):
-        table = _table(spark, source, wanted.batch_bytes, f"spec.sources[{index}]")
+        table = _table(spark, source, wanted, f"spec.sources[{index}]")
         table.createOrReplaceTempView(source.name)
     values = {one.name: _value(one) for one in wanted.parameters}
     return _asked(FIELD, lambda: spark.sql(wanted.sql, args=values or None))
@@ -180,42 +184,33 @@ def _check_streaming(spark: SparkSession, resolved: Any, emit: str) -> None:
     _asked(FIELD, lambda: checker.checkForStreaming(resolved, mode))
 
 
-def _table(spark: SparkSession, source: PlannedSource, most: int | None, field: str) -> DataFrame:
+def _table(spark: SparkSession, source: PlannedSource, wanted: Wanted, field: str) -> DataFrame:
     """Return a source as a table that goes on, with its watermark."""
-    reader = spark.readStream.format("sluice").options(**options_of(source))
-    if most is not None:
-        reader = reader.option("maxBytesPerTrigger", str(most))
     time, columns = source.event_time, source.columns
-    idle = None if time is None else time.idle_after_ms
-    if time is not None and idle is not None:
-        reader = reader.options(eventTime=time.column, idleAfterMs=str(idle))
-        columns = columns and f"{columns}, {BEAT} BOOLEAN"
+    filled = {} if time is None else {WATERMARK: "BIGINT"}
+    given: dict[str, object] = {"maxBytesPerTrigger": wanted.batch_bytes}
+    if time is not None:
+        given["checkpoint"] = wanted.checkpoint
+        if time.idle_after_ms is not None:
+            filled[BEAT] = "BOOLEAN"
+            given |= {"eventTime": time.column, "idleAfterMs": time.idle_after_ms}
+    options = {name: str(value) for name, value in given.items() if value is not None}
+    reader = spark.readStream.format("sluice").options(**options_of(source), **options)
     if columns is not None:
-        reader = _asked(f"{field}.schema", lambda: reader.schema(columns))
+        schema = ", ".join([columns, *map(" ".join, filled.items())])
+        reader = _asked(f"{field}.schema", lambda: reader.schema(schema))
     table = _asked(f"{field}.schema", reader.load)
     if time is None:
         return table
-    if dict(table.dtypes).get(time.column) not in {"timestamp", "timestamp_ntz"}:
+    known = table.drop(*filled).dtypes
+    if dict(known).get(time.column) not in {"timestamp", "timestamp_ntz"}:
         raise InvalidQuery(
             f"the schema has no column {time.column} of the type TIMESTAMP",
             field=f"{field}.eventTime.column",
-            remedy=f"Its columns are {', '.join(' '.join(one) for one in table.dtypes)}.",
+            remedy=f"Its columns are {', '.join(' '.join(one) for one in known)}.",
         )
     table = table.withWatermark(time.column, f"{time.lateness_ms} milliseconds")
-    return table if idle is None else _without_beats(table, source.name)
-
-
-def _without_beats(table: DataFrame, name: str) -> DataFrame:
-    """Leave out the rows that only move the watermark of an idle stream.
-
-    Spark moves a filter before the watermark if it does not name the event time, and beats would
-    never reach the watermark: they have no values for a filter of the query. It moves none before
-    an observation.
-    """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - comes with Spark
-
-    seen = table.observe(f"{BEAT}_{name}", f.count(f.lit(1)).alias("rows"))
-    return seen.where(~f.col(BEAT)).drop(BEAT)
+    return observed(table, source.name, time)
 
 
 def options_of(source: PlannedSource) -> dict[str, str]:

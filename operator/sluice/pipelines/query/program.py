@@ -31,6 +31,7 @@ from sluice.engine.tables.opening import located, opened
 from sluice.errors import CheckpointDiverged, InfrastructureError, SluiceError
 from sluice.pipelines.query.checkpoint import QueryCheckpoint
 from sluice.pipelines.query.compile import OUTPUT_MODES, Wanted, events_of, options_of, resolved
+from sluice.pipelines.query.late import late_events
 from sluice.pipelines.spark.lost import SparkLost, first_line
 
 if TYPE_CHECKING:
@@ -129,7 +130,10 @@ def run_query(
             stack.enter_context(ResultAppender(*sink, plan.query_id, version.number))
             for sink in sinks
         ]
-        writer = BatchWriter(ledger, appenders, checkpoint, plan.keys, run.listener)
+        late = partial(late_events, spark)
+        writer = BatchWriter(
+            ledger, appenders, checkpoint, plan.keys, late=late, listener=run.listener
+        )
         _stream(spark, _started(plan, version, run), writer, run)
     return writer.rows
 
@@ -185,7 +189,16 @@ def _started(plan: QueryPlan, version: VersionRecord, run: Run) -> Wanted:
         source.model_copy(update={"begins": json.dumps(place)})
         for source, place in zip(plan.sources, version.begins, strict=True)
     ]
-    return Wanted(sources, plan.sql, plan.parameters, plan.keys, plan.emit, run.batch_bytes)
+    checkpoint = QueryCheckpoint(run.folder, version.number).path.resolve()
+    return Wanted(
+        sources,
+        plan.sql,
+        plan.parameters,
+        plan.keys,
+        plan.emit,
+        run.batch_bytes,
+        str(checkpoint),
+    )
 
 
 def _stream(spark: SparkSession, wanted: Wanted, writer: BatchWriter, run: Run) -> None:
@@ -256,6 +269,7 @@ class BatchWriter:
         sinks: the sinks.
         checkpoint: the checkpoint of the version.
         keys: the columns by which rows are routed.
+        late: returns the number of late events in the batch that was read last.
         listener: see `Listener`.
 
     Attributes:
@@ -269,12 +283,15 @@ class BatchWriter:
         sinks: Sequence[ResultAppender],
         checkpoint: QueryCheckpoint,
         keys: Sequence[str],
+        *,
+        late: Callable[[int], int],
         listener: Listener,
     ) -> None:
         self._ledger = ledger
         self._sinks = sinks
         self.checkpoint = checkpoint
         self._keys = keys
+        self._late = late
         self._listener = listener
         self.rows = 0
         self.failure: BaseException | None = None
@@ -302,6 +319,7 @@ class BatchWriter:
                 ends=planned.ends,
                 rows=len(rows),
                 sha256=digest(rows),
+                late=self._late(batch),
                 watermark=planned.watermark,
                 attempt=self._ledger.attempt,
             )

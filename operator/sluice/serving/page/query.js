@@ -193,11 +193,12 @@ function showTiles() {
   const watermark = Date.parse(state.watermark);
   const read = Date.parse(state.readTime);
   const [day, hour] = moment(watermark).split(" ");
+  const late = state.lateEvents ? `; ${whole(state.lateEvents)} events were late` : "";
   const tiles = [
     ["Rows", whole(state.rows), "of all versions"],
     ["Lag", state.lag ?? DASH, typeof state.lagBytes === "number" ? `${whole(state.lagBytes)} B to read` : ""],
     Number.isFinite(watermark)
-      ? ["Watermark", hour, `${day}, ${lateness(now - watermark)}`]
+      ? ["Watermark", hour, `${day}, ${lateness(now - watermark)}${late}`]
       : ["Watermark", DASH, ""],
     ["Version / batch", `${whole(state.version)} / ${whole(state.batch)}`, ""],
     arrival !== null

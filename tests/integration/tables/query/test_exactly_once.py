@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 from sluice.api.load import load
 from sluice.config import Settings
 from sluice.core.query.request import query_request
+from sluice.core.values.model import StreamName
 from sluice.core.workloads.request import store_address
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.results import ResultAppender
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 ROUNDS = 70
 """Events of each key in a run, so that each run closes a window at least."""
 
+LATE = 5
+"""Events that come when their window is closed."""
+
 
 class Query:
     """A query that counts clicks, run after run in one session of Spark.
@@ -61,6 +66,7 @@ class Query:
         self._clicks = clicks
         self.folder = folder
         self.settings = Settings(timeouts=PATIENT)
+        self.identity = ""
 
     def run(self, **changes: Any) -> int:
         """Read what the stream has. Return the number of rows that were written."""
@@ -70,6 +76,7 @@ class Query:
         address = store_address(*resources.stores.values())
         request = query_request(query, lambda *_: address, cluster="local")
         request = request.model_copy(update={"batch_bytes": 64 << 10})
+        self.identity = request.query_id
         run = Run.of(request, self.folder, listener=lambda *_: None)
         plan = planned(self._spark, request)
         with Stores(self.settings) as stores:
@@ -167,6 +174,36 @@ def test_a_batch_that_was_cut_off_is_written_once(
         query.run()
     query.run()
     assert_counted(results(store, clicks.name), clicks)
+
+
+def test_late_events_are_counted_once(
+    query: Query, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of closed windows are left out. A batch that is repeated counts no event twice."""
+    clicks.write(2 * ROUNDS)
+    query.run()
+    ledger = QueryLedger(
+        store, query.identity, StreamName(scope=clicks.name.scope, stream="counts")
+    )
+    before, rows = ledger.load().late, results(store, clicks.name)
+    for number in range(LATE):
+        event = {"k": "key-1", "n": number, "v": 0, "ts": "2026-01-01T00:00:30Z"}
+        clicks.write_raw(json.dumps(event).encode())
+    add, left = QueryLedger.add, [1]
+
+    def adding(self: QueryLedger, record: Any) -> None:
+        if left and record.record == "batch" and record.late:
+            left.pop()
+            raise Ended
+        add(self, record)
+
+    monkeypatch.setattr(QueryLedger, "add", adding)
+    with pytest.raises(Ended):
+        query.run()
+    assert ledger.load().late == before
+    query.run()
+    assert ledger.load().late == before + LATE
+    assert results(store, clicks.name) == rows
 
 
 @pytest.mark.exhaustive

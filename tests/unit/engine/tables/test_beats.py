@@ -8,7 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.beats import Beats, beat, beat_of, columns_with_beats, marked
+from pyspark_sluice.beats import (
+    Beats,
+    beat,
+    beat_of,
+    columns_of_events,
+    marked,
+    time_of_beats,
+)
 from sluice.core.tables.columns import BEAT
 from sluice.core.tables.options import TableOptions
 from sluice.errors import InvalidSpec
@@ -94,19 +101,17 @@ def test_an_offset_with_another_beat_has_none(value: Any) -> None:
 
 def test_a_beat_has_nothing_but_its_time_and_its_mark() -> None:
     """Events have the mark, too: it is false."""
-    columns = columns_with_beats(OPTIONS, SCHEMA)
-    assert columns.events.names == ["k", "ts"]
-    (row,) = beat(1_500, columns, SCHEMA).to_pylist()
+    (row,) = beat(1_500, time_of_beats(OPTIONS, SCHEMA), SCHEMA).to_pylist()
     at = datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)
     assert row == {"k": None, "ts": at, BEAT: True}
-    events = pa.RecordBatch.from_pylist([{"k": "a", "ts": at}], schema=columns.events)
+    events = pa.RecordBatch.from_pylist([{"k": "a", "ts": at}], columns_of_events(SCHEMA))
     assert marked(events, SCHEMA).to_pylist() == [{"k": "a", "ts": at, BEAT: False}]
 
 
 def test_times_without_a_zone_are_those_of_utc() -> None:
     """As Spark's TIMESTAMP_NTZ of a session in UTC."""
     schema = SCHEMA.set(1, pa.field("ts", pa.timestamp("us")))
-    (row,) = beat(0, columns_with_beats(OPTIONS, schema), schema).to_pylist()
+    (row,) = beat(0, time_of_beats(OPTIONS, schema), schema).to_pylist()
     assert row["ts"] == datetime(1970, 1, 1)  # noqa: DTZ001 - without a zone
 
 
@@ -123,5 +128,5 @@ def test_wrong_columns_are_named(options: TableOptions, names: list[str], field:
     """Of Spark's users, who may give these options themselves."""
     schema = pa.schema([SCHEMA.field(name) for name in names])
     with pytest.raises(InvalidSpec) as raised:
-        columns_with_beats(options, schema)
+        time_of_beats(options, schema)
     assert raised.value.field == field

@@ -106,6 +106,7 @@ class QueryStatus:
             lag_bytes=lag,
             lag=None if lag is None else text.size(lag),
             watermark=None if last is None else _time(last.watermark),
+            late_events=state.late,
             time=self._now,
         )
         was = before.progress
@@ -210,7 +211,8 @@ class QueryStatus:
         if version is None or progress is None or progress.batch is None:
             return "No batch was written yet."
         # The counts are in status.progress: a message that changes with each batch is no message.
-        return f"Version {version.number} writes {version.columns}."
+        late = " Some events were late: see lateEvents." if progress.late_events else ""
+        return f"Version {version.number} writes {version.columns}.{late}"
 
     def _written(self, wanted: Mapping[ConditionType, tuple[Tri, Saying]]) -> StreamQueryStatus:
         before = self._query.status
