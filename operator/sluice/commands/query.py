@@ -1,8 +1,9 @@
-"""Implement `sluice query plan | run | state -f FILE`: queries over streams, without Kubernetes."""
+"""Implement `sluice query plan | run | state | verify -f FILE`, which need no Kubernetes."""
 
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,14 +20,14 @@ from sluice.core.workloads import access
 from sluice.core.workloads.request import store_address
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.progress import read_query
-from sluice.errors import InvalidSpec
+from sluice.errors import EXIT_CODES, Category, InvalidSpec
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.compile import planned
 from sluice.pipelines.query.program import Run, run_query
 from sluice.pipelines.query.session import query_session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sluice.api.kinds.streamquery import StreamQuery
     from sluice.api.load import Resources
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sluice.core.query.request import Place
     from sluice.core.query.rows import Row
     from sluice.core.values.model import StoreAddress
+    from sluice.pipelines.query.recount import Comparison
 
 FILE = click.option(
     "-f",
@@ -180,6 +182,75 @@ def _told(name: str, reading: QueryReading) -> dict[str, Any]:
     ends = version.begins if last is None else last.ends
     found["positions"] = [_position(StreamPosition.from_json(end)) for end in ends]
     return found
+
+
+@query.command()
+@FILE
+@OUTPUT
+@CREDENTIALS
+@VOLUMES
+def verify(
+    *, file: str, output: str, credentials_dir: Path | None, volumes_dir: Path | None
+) -> None:
+    """Compute results anew by another engine, DuckDB, and compare them with the sinks.
+
+    All that the version has read is read again, up to its last batch; what its sources have lost is
+    named. The query may run meanwhile. The exit code is that of `sluice verify`.
+    """
+    settings = _settings(credentials_dir, volumes_dir)
+    recounted = _recounted()
+    found: list[tuple[str, Comparison]] = []
+    with Stores(settings) as stores:
+        for name, request in _asked(file, settings):
+            first = request.sinks[0]
+            ledger = QueryLedger(stores[first.store], request.query_id, first.stream)
+            found += [(name, one) for one in recounted(request, ledger, stores, settings)]
+    if output == "json":
+        print_json([_compared(*one) for one in found])
+    for name, one in found if output == "text" else ():
+        click.echo(f"{name}: {_verdict(one)}")
+        for example in one.examples:
+            click.echo(example)
+    sys.exit(0 if all(one.equal for _, one in found) else EXIT_CODES[Category.INTEGRITY])
+
+
+def _recounted() -> Callable[..., list[Comparison]]:
+    """Return the function that compares, whose libraries only those who want it have."""
+    try:
+        from sluice.pipelines.query.recount import recounted  # noqa: PLC0415
+    except ImportError as error:
+        raise InvalidSpec(
+            f"this installation has no {error.name}",
+            remedy="Install what compares: pip install 'sluice[verify]'",
+        ) from error
+    return recounted
+
+
+def _compared(name: str, one: Comparison) -> dict[str, Any]:
+    return {
+        "name": name,
+        "sink": str(one.sink),
+        "equal": one.equal,
+        "batch": one.batch,
+        "rows": one.rows,
+        "missing": one.missing,
+        "extra": one.extra,
+        "lateEvents": one.late,
+        "examples": list(one.examples),
+    }
+
+
+def _verdict(one: Comparison) -> str:
+    """Return the result of a comparison as a sentence."""
+    rows = f"{counted(one.rows, 'row')} of {one.sink}, up to batch {one.batch}"
+    if one.equal:
+        return f"{rows}, are those that DuckDB computes"
+    said = (
+        f"{rows}, are not those that DuckDB computes: "
+        f"{one.missing:,} are missing (-), {one.extra:,} are there too much (+)"
+    )
+    late = counted(one.late, "event")
+    return said if not one.late else f"{said}. {late} came late, and DuckDB counts them."
 
 
 def _position(place: StreamPosition) -> dict[str, Any]:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
     from support.cluster.tenant import Tenant
 
+pytestmark = pytest.mark.exhaustive
+
 EVENTS = 20_000
 KEYS = 64
 FRAME = 108
@@ -59,7 +61,6 @@ def test_stream_is_moved_once_its_store_allows_to_delete(
     assert java.streams(scope) == ["moved"]
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("rule", ["Fail", "Record"])
 def test_source_that_is_truncated_after_it_was_planned(
     tenant: Tenant, scope: str, java: ForeignClient, rule: str

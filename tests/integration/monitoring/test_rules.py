@@ -311,7 +311,7 @@ def test_late_events_alert_for_an_hour(tmp_path: Path) -> None:
         labels = f'kind="StreamQuery", namespace="shop", name="{name}"'
         return {f"sluice_query_late_events{{{labels}}}": late}
 
-    series = query("late", "0x30 7x100") | query("was-late", "_x30 7x100")
+    series = query("late", "0x6 7x40") | query("was-late", "_x6 7x40")
     check(tmp_path, UP | series, {"60m": {(LATE, "late")}, "110m": set()})
 
 

@@ -45,12 +45,14 @@ class VersionRecord(Frozen):
         number: of the version, from 1.
         plan: the plan of this version.
         begins: the position of each source at which the version begins, as JSON of a position.
+        results: the position of each sink at which its rows begin; none for the heads.
     """
 
     record: Literal["version"] = "version"
     number: Number
     plan: QueryPlan
     begins: Positions
+    results: Positions = ()
 
     @model_validator(mode="after")
     def _one_for_each(self) -> Self:

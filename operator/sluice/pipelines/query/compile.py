@@ -107,7 +107,7 @@ def resolved(spark: SparkSession, wanted: Wanted) -> DataFrame:
     for index, source in enumerate(wanted.sources):
         table = _table(spark, source, wanted, f"spec.sources[{index}]")
         table.createOrReplaceTempView(source.name)
-    values = {one.name: _value(one) for one in wanted.parameters}
+    values = {one.name: value_of(one) for one in wanted.parameters}
     return _asked(FIELD, lambda: spark.sql(wanted.sql, args=values or None))
 
 
@@ -248,7 +248,7 @@ def _of_archive(store: StoreAddress) -> Mapping[str, str | None]:
     }
 
 
-def _value(parameter: PlannedParameter) -> Any:
+def value_of(parameter: PlannedParameter) -> Any:
     """Return the value of a parameter, of its type."""
     read: Mapping[str, Callable[[str], Any]] = {
         "String": str,

@@ -28,6 +28,7 @@ from sluice.engine.query.results import (
 )
 from sluice.engine.streams.writing import patiently
 from sluice.engine.tables.opening import located, opened
+from sluice.engine.tables.source import StoredStream
 from sluice.errors import CheckpointDiverged, InfrastructureError, SluiceError
 from sluice.pipelines.query.checkpoint import QueryCheckpoint
 from sluice.pipelines.query.compile import OUTPUT_MODES, Wanted, events_of, options_of, resolved
@@ -122,7 +123,8 @@ def run_query(
     else:
         if before is not None:
             _end(sinks, plan.query_id, before.number, ledger.state)
-        ledger.add(version)
+        tails = (StoredStream(store, sink.stream).tail().to_json() for sink, store in sinks)
+        ledger.add(version.model_copy(update={"results": tuple(tails)}))
         checkpoint.clear()
     checkpoint.drop_others()
     with ExitStack() as stack:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
 
+pytestmark = pytest.mark.exhaustive
+
 ROOT: Final = Path(__file__).parents[4]
 PAGE: Final = ROOT / "docs" / "tutorial.md"
 PICTURE: Final = ROOT / "docs" / "images" / "tutorial-status.svg"

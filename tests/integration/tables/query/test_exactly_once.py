@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from localstore import Standalone
+    from sluice.core.query.plan import QueryRequest
     from sluice.stores.base import Store
     from support.store.clicks import Clicks
 
@@ -70,17 +71,20 @@ class Query:
 
     def run(self, **changes: Any) -> int:
         """Read what the stream has. Return the number of rows that were written."""
-        text = manifest(self._uri, self._clicks.name, **changes)
-        resources = load(text, copies=False)
-        (query,) = resources.queries
-        address = store_address(*resources.stores.values())
-        request = query_request(query, lambda *_: address, cluster="local")
-        request = request.model_copy(update={"batch_bytes": 64 << 10})
+        request = self.request(**changes)
         self.identity = request.query_id
         run = Run.of(request, self.folder, listener=lambda *_: None)
         plan = planned(self._spark, request)
         with Stores(self.settings) as stores:
             return run_query(plan, self._spark, stores, self.settings, run)
+
+    def request(self, **changes: Any) -> QueryRequest:
+        """Return what asks for the query."""
+        resources = load(manifest(self._uri, self._clicks.name, **changes), copies=False)
+        (query,) = resources.queries
+        address = store_address(*resources.stores.values())
+        request = query_request(query, lambda *_: address, cluster="local")
+        return request.model_copy(update={"batch_bytes": 64 << 10})
 
     @contextmanager
     def running(self, **changes: Any) -> Iterator[None]:

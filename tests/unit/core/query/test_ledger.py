@@ -27,7 +27,7 @@ FIRST = VersionRecord(number=1, plan=query_plan(), begins=(position(0),))
 def batch(number: int, offset: int | None = None) -> BatchRecord:
     """Return the record of a batch."""
     end = position(100 * (number + 1) if offset is None else offset)
-    return BatchRecord(batch=number, ends=(end,), rows=number, sha256="0" * 64)
+    return BatchRecord(batch=number, ends=(end,), rows=number, late=number, sha256="0" * 64)
 
 
 def begun(number: int) -> BegunRecord:
@@ -43,13 +43,24 @@ def folded(*records: Record) -> LedgerState:
 def test_a_ledger_tells_version_attempt_and_batch() -> None:
     """Batches of a new version count anew."""
     state = folded(AttemptRecord(number=1), FIRST, batch(0), batch(1), AttemptRecord(number=2))
-    assert (state.attempt, state.last, state.rows) == (2, batch(1), 1)
+    assert (state.attempt, state.last, state.rows, state.late) == (2, batch(1), 1, 1)
     later = state.after(
         record_json(VersionRecord(number=2, plan=query_plan(), begins=(position(1),)))
     )
-    assert (later.last, later.rows) == (None, 1)
+    assert (later.last, later.rows, later.late) == (None, 1, 1)
     assert later.version is not None
     assert later.version.number == 2
+
+
+def test_records_of_before_late_events_were_counted_are_read() -> None:
+    """None of them were late, as far as is known; and rows of the version begin at the heads."""
+    records = [record_json(one) for one in (FIRST, batch(2))]
+    records[0].pop("results")
+    records[1].pop("late")
+    state = states(records, LedgerState())
+    assert (state.rows, state.late) == (2, 0)
+    assert state.version is not None
+    assert state.version.results == ()
 
 
 def test_a_summary_stands_for_all_before_it() -> None:

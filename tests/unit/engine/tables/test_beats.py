@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -16,10 +16,14 @@ from pyspark_sluice.beats import (
     marked,
     time_of_beats,
 )
-from sluice.core.tables.columns import BEAT
+from pyspark_sluice.watermarks import watermark_of
+from sluice.core.tables.columns import BEAT, WATERMARK
 from sluice.core.tables.options import TableOptions
-from sluice.errors import InvalidSpec
+from sluice.errors import CheckpointDiverged, InvalidSpec
 from support.engine.queries import position
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OPTIONS = TableOptions(event_time="ts", idle_after_ms=10_000)
 SCHEMA = pa.schema(
@@ -105,7 +109,7 @@ def test_a_beat_has_nothing_but_its_time_and_its_mark() -> None:
     at = datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)
     assert row == {"k": None, "ts": at, BEAT: True}
     events = pa.RecordBatch.from_pylist([{"k": "a", "ts": at}], columns_of_events(SCHEMA))
-    assert marked(events, SCHEMA).to_pylist() == [{"k": "a", "ts": at, BEAT: False}]
+    assert marked(events, SCHEMA, 7).to_pylist() == [{"k": "a", "ts": at, BEAT: False}]
 
 
 def test_times_without_a_zone_are_those_of_utc() -> None:
@@ -130,3 +134,38 @@ def test_wrong_columns_are_named(options: TableOptions, names: list[str], field:
     with pytest.raises(InvalidSpec) as raised:
         time_of_beats(options, schema)
     assert raised.value.field == field
+
+
+def test_events_have_the_watermark_of_their_batch() -> None:
+    """Where the schema asks for it; without a checkpoint it is null."""
+    schema = pa.schema([("k", pa.string()), (WATERMARK, pa.int64())])
+    assert columns_of_events(schema).names == ["k"]
+    events = pa.RecordBatch.from_pylist([{"k": "a"}])
+    assert marked(events, schema, 7).to_pylist() == [{"k": "a", WATERMARK: 7}]
+    assert marked(events, schema).to_pylist() == [{"k": "a", WATERMARK: None}]
+
+
+def planned(folder: Path, batch: str, mark: str) -> None:
+    """Write what Spark writes when it plans a batch."""
+    (folder / "offsets").mkdir(exist_ok=True)
+    (folder / "offsets" / batch).write_text(f'v1\n{{"batchWatermarkMs":{mark}}}\n{{}}\n')
+
+
+def test_the_watermark_is_that_of_the_batch_that_was_planned_last(tmp_path: Path) -> None:
+    """By its number, beside files that Spark has not finished; a time too far away is none."""
+    planned(tmp_path, "9", "5")
+    planned(tmp_path, "10", "7")
+    planned(tmp_path, ".11.tmp", "8")
+    assert watermark_of(str(tmp_path)) == 7
+    planned(tmp_path, "11", str(1 << 60))
+    assert watermark_of(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("mark", ["", "null", "[]", '"x"'])
+def test_a_damaged_checkpoint_is_said(tmp_path: Path, mark: str) -> None:
+    """As by the process that writes the batch."""
+    with pytest.raises(CheckpointDiverged):
+        watermark_of(str(tmp_path))
+    planned(tmp_path, "0", mark)
+    with pytest.raises(CheckpointDiverged):
+        watermark_of(str(tmp_path))
