@@ -152,7 +152,7 @@ def state(
     for one in told:
         for key, value in one.items():
             if key != "positions":
-                click.echo(f"{key:10}{value}")
+                click.echo(f"{key:9} {value}")
         for place in one.get("positions", ()):
             offsets = (f"{at['segmentID']}={at['offset']}" for at in place["offsets"])
             click.echo(f"position  {place['stream']} {','.join(offsets)}")

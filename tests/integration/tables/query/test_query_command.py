@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sluice.core.values.model import StreamName
+from sluice.engine.streams.writing import EventWriter, Routed
 from support.command import warm
 from support.command.sluice_command import Finished, finish
 from support.store.counts import assert_counted, manifest, results
@@ -93,6 +95,17 @@ def test_a_query_prints_its_rows_and_is_interrupted(
     assert "rows      32" in lines
     offsets = ",".join(f"{at['segmentID']}={at['offset']}" for at in place["offsets"])
     assert f"position  {clicks.name} {offsets}" in lines
+    assert "lateEvents 0" in lines
+    ended = command.run("verify")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith(f"counts: 32 rows of {clicks.name.scope}/counts, up to batch ")
+    EventWriter(store, StreamName(scope=clicks.name.scope, stream="counts")).write(
+        [Routed(0.0, json.dumps(results(store, clicks.name)[0]).encode())]
+    )
+    ended = command.run("verify", "-o", "json")
+    assert ended.code == 6, ended.err
+    (told,) = ended.json
+    assert (told["equal"], told["rows"], told["missing"], told["extra"]) == (False, 33, 0, 1)
 
 
 def test_a_query_that_never_ran_has_written_nothing(
