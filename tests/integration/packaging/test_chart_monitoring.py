@@ -61,6 +61,6 @@ def test_alerts_say_what_is_wrong_and_what_to_do() -> None:
     objects = render(EVERYTHING)
     (group,) = objects.one("PrometheusRule")["spec"]["groups"]
     for rule in group["rules"]:
-        assert rule["labels"]["severity"] in {"warning", "critical"}
+        assert rule["labels"]["severity"] in {"info", "warning", "critical"}
         assert set(rule["annotations"]) == {"summary", "description"}
         assert rule["alert"].startswith("Sluice")
