@@ -112,6 +112,14 @@ def test_queries_without_windows_read_the_tables() -> None:
         ("SELECT count(*) FROM clicks GROUP BY window(ts, '1 day', '1 microsecond')", "too many"),
         ("SELECT count(*) FROM clicks GROUP BY window(ts + INTERVAL 1 DAY, '1 day')", "a column"),
         ("SELECT FROM (", "cannot be translated"),
+        ("SHOW TABLES", "may mean something else"),
+        ("SELECT dayofweek(ts) FROM clicks", "may mean something else"),
+        ("SELECT CAST(v AS INT) FROM clicks", "may mean something else"),
+        ("SELECT window(ts, '1 day').start FROM clicks", "without a group"),
+        ("SELECT k, count(*) FROM clicks GROUP BY k", "without a window"),
+        ("SELECT DISTINCT k FROM clicks", "without a window"),
+        ("SELECT a.k FROM clicks a LEFT JOIN clicks b ON a.k = b.k", "outer join"),
+        ("WITH Clicks AS (SELECT * FROM clicks) SELECT k FROM Clicks", "name of a source"),
     ],
 )
 def test_what_cannot_be_computed_anew_is_refused(sql: str, said: str) -> None:

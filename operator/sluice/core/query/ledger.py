@@ -58,6 +58,8 @@ class VersionRecord(Frozen):
     def _one_for_each(self) -> Self:
         if len(self.begins) != len(self.plan.sources):
             raise ValueError("a version has a position for each source")
+        if len(self.results) not in {0, len(self.plan.sinks)}:
+            raise ValueError("a version has a position for each sink, or none")
         return self
 
 

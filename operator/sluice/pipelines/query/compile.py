@@ -197,7 +197,8 @@ def _table(spark: SparkSession, source: PlannedSource, wanted: Wanted, field: st
     options = {name: str(value) for name, value in given.items() if value is not None}
     reader = spark.readStream.format("sluice").options(**options_of(source), **options)
     if columns is not None:
-        schema = ", ".join([columns, *map(" ".join, filled.items())])
+        # A comment at the end of the user's text ends with its line.
+        schema = "\n, ".join([columns, *map(" ".join, filled.items())])
         reader = _asked(f"{field}.schema", lambda: reader.schema(schema))
     table = _asked(f"{field}.schema", reader.load)
     if time is None:
@@ -209,8 +210,11 @@ def _table(spark: SparkSession, source: PlannedSource, wanted: Wanted, field: st
             field=f"{field}.eventTime.column",
             remedy=f"Its columns are {', '.join(' '.join(one) for one in known)}.",
         )
-    table = table.withWatermark(time.column, f"{time.lateness_ms} milliseconds")
-    return observed(table, source.name, time)
+    table = _asked(
+        f"{field}.eventTime.column",
+        lambda: table.withWatermark(time.column, f"{time.lateness_ms} milliseconds"),
+    )
+    return _asked(f"{field}.eventTime", lambda: observed(table, source.name, time))
 
 
 def options_of(source: PlannedSource) -> dict[str, str]:

@@ -37,6 +37,34 @@ _MOST_WINDOWS: Final = 10_000
 """The most windows that one event is in."""
 
 
+_SAME: Final = (
+    *(exp.Select, exp.Union, exp.Subquery, exp.With, exp.CTE, exp.From, exp.Table, exp.TableAlias),
+    *(exp.Join, exp.Where, exp.Group, exp.Having, exp.Alias, exp.Column, exp.Identifier, exp.Star),
+    *(exp.Dot, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.Placeholder, exp.Interval),
+    *(
+        exp.Var,
+        exp.Add,
+        exp.Sub,
+        exp.Mul,
+        exp.Div,
+        exp.Mod,
+        exp.Neg,
+        exp.EQ,
+        exp.NEQ,
+        exp.NullSafeEQ,
+    ),
+    *(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between),
+    *(exp.Case, exp.If, exp.Coalesce, exp.Abs, exp.Lower),
+    *(exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg, exp.Distinct),
+)
+"""The parts of a text that mean the same to both engines. Many functions of one name do not: days
+of the week are counted from another one, and a cast to an integer rounds."""
+
+
+_INNER: Final = ("", "INNER", "CROSS")
+"""Joins whose rows no watermark holds back."""
+
+
 class WindowView(NamedTuple):
     """A view of a table with a row for each window of an event.
 
@@ -101,11 +129,36 @@ def translated(sql: str, tables: Collection[str]) -> Translated:
     """
     try:
         tree = parse_one(_renamed(sql), read="spark")
+        _check_closed(tree, tables)
         views = _with_views(tree, tables)
+        _check_same(tree)
         names = frozenset(one.name for one in tree.find_all(exp.Placeholder) if one.this)
         return Translated(tree.sql("duckdb", identify=True), names, views)
     except SqlglotError as error:
         _refuse(f"it has a form that cannot be translated: {str(error).splitlines()[0]}", error)
+
+
+def _check_closed(tree: exp.Expr, tables: Collection[str]) -> None:
+    """Check that the watermark alone tells which rows are in a sink: by windows, or all are."""
+    known = {table.casefold() for table in tables}
+    if any(one.alias.casefold() in known for one in tree.find_all(exp.CTE)):
+        _refuse("a common table has the name of a source")
+    if any(one.side or one.kind not in _INNER for one in tree.find_all(exp.Join)):
+        _refuse("it has an outer join")
+    for select in tree.find_all(exp.Select):
+        own = [one for one in select.find_all(exp.Func) if one.find_ancestor(exp.Select) is select]
+        windows = any(one.name.lower() == _WINDOW for one in own if isinstance(one, exp.Anonymous))
+        grouped = select.args.get("group") is not None
+        counts = grouped or any(isinstance(one, exp.AggFunc) for one in own)
+        if select.args.get("distinct") or counts != windows or windows != grouped:
+            _refuse("it groups without a window, or has a window without a group")
+
+
+def _check_same(tree: exp.Expr) -> None:
+    """Check that a text consists of what means the same to both engines."""
+    for part in tree.walk():
+        if type(part) not in _SAME:
+            _refuse(f"{part.sql('spark')} may mean something else to it")
 
 
 def _renamed(sql: str) -> str:

@@ -12,8 +12,11 @@ import structlog
 
 from sluice.core.tables.columns import BEAT, WATERMARK
 from sluice.core.values import text
+from sluice.pipelines.spark.lost import first_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
     from sluice.core.query.plan import EventTime
@@ -57,16 +60,24 @@ def late_events(spark: SparkSession, batch: int) -> int:
         spark: the session whose only query it is.
         batch: the batch, for the log.
     """
+    try:
+        return sum(late for late in _told(spark, batch))
+    except Exception as error:  # noqa: BLE001 - no number is worth the end of a query
+        _log.exception("late events could not be counted", batch=batch, error=first_line(error))
+        return 0
+
+
+def _told(spark: SparkSession, batch: int) -> Iterator[int]:
+    """Yield the number of late events of each source that has some, and log it."""
     (query,) = spark.streams.active
     told: Any = query._jsq.streamingQuery().lastExecution().observedMetrics()  # noqa: SLF001
-    total = 0
     names = told.keysIterator()
     while names.hasNext():
         name = str(names.next())
         row = told.apply(name)
         late = int(row.getLong(0)) if name.startswith(_OBSERVED) else 0
         if late:
-            total += late
+            yield late
             _log.warning(
                 "events came behind the watermark; those of closed windows are left out",
                 source=name.removeprefix(_OBSERVED),
@@ -74,4 +85,3 @@ def late_events(spark: SparkSession, batch: int) -> int:
                 late=late,
                 oldest=text.instant(row.getLong(1) // 1000),
             )
-    return total

@@ -309,6 +309,7 @@ class BatchWriter:
 
     def _write(self, frame: DataFrame, batch: int) -> None:
         taken = events_of(frame, self._keys).toArrow()
+        late = self._late(batch)
         keys, texts = (column.to_pylist() for column in taken.columns)
         rows = in_order(map(Row, keys, texts))
         planned = self.checkpoint.planned(batch)
@@ -321,7 +322,7 @@ class BatchWriter:
                 ends=planned.ends,
                 rows=len(rows),
                 sha256=digest(rows),
-                late=self._late(batch),
+                late=late,
                 watermark=planned.watermark,
                 attempt=self._ledger.attempt,
             )

@@ -7,6 +7,7 @@ batch ended. Rows of windows that are still open are in no sink yet, and are lef
 from __future__ import annotations
 
 import tempfile
+import time
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from sluice.core.query.checks import FIELD
 from sluice.core.query.result_columns import result_columns
-from sluice.core.tables.columns import Format, Malformed, columns_of
+from sluice.core.tables.columns import PLACES, Format, Malformed, columns_of
 from sluice.core.tables.decoding import Decoder
 from sluice.core.tables.options import TableOptions
 from sluice.core.tables.positions import StreamPosition
@@ -42,14 +43,34 @@ if TYPE_CHECKING:
 _MEMORY: Final = "1GB"
 """The memory of DuckDB, which then goes on on disk."""
 
+_DISK: Final = "20GB"
+
 _EXAMPLES: Final = 5
 """Rows that a comparison shows of each kind."""
 
 _TRIES: Final = 200
-"""Looks for a moment at which no batch is being written. A look takes some milliseconds."""
+"""Looks for a moment at which no batch is being written."""
 
-_SAME: Final = ("sources", "sql", "parameters", "keys", "emit", "sinks")
-"""The fields of a request that decide about results."""
+_PAUSE: Final = 0.05
+"""Seconds between two of them."""
+
+EXPECTED: Final = "expected rows"
+"""The table of what was computed. Names of sources have no blanks, so none of them is this."""
+
+_TAKEN: Final = "taken rows"
+
+_SAME: Final = ("sql", "parameters", "keys", "emit")
+_SAME_OF_SOURCES: Final = (
+    *("name", "stream", "format", "columns", "delimiter", "malformed", "event_time"),
+)
+"""The fields of a request and of its sources that decide about results."""
+
+_TOLERANCE: Final = 1e-11
+"""The part of a floating-point number by which it may differ: its last digits depend on the order
+of the summands."""
+
+_FLOATS: Final = ("DOUBLE", "FLOAT")
+_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
 
 class Comparison(NamedTuple):
@@ -87,6 +108,20 @@ class _Moment(NamedTuple):
     late: int
     ends: tuple[StreamPosition, ...]
 
+    def end(self, stream: StreamName) -> StreamPosition | None:
+        """Return where the last batch ends in a source; None for one that the text leaves out.
+
+        Spark has an end for each time that the text names a table, in an order of its own.
+
+        Raises:
+            InvalidQuery: it has ends in one stream that differ.
+        """
+        places = [StreamPosition.from_json(one) for one in self.last.ends]
+        found = [one for one in places if one.stream == stream]
+        if any(one != found[0] for one in found):
+            raise InvalidQuery(f"the query reads {stream} twice, to two ends", field=FIELD)
+        return found[0] if found else None
+
 
 def recounted(
     request: QueryRequest, ledger: QueryLedger, stores: Stores, settings: Settings
@@ -107,9 +142,10 @@ def recounted(
     _check(request, moment.version)
     text = translated(request.sql, [one.name for one in request.sources])
     with _database() as database:
-        for at, source in enumerate(request.sources):
-            begin = StreamPosition.from_json(moment.version.begins[at])
-            end = StreamPosition.from_json(moment.last.ends[at])
+        places = zip(request.sources, moment.version.begins, strict=True)
+        for source, begins in places:
+            begin = StreamPosition.from_json(begins)
+            end = moment.end(source.stream) or begin
             options = TableOptions.read(options_of(source))
             schema = None if source.columns is None else _schema(source.columns)
             with opened(options.place, settings) as stream:
@@ -129,12 +165,25 @@ def _moment(ledger: QueryLedger, sinks: Sequence[StoredStream]) -> _Moment:
             raise InvalidQuery("the query has written no batch", field=FIELD, remedy="Run it.")
         if (before.last, None) == (after.last, after.begun):
             return _Moment(before.version, before.last, before.late, ends)
-    raise StoreBusy("the query writes batches all the time: suspend it, or try again")
+        time.sleep(_PAUSE)
+    raise StoreBusy(
+        "the query is always within a batch",
+        remedy="If it runs, suspend it, or try again. If it was cut off, let it run on first.",
+    )
 
 
 def _check(request: QueryRequest, version: VersionRecord) -> None:
     """Check that a request is that of a version, and that it can be computed anew."""
-    if any(getattr(request, name) != getattr(version.plan, name) for name in _SAME):
+    plan = version.plan
+    here, there = (
+        (
+            [getattr(one, name) for name in _SAME],
+            [getattr(source, name) for source in one.sources for name in _SAME_OF_SOURCES],
+            [sink.stream for sink in one.sinks],
+        )
+        for one in (request, plan)
+    )
+    if here != there:
         raise QueryChanged(
             f"the query is not that of version {version.number}, which runs",
             remedy="Verify it by the file that it runs by.",
@@ -164,6 +213,7 @@ def _database() -> Iterator[duckdb.DuckDBPyConnection]:
             ("TimeZone", "UTC"),
             ("memory_limit", _MEMORY),
             ("temp_directory", folder),
+            ("max_temp_directory_size", _DISK),
             # The text of a query is a user's: it reaches no file and no network.
             ("enable_external_access", False),
         ):
@@ -188,19 +238,19 @@ def _load(
 
 def _take(database: duckdb.DuckDBPyConnection, statement: str, rows: pa.Table) -> None:
     """Execute a statement that takes rows from a table of Arrow."""
-    database.register("taken", rows)
-    _asked(lambda: database.execute(f"{statement} SELECT * FROM taken"))  # noqa: S608 - our words
-    database.unregister("taken")
+    database.register(_TAKEN, rows)
+    _asked(partial(database.execute, f"{statement} SELECT * FROM {quoted(_TAKEN)}"))  # noqa: S608
+    database.unregister(_TAKEN)
 
 
 def _compute(
     database: duckdb.DuckDBPyConnection, request: QueryRequest, text: Translated, watermark: int
 ) -> None:
-    """Make the table `expected` of all rows that have to be in a sink."""
+    """Make the table of all rows that have to be in a sink."""
     values = {one.name: value_of(one) for one in request.parameters if one.name in text.parameters}
     for view in text.views:
         _asked(partial(database.execute, view.sql(watermark * 1000)))
-    _asked(partial(database.execute, f"CREATE TABLE expected AS {text.sql}", values))
+    _asked(partial(database.execute, f"CREATE TABLE {quoted(EXPECTED)} AS {text.sql}", values))
 
 
 def _compared(
@@ -210,25 +260,26 @@ def _compared(
     moment: _Moment,
     columns: str,
 ) -> Comparison:
-    """Compare a sink with the table `expected`."""
+    """Compare a sink with what was computed."""
     version, (planned, stream) = moment.version, sink
     begin = StreamPosition.from_json(version.results[at]) if version.results else stream.head()
-    decoder = Decoder(columns_of(Format.JSON, _schema(columns)), Format.JSON, Malformed.FAIL)
-    found = f"found {at}"
+    schema = _schema(columns)
+    if not PLACES.keys().isdisjoint(schema.names):
+        raise InvalidQuery(
+            "a column of the result has the name of an event's place",
+            field=FIELD,
+            remedy="Give it another one by AS.",
+        )
+    decoder = Decoder(columns_of(Format.JSON, schema), Format.JSON, Malformed.FAIL)
+    found = f"found rows {at}"
     _load(database, found, stream, (begin, moment.ends[at]), decoder)
-    told = database.execute(f"DESCRIBE {quoted(found)}").fetchall()
-    names = [f"column {place}" for place in range(len(told))]
-    listed = ", ".join(map(quoted, names))
-    shown = ", ".join(
-        f"{_comparable(quoted(name), kind)} AS {quoted(title)}"
-        for name, (title, kind, *_) in zip(names, told, strict=True)
-    )
-    expected, there = (
-        f"SELECT {shown} FROM {quoted(table)} AS t({listed})"  # noqa: S608 - names are quoted
-        for table in ("expected", found)
-    )
-    missing, lacking = _rest(database, "-", f"{expected} EXCEPT ALL {there}")
-    extra, others = _rest(database, "+", f"{there} EXCEPT ALL {expected}")
+    kinds = [
+        [row[1] for row in database.execute(f"DESCRIBE {quoted(table)}").fetchall()]
+        for table in (EXPECTED, found)
+    ]
+    if len(kinds[0]) != len(kinds[1]):
+        raise InvalidQuery("the result has other columns for DuckDB", field=FIELD)
+    missing, extra, examples = differences(database, found, list(zip(*kinds, strict=True)))
     return Comparison(
         sink=planned.stream,
         batch=moment.last.batch,
@@ -236,28 +287,57 @@ def _compared(
         late=moment.late,
         missing=missing,
         extra=extra,
-        examples=(*lacking, *others),
+        examples=examples,
     )
 
 
-def _rest(
-    database: duckdb.DuckDBPyConnection, sign: str, difference: str
-) -> tuple[int, tuple[str, ...]]:
-    """Return the number of rows of a difference, and some of them behind a sign."""
-    rest = f"FROM ({difference}) AS rest"
-    rows = _asked(lambda: database.execute(f"SELECT to_json(rest) {rest} LIMIT {_EXAMPLES}"))
-    examples = tuple(f"{sign} {text}" for (text,) in rows.fetchall())
-    return _number(database, f"SELECT count(*) {rest}"), examples
+def differences(
+    database: duckdb.DuckDBPyConnection, found: str, kinds: Sequence[tuple[str, str]]
+) -> tuple[int, int, tuple[str, ...]]:
+    """Return how many rows only `expected` has and only `found`, and some of both.
 
-
-def _comparable(name: str, kind: str) -> str:
-    """Return an expression by which values of both engines can be compared.
-
-    The last digits of floating-point numbers depend on the order of the summands.
+    Rows are paired by all columns but those of floating-point numbers, by which pairs are ordered.
     """
-    if kind in {"DOUBLE", "FLOAT"}:
-        return f"format('{{:.9e}}', CAST({name} AS DOUBLE))"
-    return f"CAST({name} AS {kind})"
+    names = [f"c{place}" for place in range(len(kinds))]
+    floats = [name for name, kind in zip(names, kinds, strict=True) if _is_float(*kind)]
+    others = [name for name in names if name not in floats]
+    for table, side in ((EXPECTED, "e"), (found, "f")):
+        values = ", ".join(
+            f"CAST({name} AS {'DOUBLE' if name in floats else kind}) AS {name}"
+            for name, (_, kind) in zip(names, kinds, strict=True)
+        )
+        rows = f"SELECT {values} FROM {quoted(table)} AS t({', '.join(names)})"  # noqa: S608
+        parted = f"PARTITION BY {', '.join(others)}" if others else ""
+        number = f"row_number() OVER ({parted} ORDER BY {', '.join(names)})"
+        sql = f"CREATE OR REPLACE TABLE {side} AS SELECT *, {number} AS nth FROM ({rows})"  # noqa: S608
+        _asked(partial(database.execute, sql))
+    paired = " AND ".join(f"e.{name} IS NOT DISTINCT FROM f.{name}" for name in [*others, "nth"])
+    near = " AND ".join(
+        f"(e.{name} IS NOT DISTINCT FROM f.{name} OR coalesce(abs(e.{name} - f.{name}) <= "
+        f"{_TOLERANCE} * greatest(abs(e.{name}), abs(f.{name})), false))"
+        for name in floats
+    )
+    counts, examples = [], []
+    for sign, this, that in (("-", "e", "f"), ("+", "f", "e")):
+        rest = (
+            f"FROM {this} WHERE NOT EXISTS (FROM {that} "
+            f"WHERE {paired}{' AND ' + near if near else ''})"
+        )
+        counts.append(_number(database, f"SELECT count(*) {rest}"))
+        some = f"(SELECT * EXCLUDE (nth) {rest} LIMIT {_EXAMPLES})"
+        shown = f"SELECT to_json(r) FROM {some} AS r"  # noqa: S608 - names of our own
+        rows_shown = _asked(partial(database.execute, shown)).fetchall()
+        examples += [f"{sign} {text}" for (text,) in rows_shown]
+    return counts[0], counts[1], tuple(examples)
+
+
+def _is_float(computed: str, there: str) -> bool:
+    """Tell whether values are compared as floating-point numbers.
+
+    DuckDB computes some of Spark's decimals so; and an integer may be no rounded one.
+    """
+    fraction = computed in _FLOATS or computed.startswith("DECIMAL")
+    return there in _FLOATS or computed in _FLOATS or (fraction and there in _INTEGERS)
 
 
 def _number(database: duckdb.DuckDBPyConnection, sql: str) -> int:

@@ -1,0 +1,56 @@
+"""What two engines have computed is compared row for row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+
+from sluice.pipelines.query.duck_sql import quoted
+from sluice.pipelines.query.recount import EXPECTED, differences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def compared(
+    computed: Sequence[str], there: Sequence[str], kinds: Sequence[tuple[str, str]]
+) -> tuple[int, int]:
+    """How many of two lists of rows are missing, and too many."""
+    with duckdb.connect() as database:
+        for table, rows, at in ((EXPECTED, computed, 0), ("there", there, 1)):
+            columns = ", ".join(f"x{place} {kind[at]}" for place, kind in enumerate(kinds))
+            database.execute(f"CREATE TABLE {quoted(table)} ({columns})")
+            for row in rows:
+                database.execute(f"INSERT INTO {quoted(table)} VALUES ({row})")  # noqa: S608 - ours
+        missing, extra, examples = differences(database, "there", kinds)
+        assert len(examples) == min(missing, 5) + min(extra, 5)
+        return missing, extra
+
+
+K_V = [("VARCHAR", "VARCHAR"), ("DOUBLE", "DOUBLE")]
+
+
+@pytest.mark.parametrize(
+    ("computed", "there", "kinds", "found"),
+    [
+        (["'a', 1"], ["'a', 1"], K_V, (0, 0)),
+        (["'a', 1", "'a', 1"], ["'a', 1"], K_V, (1, 0)),
+        (["'a', 1"], ["'a', 1", "'a', 1", "'b', 1"], K_V, (0, 2)),
+        (["'a', 0.1 + 0.2e0"], ["'a', 0.3e0"], K_V, (0, 0)),
+        (["'a', 12345678902"], ["'a', 12345678901"], K_V, (1, 1)),
+        (["'a', 0.0", "NULL, NULL"], ["'a', -0.0e0", "NULL, NULL"], K_V, (0, 0)),
+        (["'a', NULL"], ["'a', 0"], K_V, (1, 1)),
+        (["3.4"], ["3"], [("DOUBLE", "BIGINT")], (1, 1)),
+        (["3.4"], ["3"], [("DECIMAL(3,1)", "BIGINT")], (1, 1)),
+        (["3"], ["3"], [("HUGEINT", "BIGINT")], (0, 0)),
+        (["2.57"], ["2.57"], [("DOUBLE", "DECIMAL(9,2)")], (0, 0)),
+        (["'a'"] * 7, [], [("VARCHAR", "VARCHAR")], (7, 0)),
+    ],
+)
+def test_rows_are_compared_with_how_often_they_are_there(
+    computed: list[str], there: list[str], kinds: list[tuple[str, str]], found: tuple[int, int]
+) -> None:
+    """Only the last digits of floating-point numbers may differ."""
+    assert compared(computed, there, kinds) == found
