@@ -24,7 +24,9 @@ def compared(
             database.execute(f"CREATE TABLE {quoted(table)} ({columns})")
             for row in rows:
                 database.execute(f"INSERT INTO {quoted(table)} VALUES ({row})")  # noqa: S608 - ours
-        missing, extra, examples = differences(database, "there", kinds)
+        columns = [(f"x{place}", *kind) for place, kind in enumerate(kinds)]
+        missing, extra, examples = differences(database, "there", columns)
+        assert all(one[:8] in {'- {"x0":', '+ {"x0":'} for one in examples)
         assert len(examples) == min(missing, 5) + min(extra, 5)
         return missing, extra
 

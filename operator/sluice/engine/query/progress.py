@@ -43,15 +43,15 @@ def _lag(state: LedgerState, sources: Sequence[tuple[StreamName, Source]]) -> in
     if state.version is None:
         return None
     ends = state.version.begins if state.last is None else state.last.ends
-    if len(ends) != len(sources):  # the ledger is that of another version
-        return None
+    streams = dict(sources)
     total = 0
-    for (stream, source), end in zip(sources, ends, strict=True):
-        place = StreamPosition.from_json(end)
-        if place.stream != stream:
+    # Spark has an end for each time that the text names a table, in an order of its own.
+    places = {place.stream: place for place in map(StreamPosition.from_json, ends)}
+    for place in places.values():
+        if place.stream not in streams:  # the ledger is that of another version
             return None
         try:
-            live = StoredStream(source, stream)
+            live = StoredStream(streams[place.stream], place.stream)
             total += size_between(live, place, live.tail())
         except SluiceError:
             return None  # the driver reads on from an archive, or says what is wrong

@@ -279,7 +279,8 @@ def _compared(
     ]
     if len(kinds[0]) != len(kinds[1]):
         raise InvalidQuery("the result has other columns for DuckDB", field=FIELD)
-    missing, extra, examples = differences(database, found, list(zip(*kinds, strict=True)))
+    columns_of_both = list(zip(schema.names, *kinds, strict=True))
+    missing, extra, examples = differences(database, found, columns_of_both)
     return Comparison(
         sink=planned.stream,
         batch=moment.last.batch,
@@ -292,19 +293,24 @@ def _compared(
 
 
 def differences(
-    database: duckdb.DuckDBPyConnection, found: str, kinds: Sequence[tuple[str, str]]
+    database: duckdb.DuckDBPyConnection, found: str, columns: Sequence[tuple[str, str, str]]
 ) -> tuple[int, int, tuple[str, ...]]:
-    """Return how many rows only `expected` has and only `found`, and some of both.
+    """Return how many rows were computed only, how many are there only, and some of both.
 
     Rows are paired by all columns but those of floating-point numbers, by which pairs are ordered.
+
+    Args:
+        database: the database, with the table `EXPECTED`.
+        found: the table of the rows that are there.
+        columns: name of each column, its type as it was computed, and its type there.
     """
-    names = [f"c{place}" for place in range(len(kinds))]
-    floats = [name for name, kind in zip(names, kinds, strict=True) if _is_float(*kind)]
+    names = [f"c{place}" for place in range(len(columns))]
+    floats = [name for name, one in zip(names, columns, strict=True) if _is_float(*one[1:])]
     others = [name for name in names if name not in floats]
     for table, side in ((EXPECTED, "e"), (found, "f")):
         values = ", ".join(
             f"CAST({name} AS {'DOUBLE' if name in floats else kind}) AS {name}"
-            for name, (_, kind) in zip(names, kinds, strict=True)
+            for name, (_, _, kind) in zip(names, columns, strict=True)
         )
         rows = f"SELECT {values} FROM {quoted(table)} AS t({', '.join(names)})"  # noqa: S608
         parted = f"PARTITION BY {', '.join(others)}" if others else ""
@@ -317,6 +323,9 @@ def differences(
         f"{_TOLERANCE} * greatest(abs(e.{name}), abs(f.{name})), false))"
         for name in floats
     )
+    titled = ", ".join(
+        f"{name} AS {quoted(title)}" for name, (title, *_) in zip(names, columns, strict=True)
+    )
     counts, examples = [], []
     for sign, this, that in (("-", "e", "f"), ("+", "f", "e")):
         rest = (
@@ -324,7 +333,7 @@ def differences(
             f"WHERE {paired}{' AND ' + near if near else ''})"
         )
         counts.append(_number(database, f"SELECT count(*) {rest}"))
-        some = f"(SELECT * EXCLUDE (nth) {rest} LIMIT {_EXAMPLES})"
+        some = f"(SELECT {titled} {rest} LIMIT {_EXAMPLES})"
         shown = f"SELECT to_json(r) FROM {some} AS r"  # noqa: S608 - names of our own
         rows_shown = _asked(partial(database.execute, shown)).fetchall()
         examples += [f"{sign} {text}" for (text,) in rows_shown]
