@@ -247,7 +247,7 @@ def _verdict(one: Comparison) -> str:
         return f"{rows}, are those that DuckDB computes"
     said = (
         f"{rows}, are not those that DuckDB computes: "
-        f"{one.missing:,} are missing (-), {one.extra:,} are there too much (+)"
+        f"{one.missing:,} are missing (-), {one.extra:,} too many (+)"
     )
     late = counted(one.late, "event")
     return said if not one.late else f"{said}. {late} came late, and DuckDB counts them."

@@ -36,30 +36,17 @@ _MICROS: Final = {
 _MOST_WINDOWS: Final = 10_000
 """The most windows that one event is in."""
 
-
 _SAME: Final = (
     *(exp.Select, exp.Union, exp.Subquery, exp.With, exp.CTE, exp.From, exp.Table, exp.TableAlias),
     *(exp.Join, exp.Where, exp.Group, exp.Having, exp.Alias, exp.Column, exp.Identifier, exp.Star),
     *(exp.Dot, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.Placeholder, exp.Interval),
-    *(
-        exp.Var,
-        exp.Add,
-        exp.Sub,
-        exp.Mul,
-        exp.Div,
-        exp.Mod,
-        exp.Neg,
-        exp.EQ,
-        exp.NEQ,
-        exp.NullSafeEQ,
-    ),
+    *(exp.Var, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.EQ, exp.NEQ),
+    *(exp.NullSafeEQ, exp.Case, exp.If, exp.Coalesce, exp.Abs, exp.Lower),
     *(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between),
-    *(exp.Case, exp.If, exp.Coalesce, exp.Abs, exp.Lower),
     *(exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg, exp.Distinct),
 )
 """The parts of a text that mean the same to both engines. Many functions of one name do not: days
 of the week are counted from another one, and a cast to an integer rounds."""
-
 
 _INNER: Final = ("", "INNER", "CROSS")
 """Joins whose rows no watermark holds back."""
