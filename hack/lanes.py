@@ -36,9 +36,9 @@ LANES = {
     "patient": ("tests/integration", "tests/e2e"),
     "table": ("tests/e2e/crash",),
     "outside": ("tests/integration", "tests/e2e"),
+    "api": ("tests/integration",),
     "alone": ("tests/e2e",),
     "unit": ("tests/unit",),
-    "api": ("tests/integration",),
     "packaging": ("tests/integration/packaging",),
 }
 """The folders with the tests of each lane. Lanes begin in this order: the longest ones first, and
