@@ -14,7 +14,7 @@ from typing import Final
 from pyspark_sluice.batch import SegmentPartition
 from sluice.errors import CheckpointDiverged
 
-MOST: Final = 1 << 53
+_MOST: Final = 1 << 53
 """The farthest from 1970 that a watermark is told, in milliseconds: in microseconds, as Spark
 counts, it still has 64 bits."""
 
@@ -46,4 +46,4 @@ def watermark_of(checkpoint: str) -> int | None:
         found = int(json.loads(about)["batchWatermarkMs"])
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise CheckpointDiverged(f"{folder} cannot be read: {error}") from error
-    return found if abs(found) <= MOST else None
+    return found if abs(found) <= _MOST else None

@@ -109,7 +109,7 @@ def test_events_longer_than_an_append_are_followed_in_bounded_memory(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("transactions", [pytest.param(40, marks=pytest.mark.exhaustive), 1])
+@pytest.mark.parametrize("transactions", [40, 1])
 def test_transactions_are_followed(
     transactions: int,
     streams: Pair,

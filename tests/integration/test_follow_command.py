@@ -182,7 +182,7 @@ def test_a_target_belongs_to_the_first_copy(
     "again",
     [
         pytest.param(True, id="made again"),
-        pytest.param(False, id="gone", marks=pytest.mark.exhaustive),
+        pytest.param(False, id="gone"),
     ],
 )
 def test_a_source_that_was_replaced_is_not_followed(
@@ -262,7 +262,7 @@ def test_the_time_of_an_end_may_come_while_nobody_follows(copy: FollowingCopy) -
     "record",
     [
         pytest.param(True, id="recorded"),
-        pytest.param(False, id="refused", marks=pytest.mark.exhaustive),
+        pytest.param(False, id="refused"),
     ],
 )
 def test_bytes_that_the_source_loses_are_named(

@@ -77,8 +77,8 @@ def assert_copied(server: Standalone, witness: ForeignClient, copy: SecuredCopy)
     "by",
     [
         "threads",
-        pytest.param("spark", marks=pytest.mark.exhaustive),
-        pytest.param("system", marks=pytest.mark.exhaustive),
+        "spark",
+        "system",
     ],
 )
 def test_a_copy_over_tls_has_the_bytes_of_its_source(

@@ -160,7 +160,6 @@ def _renamed(sql: str) -> str:
 
 def _with_views(tree: exp.Expr, tables: Collection[str]) -> tuple[WindowView, ...]:
     """Replace calls of `window` by a column, and the tables of these calls by views."""
-    views: dict[str, WindowView] = {}
     calls = [one for one in tree.find_all(exp.Anonymous) if one.name.lower() == _WINDOW]
     places: dict[int, tuple[exp.Table, WindowView]] = {}
     for call in calls:
@@ -171,9 +170,8 @@ def _with_views(tree: exp.Expr, tables: Collection[str]) -> tuple[WindowView, ..
             _refuse("one SELECT has windows of two kinds")
         call.replace(exp.column(_WINDOW))
     for table, view in places.values():
-        views[view.name] = view
         table.replace(exp.alias_(exp.to_table(view.name), table.alias_or_name, table=True))
-    return tuple(views.values())
+    return tuple(view for _, view in places.values())
 
 
 def _table_of(call: exp.Expr, tables: Collection[str]) -> exp.Table:

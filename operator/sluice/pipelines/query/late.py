@@ -61,7 +61,7 @@ def late_events(spark: SparkSession, batch: int) -> int:
         batch: the batch, for the log.
     """
     try:
-        return sum(late for late in _told(spark, batch))
+        return sum(_told(spark, batch))
     except Exception as error:  # noqa: BLE001 - no number is worth the end of a query
         _log.exception("late events could not be counted", batch=batch, error=first_line(error))
         return 0

@@ -44,6 +44,7 @@ _MEMORY: Final = "1GB"
 """The memory of DuckDB, which then goes on on disk."""
 
 _DISK: Final = "20GB"
+"""The most that it writes there."""
 
 _EXAMPLES: Final = 5
 """Rows that a comparison shows of each kind."""
@@ -58,6 +59,7 @@ EXPECTED: Final = "expected rows"
 """The table of what was computed. Names of sources have no blanks, so none of them is this."""
 
 _TAKEN: Final = "taken rows"
+"""The rows that were read last, on their way into a table."""
 
 _SAME: Final = ("sql", "parameters", "keys", "emit")
 _SAME_OF_SOURCES: Final = (
