@@ -49,6 +49,32 @@ class FastClock:
         time.sleep(seconds / self._times)
 
 
+class HeldClock(FastClock):
+    """A fast clock that soon stands still unless it is told to go on.
+
+    A busy machine stops the threads of a test for any time, but not the time. By this clock, a
+    driver that is stopped between two events of a source still sees only a short pause.
+
+    Args:
+        seconds: by this clock, from `go_on` until it stands still.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._from = (0.0, super().monotonic())  # replaced as a whole: other threads read it
+
+    def monotonic(self) -> float:
+        """See Clock."""
+        passed, since = self._from
+        return passed + min(super().monotonic() - since, self._seconds)
+
+    def go_on(self, seconds: float | None = None) -> None:
+        """Go on from here, and stand still after other `seconds` from now on if they are given."""
+        self._from = (self.monotonic(), super().monotonic())
+        self._seconds = self._seconds if seconds is None else seconds
+
+
 class Follower:
     """A driver of a scope in a thread of its own.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from typing import TYPE_CHECKING
@@ -13,7 +14,15 @@ from sluice.core.values import identity
 from sluice.core.values.wish import Wish
 from sluice.engine.scope.query import abandon_scope
 from sluice.errors import StoreUnavailable
-from support.engine.followed_scopes import FOLLOW, KEY, SHORT, Follower, arrived, write
+from support.engine.followed_scopes import (
+    FOLLOW,
+    KEY,
+    SHORT,
+    Follower,
+    HeldClock,
+    arrived,
+    write,
+)
 from support.engine.scope_drivers import SCOPE_ID, SharedStore, states
 from support.engine.scope_requests import drop, in_source, in_target, log_of, put, put_others
 from support.model import Fate, World
@@ -257,14 +266,16 @@ def test_a_second_process_ends_what_the_first_one_follows(
 
 def test_the_whole_has_to_be_idle_to_end(world: World, followers: list[Follower]) -> None:
     """One stream that takes events keeps all others followed."""
-    driver = Follower(world, wish=Wish(idle_seconds=10))
+    clock = HeldClock(seconds=10)
+    driver = Follower(world, wish=Wish(idle_seconds=20), clock=clock)
     followers.append(driver)
-    live(world, *MANY)
-    end = time.monotonic() + 1.5
-    while time.monotonic() < end:
+    while clock.monotonic() < 60:
         write(world, MANY[0], [5])
-        time.sleep(0.05)
+        arrived(world, MANY[0])
+        clock.go_on()
     assert not driver.listener.results
+    live(world, *MANY)
+    clock.go_on(seconds=math.inf)
     report = driver.join()
     assert report is not None, driver.error
     assert {one.ended for one in report.results} == {"Idle"}
