@@ -6,12 +6,12 @@ watermark of a batch into its checkpoint before it asks a source for the batch's
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pyspark_sluice.batch import SegmentPartition
+from sluice.core.query.offsets import parse_offsets
 from sluice.errors import CheckpointDiverged
 
 _MOST: Final = 1 << 53
@@ -42,8 +42,7 @@ def watermark_of(checkpoint: str) -> int | None:
     folder = Path(checkpoint) / "offsets"
     try:
         planned = [int(file.name) for file in folder.iterdir() if file.name.isdecimal()]
-        _, about, *_ = (folder / str(max(planned))).read_text(encoding="utf-8").splitlines()
-        found = int(json.loads(about)["batchWatermarkMs"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        found = parse_offsets((folder / str(max(planned))).read_text(encoding="utf-8")).watermark
+    except (OSError, ValueError, CheckpointDiverged) as error:
         raise CheckpointDiverged(f"{folder} cannot be read: {error}") from error
     return found if abs(found) <= _MOST else None

@@ -1,8 +1,7 @@
 """Read what Spark's checkpoint of a query says, without Spark.
 
-A checkpoint has a folder `offsets` with a file for each batch that is planned: a line with the
-format's version, one with metadata such as the watermark, and one for each source with its end. The
-folder `commits` has a file for each batch that is done. Spark deletes the oldest files.
+A checkpoint has a folder `offsets` with a file for each batch that is planned, and a folder
+`commits` with a file for each batch that is done. Spark deletes the oldest files.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from sluice.core.query.ledger import MOST_MILLIS, Checkpoint, PlannedBatch
+from sluice.core.query.offsets import parse_offsets
 from sluice.core.tables.positions import StreamPosition
 from sluice.errors import CheckpointDiverged, InvalidSpec
 
@@ -67,13 +67,12 @@ class QueryCheckpoint:
         """
         file = self.path / "offsets" / str(batch)
         try:
-            _, about, *lines = file.read_text(encoding="utf-8").splitlines()
-            places = [StreamPosition.from_json(json.loads(line)) for line in lines]
-            mark = int(json.loads(about)["batchWatermarkMs"])
+            mark, ends = parse_offsets(file.read_text(encoding="utf-8"))
+            places = [StreamPosition.from_json(json.loads(line)) for line in ends]
             if abs(mark) > MOST_MILLIS:
                 raise ValueError(mark)
             return PlannedBatch(tuple(place.to_json() for place in places), mark)
-        except (OSError, KeyError, TypeError, ValueError, InvalidSpec) as error:
+        except (OSError, ValueError, CheckpointDiverged, InvalidSpec) as error:
             raise CheckpointDiverged(f"{file} cannot be read: {error}") from error
 
     def clear(self) -> None:
