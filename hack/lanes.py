@@ -31,11 +31,9 @@ if TYPE_CHECKING:
 
 LANES = {
     "pods": ("tests/e2e",),
-    "store": ("tests/integration",),
-    "copies": ("tests/integration",),
-    "patient": ("tests/integration", "tests/e2e"),
-    "table": ("tests/e2e/crash",),
+    "stores": ("tests/integration",),
     "outside": ("tests/integration", "tests/e2e"),
+    "table": ("tests/e2e/crash",),
     "api": ("tests/integration",),
     "alone": ("tests/e2e",),
     "unit": ("tests/unit",),
@@ -44,7 +42,7 @@ LANES = {
 """The folders with the tests of each lane. Lanes begin in this order: the longest ones first, and
 at the end those that never wait, so that no processor idles before the end of the last one."""
 
-_ON_KUBERNETES = ("alone", "pods", "patient", "outside", "api")
+_ON_KUBERNETES = ("pods", "outside", "alone", "api")
 _SEARCHING = ("unit", "api")
 """The lanes with tests by Hypothesis. Its plugin reads all our code at the start of a lane."""
 _AT_A_TIME = 3

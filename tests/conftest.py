@@ -38,15 +38,14 @@ settings.load_profile("sluice")
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
-_LANES = (
-    *("alone", "pods", "outside", "api", "patient", "table"),
-    *("store", "copies", "unit", "packaging"),
-)
+_LANES = ("pods", "alone", "outside", "api", "table", "stores", "unit", "packaging")
 _CRASH_TABLE = Path(__file__).parent / "e2e" / "crash" / "test_table.py"
 _END_TO_END = Path(__file__).parent / "e2e"
 _PAGES = _END_TO_END / "operator" / "pages"
-_COPIES = Path(__file__).parent / "integration"
-_FOLDERS = {Path(__file__).parent / "unit": "unit", _COPIES / "packaging": "packaging"}
+_FOLDERS = {
+    Path(__file__).parent / "unit": "unit",
+    Path(__file__).parent / "integration" / "packaging": "packaging",
+}
 """The lane of all tests of a folder."""
 _TURN: pytest.StashKey[ExitStack] = pytest.StashKey()
 """The stack that gives the installed operator back, while tests have it."""
@@ -274,19 +273,16 @@ def _lane_of(item: pytest.Item, alone: Collection[Path], *, whole: bool) -> str:
     """
     if whole and item.path == _CRASH_TABLE:
         return "table"
-    # One lane has the store of four processes, most tests of which wait for its restarts.
+    # A store that a lane starts takes some 15 s of processor time, so few lanes have any. One has
+    # the store of four processes, most tests of which wait for its restarts.
     if _waits(item):
-        return "patient"
+        return "outside"
     for folder, lane in _FOLDERS.items():
         if item.path.is_relative_to(folder):
             return lane
     if "kube" in _fixtures(item):
         return _lane_on_kubernetes(item, alone)
-    if item.path.is_relative_to(_END_TO_END):
-        return "patient"
-    copies = item.path.parent == _COPIES and "scope" not in item.path.stem
-    # One of both has the store with logins.
-    return "copies" if copies and "standalone_auth" not in _fixtures(item) else "store"
+    return "outside" if item.path.is_relative_to(_END_TO_END) else "stores"
 
 
 def _lane_on_kubernetes(item: pytest.Item, alone: Collection[Path]) -> str:

@@ -45,6 +45,7 @@ def _written(copy: Copy, foreign: ForeignClient) -> None:
         foreign.write(*stream, events=EVENTS // 2, keys=KEYS, first=first)
 
 
+@pytest.mark.exhaustive
 def test_streams_follow_one_another_in_the_order_given(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -54,6 +54,7 @@ def followers(streams: Pair, standalone: Standalone, tmp_path: Path) -> Iterator
         yield made
 
 
+@pytest.mark.exhaustive
 def test_a_sealed_source_is_copied_and_no_more(
     streams: Pair, standalone: Standalone, foreign: ForeignClient
 ) -> None:

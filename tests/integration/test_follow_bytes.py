@@ -133,6 +133,7 @@ def test_transactions_are_followed(
     assert_followed(standalone, foreign, followers, streams)
 
 
+@pytest.mark.exhaustive
 def test_plain_bytes_are_followed(
     scope: str, standalone: Standalone, foreign: ForeignClient, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_changed_file_ends_what_another_process_follows(
     assert_same(foreign, copy, 200)
 
 
+@pytest.mark.exhaustive
 def test_a_sealed_source_is_copied_to_its_end(copy: FollowingCopy, foreign: ForeignClient) -> None:
     """There is nothing to follow: the copy ends by itself."""
     foreign.seal(*copy.source)

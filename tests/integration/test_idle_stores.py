@@ -37,6 +37,7 @@ from support.command.scope_command import ScopeCopy
 from support.command.sluice_command import Copy
 from support.crash import cut_driver
 from support.engine.append_points import APPENDING
+from support.search import FAR, searches
 from support.store.idle import wait_until_evicted
 from support.store.inline import SETTINGS, drive, job_of, run_inline
 from support.store.live_copies import Follower, is_live
@@ -70,6 +71,8 @@ COPYING: dict[str, Stop] = {
     "but for the journal": (DeleteJournal, False),
 }
 """Before or after which step a copy is cut off."""
+if FAR == 1:
+    COPYING = {where: COPYING[where] for where in ("stitched", "published", "but for the journal")}
 
 ASKED = ("requested", "sealed", "applied", "verified", "read")
 """What is asked of copies that are whole."""
@@ -80,6 +83,8 @@ MOVING: dict[str, Stop] = {
     "whole, source there": (DeleteSource, False),
     "but for the journal": (DeleteJournal, False),
 }
+if FAR == 1:
+    MOVING = {where: MOVING[where] for where in ("drained", "whole, source there")}
 CUTS = {
     one.name: one
     for one in APPENDING
@@ -290,6 +295,7 @@ def scene(
     )
 
 
+@searches
 @pytest.mark.parametrize("where", COPYING)
 def test_a_copy_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: ForeignClient) -> None:
     """What it had published, stitched or verified counts, and nothing is there twice."""
@@ -299,6 +305,7 @@ def test_a_copy_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: Fore
     assert events_in(foreign, copy.target) == events_in(foreign, copy.source)
 
 
+@searches
 @pytest.mark.parametrize("where", MOVING)
 def test_a_move_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: ForeignClient) -> None:
     """The target is the source, which goes."""

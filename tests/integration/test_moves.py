@@ -72,6 +72,7 @@ def test_a_stream_is_moved(move: Copy, standalone: Standalone, foreign: ForeignC
     assert foreign.read(*move.target).clean
 
 
+@pytest.mark.exhaustive
 def test_what_comes_meanwhile_is_moved_too(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

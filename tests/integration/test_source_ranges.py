@@ -127,6 +127,7 @@ def test_a_cut_inside_an_event_leaves_nothing(
     assert leftovers(copy, standalone) == []
 
 
+@pytest.mark.exhaustive
 def test_cuts_that_the_stream_does_not_have_are_refused_up_front(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

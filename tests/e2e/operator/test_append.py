@@ -97,6 +97,7 @@ def test_append_that_is_deleted_leaves_no_trace(
     assert _ranges(java, scope) == before
 
 
+@pytest.mark.exhaustive
 def test_what_is_done_with_a_stream_that_exists_cannot_be_changed(
     tenant: Tenant, streams: tuple[str, str]
 ) -> None:

@@ -159,6 +159,7 @@ def folder(orders: Orders) -> tuple[Object, Object]:
     return made, resource("ScopeCopy", "market", sides)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("place", ["bucket", pytest.param("claim", marks=pytest.mark.exhaustive)])
 def test_a_stream_is_archived_and_restored_by_executors(
     place: str, shop: Tenant, orders: Orders, request: pytest.FixtureRequest

@@ -103,6 +103,7 @@ def test_a_hundred_thousand_events_are_objects_and_are_restored(
     assert report.events == bucket_env.events
 
 
+@pytest.mark.exhaustive
 def test_a_part_of_event_objects_is_listed_by_any_client(
     bucket_env: Env, standalone: Standalone, gateway: Gateway, bucket: str
 ) -> None:

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 TELLING = {
-    ("bucket", Format.SEGMENTS),
     ("volume", Format.PARQUET),
     ("bucket", Format.EVENT_OBJECTS),
 }

@@ -49,7 +49,6 @@ ONE_FORM = [
 DIRECTORY = pytest.mark.parametrize("env", ["directory"], indirect=True)
 BUCKET = pytest.mark.parametrize("env", ["bucket"], indirect=True)
 TELLING = {
-    ("directory", Format.SEGMENTS),
     ("directory", Format.PARQUET),
     ("bucket", Format.EVENT_OBJECTS),
 }
@@ -199,6 +198,7 @@ def test_a_long_segment_is_archived_in_parts(env: Env, monkeypatch: pytest.Monke
     assert len(list(env.assert_archived().objects)) == 3
 
 
+@pytest.mark.exhaustive
 @DIRECTORY
 @pytest.mark.parametrize("form", ONE_FORM)
 def test_what_the_source_has_lost_is_refused_or_recorded(env: Env, form: Format) -> None:

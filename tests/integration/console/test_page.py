@@ -120,8 +120,15 @@ def test_the_policy_refuses_markup_even_of_the_page(browser: Browser, address: s
         assert page.title() == "Sluice"
 
 
-@pytest.mark.parametrize("width", [375, 1400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (375, "light"),
+        (1400, "dark"),
+        pytest.param(375, "dark", marks=pytest.mark.exhaustive),
+        pytest.param(1400, "light", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_it_suits_phones_and_screens_by_day_and_night(
     browser: Browser, answers: Answers, address: str, width: int, scheme: Any
 ) -> None:

@@ -64,7 +64,7 @@ def _resource(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "count", [50, pytest.param(500, marks=pytest.mark.exhaustive)], ids=lambda count: f"{count}"
+    "count", [16, pytest.param(500, marks=pytest.mark.exhaustive)], ids=lambda count: f"{count}"
 )
 def test_bad_stores_keep_nobody_else_waiting(
     kube: Cluster,

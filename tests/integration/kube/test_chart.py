@@ -1,7 +1,6 @@
 """The chart on a real cluster: what the API server accepts, and what stays when it goes."""
 
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -70,21 +69,6 @@ def test_the_api_server_takes_the_plain_manifests(kube: Cluster, system: str) ->
     }.items():
         text = (ROOT / "manifests" / name).read_text()
         try_out(kube, text.replace(namespace, system))
-
-
-EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.yaml") if path.stem != "values")
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_the_api_server_takes_the_examples(
-    kube: Cluster, definitions: list[str], system: str, path: Path
-) -> None:
-    """Every example can be applied as it stands."""
-    text = re.sub(r"^  namespace: .*\n", "", path.read_text(), flags=re.MULTILINE)
-    words = ("apply", "--dry-run=server", f"--namespace={system}", "--filename=-", "--output=name")
-    applied = kube.kubectl(*words, stdin=text)
-    kinds = ("streamcopy", "scopecopy", "streamarchive", "ephemeralstream", "streamquery")
-    assert any(f"{kind}.sluice.dev/" in applied for kind in kinds)
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,7 @@ def published(tenant: Tenant, name: str) -> dict[str, str]:
     return {one["stream"]: one["state"] for one in found}
 
 
+@pytest.mark.exhaustive
 def test_a_scope_is_followed_through_a_killed_pod_and_a_cutover_without_an_operator(
     desk: Desk,
     local_operator: LocalOperator,

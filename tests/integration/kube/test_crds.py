@@ -27,6 +27,7 @@ from sluice.errors import InvalidSpec, SluiceError
 from support.cases.largest import largest
 from support.cases.resources import ARCHIVE, COPY, STORE, changed, text
 from support.kube.apply import Applier
+from support.search import FAR
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 GOOD_STORES = {
@@ -127,7 +128,7 @@ def api(kube: localcluster.Cluster) -> client.CustomObjectsApi:
 
 @pytest.mark.parametrize("path", QUANTITIES)
 @settings(
-    max_examples=150,
+    max_examples=30 * FAR,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -57,7 +57,14 @@ def test_how_it_ends_can_be_changed(applier: Applier, changes: dict[str, object]
     assert not applier.refusal(continuous({"metadata.name": "ends"}))
 
 
-@pytest.mark.parametrize("state", ["Draining", *SEALED])
+@pytest.mark.parametrize(
+    "state",
+    [
+        "Draining",
+        SEALED[0],
+        *(pytest.param(one, marks=pytest.mark.exhaustive) for one in SEALED[1:]),
+    ],
+)
 def test_a_sealed_source_stays_wished_for(unwatched: Applier, state: str) -> None:
     """Once the status says that the source is sealed, nothing else can be asked for any more."""
     name = f"cut-{state.lower()}"

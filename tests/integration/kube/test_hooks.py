@@ -155,6 +155,7 @@ def test_a_copy_runs_between_its_hooks(
     assert standalone.controller_uri.removeprefix("tcp://") not in str(event)
 
 
+@pytest.mark.exhaustive
 def test_a_hook_that_fails_is_named(
     desk: HookDesk, sink: Receiver, foreign: ForeignClient, scope: str
 ) -> None:
@@ -181,6 +182,7 @@ def test_a_hook_that_fails_is_named(
     assert len(desk.hook_jobs("failing")) == 2
 
 
+@pytest.mark.exhaustive
 def test_a_cron_job_that_is_not_meant_for_hooks_is_not_run(
     desk: HookDesk, foreign: ForeignClient, scope: str
 ) -> None:

@@ -120,6 +120,7 @@ def test_a_tenants_copy_runs_beside_the_platforms_login(
     tenant.run("delete", "scopy", "target")
 
 
+@pytest.mark.exhaustive
 def test_a_copy_follows_its_source_beside_the_platforms_login(
     scene: Scene, shop: tuple[str, ForeignClient], tmp_path: Path
 ) -> None:
@@ -161,6 +162,7 @@ def test_a_withdrawn_grant_stops_the_driver_and_a_deleted_copy_leaves_nothing(
     platform.until("the store is let go", lambda: not scene.is_held("main"))
 
 
+@pytest.mark.exhaustive
 def test_copies_of_one_name_do_not_meet(scene: Scene, shop: tuple[str, ForeignClient]) -> None:
     """Each has its own objects in the platform's namespace, and takes only these with it."""
     (scope, _), platform, (second,) = shop, scene.platform, scene.others

@@ -130,6 +130,7 @@ def _narrowed_list(_: Desk, local: LocalOperator) -> Callable[[], None]:
     return lambda: allow(*ALLOWED)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("revoke", "about"),
     [

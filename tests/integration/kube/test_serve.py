@@ -231,6 +231,7 @@ def test_a_stranger_is_asked_for_a_token(
         expect(page.locator("#empty")).to_contain_text("No row yet", timeout=PATIENCE)
 
 
+@pytest.mark.exhaustive
 def test_all_rows_are_downloaded(
     kube: Cluster, query: Query, rows: ResultRows, token_file: Path
 ) -> None:

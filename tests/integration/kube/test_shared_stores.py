@@ -76,6 +76,7 @@ def test_a_tenants_stream_lives_in_a_store_whose_login_stays_with_the_platform(
     assert not secret["metadata"].get("finalizers")
 
 
+@pytest.mark.exhaustive
 def test_a_grant_is_noticed_at_once(scene: Scene, standalone: Standalone, scope: str) -> None:
     """A resource that was applied before it needs no further change."""
     tenant = scene.tenant

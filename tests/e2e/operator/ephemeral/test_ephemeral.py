@@ -51,6 +51,7 @@ def test_stream_waits_for_its_owner(tenant: Tenant, scope: str, java: ForeignCli
     assert java.streams(scope) == ["patient"]
 
 
+@pytest.mark.exhaustive
 def test_shared_stream_goes_with_the_last_owner(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
@@ -73,6 +74,7 @@ def test_shared_stream_goes_with_the_last_owner(
     assert java.streams(scope) == []
 
 
+@pytest.mark.exhaustive
 def test_orphaned_stream_is_retained(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
@@ -104,6 +106,7 @@ def test_finished_job_releases_and_the_resource_stays(
     assert "finalizers" not in found["metadata"]
 
 
+@pytest.mark.exhaustive
 def test_observed_owner_releases_and_the_resource_stays(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
@@ -144,6 +147,7 @@ def test_prefix_owns_what_the_application_makes(
     java.delete_scope(scope)
 
 
+@pytest.mark.exhaustive
 def test_scope_goes_when_it_was_ours_and_is_empty(
     tenant: Tenant, java: ForeignClient, app: Object
 ) -> None:
@@ -197,6 +201,7 @@ def test_owner_deleted_while_the_operator_is_away(
     assert java.streams(scope) == []
 
 
+@pytest.mark.exhaustive
 def test_older_resource_wins(tenant: Tenant, scope: str, java: ForeignClient, app: Object) -> None:
     """Of two that claim one stream the younger says so, and does no harm when it goes."""
     tenant.apply(ephemeral(tenant, "elder", scope, app, stream="same"))
@@ -209,6 +214,7 @@ def test_older_resource_wins(tenant: Tenant, scope: str, java: ForeignClient, ap
     assert tenant.condition("elder", resource="eps")["reason"] == "Claimed"
 
 
+@pytest.mark.exhaustive
 def test_stream_that_was_left_behind_is_taken_over(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:

@@ -217,6 +217,7 @@ def test_screens_are_true(life: Life) -> None:
     assert pages.difference(GUIDE, life.screens) == ""
 
 
+@pytest.mark.exhaustive
 def test_an_owner_that_is_made_again_is_left_alone(tenant: Tenant, example: list[Object]) -> None:
     """Nobody waits for pods of the old one any more: the streams that come may be the new one's."""
     store, stream, _ = example

@@ -141,19 +141,6 @@ def screens(tenant: Tenant) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
-def test_examples_are_accepted(guide: Path, tenant: Tenant) -> None:
-    """The API server takes every YAML block of the guide."""
-    blocks = YAML.findall(_text(guide))
-    assert len(blocks) >= 2
-    for block in blocks:
-        objects = [one for one in yaml.safe_load_all(block) if one]
-        for one in objects:  # some blocks are of two namespaces
-            one["metadata"].pop("namespace", None)
-        stdin = yaml.safe_dump_all(objects)
-        tenant.run("apply", "--dry-run=server", "--filename=-", stdin=stdin)
-
-
 @pytest.mark.exhaustive
 def test_main_example_copies(tenant: Tenant, screens: dict[str, str], java: ForeignClient) -> None:
     """The guide's first copy was really run: its target is the source, told by others."""

@@ -198,6 +198,7 @@ def test_a_wrong_field_is_named(spark: SparkSession, change: dict[str, Any], fie
     assert caught.value.field == field
 
 
+@pytest.mark.exhaustive
 def test_a_plan_is_the_same_in_other_words_and_another_for_other_results(
     spark: SparkSession,
 ) -> None:

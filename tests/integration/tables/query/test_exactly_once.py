@@ -180,6 +180,7 @@ def test_a_batch_that_was_cut_off_is_written_once(
     assert_counted(results(store, clicks.name), clicks)
 
 
+@pytest.mark.exhaustive
 def test_late_events_are_counted_once(
     query: Query, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +345,7 @@ def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: S
         query.run(name="other")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "where", [pytest.param("", marks=pytest.mark.exhaustive), "WHERE k = 'key-3'"]
 )

@@ -41,7 +41,13 @@ def verified(query: Query, clicks: Clicks, store: Store, **changes: Any) -> Comp
     return found
 
 
-@pytest.mark.parametrize("sql", [None, SLIDING], ids=["tumbling", "sliding"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param(None, id="tumbling", marks=pytest.mark.exhaustive),
+        pytest.param(SLIDING, id="sliding"),
+    ],
+)
 def test_results_are_those_of_another_engine(
     query: Query, clicks: Clicks, store: Store, sql: str | None
 ) -> None:
@@ -67,6 +73,7 @@ def test_results_are_those_of_another_engine(
     assert example.startswith("+ ")
 
 
+@pytest.mark.exhaustive
 def test_a_version_is_compared_with_what_it_has_read(
     query: Query, clicks: Clicks, store: Store
 ) -> None:

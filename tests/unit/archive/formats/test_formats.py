@@ -93,7 +93,14 @@ def test_the_same_bytes_make_the_same_objects(
     assert one.held == two.held
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    "form",
+    [
+        Format.PARQUET,
+        pytest.param(Format.SEGMENTS, marks=pytest.mark.exhaustive),
+        pytest.param(Format.EVENT_OBJECTS, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_many_chunks_and_objects(form: Format, tmp_path: Path) -> None:
     """90 MB of events of many sizes, some longer than a chunk, come back from a directory."""
     objects = DirectoryObjects(tmp_path)

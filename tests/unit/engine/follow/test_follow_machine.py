@@ -395,4 +395,4 @@ class Following(FollowedWorld):
 @searches
 def test_the_source_is_followed_exactly_whatever_the_scheduler_does() -> None:
     """Under any order of calls, losses, kills and changes of the source, each byte comes once."""
-    run_machine(Following, examples=25, steps=50)
+    run_machine(Following, examples=12, steps=50)

@@ -28,6 +28,7 @@ from support.reconcile.ephemerals import (
     spec,
     world,
 )
+from support.search import searches, seeds
 from support.simulation.ephemeral_cluster import Cluster, Owner, Stream
 from support.simulation.ephemeral_operator import Operator
 from support.simulation.simulated import simulated
@@ -133,7 +134,8 @@ def test_nothing_is_watched_without_a_claim() -> None:
 
 
 @pytest.mark.usefixtures("_simulated")
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@searches
+@pytest.mark.parametrize("first", seeds(50, 50))
 def test_nothing_is_left_whatever_happens_while_pods_stop(first: int) -> None:
     """Crashes, lost calls and a store that is away: streams made by the last moment are gone."""
     for seed in range(first, first + 50):

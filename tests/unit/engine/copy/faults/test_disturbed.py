@@ -41,7 +41,7 @@ GONE = ("TargetReplaced", "CopyAborted", "StreamNotFound")
 FOREIGN = StreamConfig(scaling=Scaling(min_segments=1), tags=("team=c",))
 EVENT = events_of([20], seed=999)
 _TURNS = (
-    (range(1, 60, 11), (1, 5, 13), (9, 43, 1000))
+    (range(1, 60, 23), (1, 13), (9, 43, 1000))
     if FAR == 1
     else (range(110), (*range(1, 14), 21), (1, 4, 9, 16, 30, 43, 60, 1000))
 )
@@ -336,4 +336,4 @@ def test_a_slow_abort_leaves_nothing_of_what_a_driver_has_staged_meanwhile(shape
         _nothing_staged_is_left(machine)
         machine.teardown()
         tried += 1
-    assert tried > 20
+    assert tried > 5

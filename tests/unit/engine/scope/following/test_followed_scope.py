@@ -26,6 +26,7 @@ from support.engine.followed_scopes import (
 from support.engine.scope_drivers import SCOPE_ID, SharedStore, states
 from support.engine.scope_requests import drop, in_source, in_target, log_of, put, put_others
 from support.model import Fate, World
+from support.search import searches, seeds
 from support.until import TIGHT, until
 
 if TYPE_CHECKING:
@@ -326,7 +327,8 @@ def test_a_scope_without_streams_ends_as_wished(followers: list[Follower]) -> No
     assert report.results == ()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@searches
+@pytest.mark.parametrize("seed", seeds(1))
 def test_drivers_that_are_killed_while_streams_join_lose_nothing(
     world: World, followers: list[Follower], seed: int
 ) -> None:
