@@ -102,6 +102,7 @@ def bytes_of(foreign: ForeignClient, stream: tuple[str, str]) -> int:
         return 0
 
 
+@pytest.mark.exhaustive
 def test_a_source_is_sealed_under_its_writer_and_nothing_is_lost(
     followed: Followed,
     standalone: Standalone,

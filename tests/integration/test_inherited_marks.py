@@ -31,6 +31,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
 
 
+@pytest.mark.exhaustive
 def test_the_copy_of_an_ephemeral_stream_stays_when_that_is_swept(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

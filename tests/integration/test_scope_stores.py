@@ -162,6 +162,7 @@ def test_internal_and_ephemeral_streams_are_copied_only_if_they_are_asked_for(
     assert not [name for name in names if name.startswith("_sluice")]
 
 
+@pytest.mark.exhaustive
 def test_a_user_that_the_store_does_not_know_is_said(copy: ScopeCopy, admin: ForeignClient) -> None:
     """With the code of a store's trouble; the target's scope is not made."""
     assert copy.users is not None

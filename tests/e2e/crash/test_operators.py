@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from support.crash.crash_env import CrashEnv
 
-pytestmark = [pytest.mark.crash, pytest.mark.cluster]
+pytestmark = [pytest.mark.crash, pytest.mark.cluster, pytest.mark.exhaustive]
 
 
 @pytest.fixture(scope="module")

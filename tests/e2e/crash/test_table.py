@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from support.crash.crash_env import CrashEnv
 
-pytestmark = [pytest.mark.crash, pytest.mark.cluster]
+pytestmark = [pytest.mark.crash, pytest.mark.cluster, pytest.mark.exhaustive]
 
 COMMANDS = {
     "driver": DriverScene,

@@ -49,11 +49,8 @@ def archived(env: Env, form: Format = Format.SEGMENTS) -> Objects:
     return env.archive.objects
 
 
-@pytest.mark.parametrize(
-    "env",
-    [pytest.param("volume", marks=pytest.mark.exhaustive), "bucket"],
-    indirect=True,
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("env", ["volume", "bucket"], indirect=True)
 def test_archives_are_listed_inspected_verified_and_restored(env: Env) -> None:
     """In a directory and in a bucket, by the StreamStore's name."""
     objects = archived(env)

@@ -27,8 +27,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 TELLING = {
-    ("volume", Format.PARQUET),
-    ("bucket", Format.EVENT_OBJECTS),
+    ("bucket", Format.PARQUET),
 }
 """The kinds of stores and formats that say most; the others are alike."""
 

@@ -49,7 +49,6 @@ ONE_FORM = [
 DIRECTORY = pytest.mark.parametrize("env", ["directory"], indirect=True)
 BUCKET = pytest.mark.parametrize("env", ["bucket"], indirect=True)
 TELLING = {
-    ("directory", Format.PARQUET),
     ("bucket", Format.EVENT_OBJECTS),
 }
 """The kinds of places and formats that say most; the others are alike."""

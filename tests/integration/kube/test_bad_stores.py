@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 20
 _VICTIMS = 10
-_DENSE = 20
+_DENSE = 6
 """Copies whose journals, one as the other, would each take gigabytes of memory."""
 
 _MOST_MEMORY = 400_000_000

@@ -126,6 +126,7 @@ def until_ended(pids: list[int]) -> None:
     until("they have ended", lambda: not any(map(is_alive, pids)))
 
 
+@pytest.mark.exhaustive
 def test_a_driver_copies_and_says_whose_copy_it_is(
     driver: Driver, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -28,15 +28,11 @@ if TYPE_CHECKING:
 
     from localstore import Cluster, Standalone
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 MARK, NOTE, WRITER = (UUID(int=number) for number in (11, 12, 13))
 LOGINS = "with logins"
-KINDS = (
-    LOGINS,
-    pytest.param("standalone", marks=pytest.mark.exhaustive),
-    pytest.param("cluster", marks=pytest.mark.exhaustive),
-)
+KINDS = (LOGINS, "standalone", "cluster")
 NUMBERS = 8
 """Segments of each stream: each is looked at once, since a look brings it back into memory."""
 

@@ -166,7 +166,7 @@ MIDWAY = Point(
 )
 POINTS = (
     Point("plan", "the plan is recorded", RECORD),
-    Point("MakeTarget", "the target is made", Calls("createStream"), telling=("controller",)),
+    Point("MakeTarget", "the target is made", Calls("createStream")),
     Point(
         "Shape", "the first generation gets its segments", Frames(CREATE_SEGMENT, "target", FIRST)
     ),
@@ -175,7 +175,7 @@ POINTS = (
     ),
     Point("Bind", "the target's segments are recorded", RECORD, 2),
     Point("Stage", "the fourth staging segment is made", Frames(CREATE_SEGMENT, "staging"), 4),
-    Point("Transfer", "the first bytes are appended", APPEND, in_task=True, telling=("executor",)),
+    Point("Transfer", "the first bytes are appended", APPEND, in_task=True),
     MIDWAY,
     Point(
         "Stitch",
@@ -195,7 +195,6 @@ POINTS = (
         "Publish",
         "the first segment, sealed, is merged",
         Frames(MERGE_SEGMENTS, "target", FIRST),
-        telling=("segment store",),
     ),
     Point(
         "Publish",
@@ -212,7 +211,6 @@ POINTS = (
         "Publish",
         "the first segment after a scale event is merged",
         Frames(MERGE_SEGMENTS, "target", SPLIT),
-        telling=("operator",),
     ),
     Point(
         "FixSegmentCount",
@@ -238,7 +236,6 @@ POINTS = (
         Calls("commitTransaction"),
         2,
         appends=True,
-        telling=("driver",),
     ),
     Point(
         "WriteReceipt", "the receipt is made", Frames(CREATE_SEGMENT, "journal"), 3, appends=True
@@ -257,9 +254,7 @@ POINTS = (
     Point(
         "SealSource", "it is recorded that the source is sealed", _record(b"sealing"), follows=True
     ),
-    Point(
-        "SealSource", "the source is sealed", Calls("sealStream"), follows=True, telling=("driver",)
-    ),
+    Point("SealSource", "the source is sealed", Calls("sealStream"), follows=True),
     Point("Stop", "the end is recorded", _record(b"stop"), follows=True),
     Point("Halt", "the first segment is halted", HALT, follows=True),
     Point("Halt", "the second segment is halted", HALT, 2, follows=True),
@@ -277,7 +272,6 @@ POINTS = (
         "the first segment of them is merged",
         Frames(MERGE_SEGMENTS, "target"),
         follows=True,
-        telling=("driver",),
     ),
     Point("CatchUp", "it is recorded that this is over", _record(b"caught-up"), follows=True),
 )

@@ -14,8 +14,8 @@ VICTIMS: tuple[Victim, ...] = ("driver", "executor", "operator", "controller", "
 
 PAGE = "crash-table.md"
 
-LEAST, TELLING = 40, 6
-"""The least numbers of reachable cells, and of reachable cells that `make test` runs."""
+LEAST = 40
+"""The least number of reachable cells."""
 
 NO_TASK = "no task runs there: the driver does it itself"
 NO_PARTS = "the operator divides no source of this size into parts"
@@ -93,8 +93,7 @@ def page() -> str:
     def shown(cell: Cell) -> str:
         if cell.unreachable:
             return f"none [{reasons.index(cell.unreachable) + 1}]"
-        word = "late" if cell.late else "lost"
-        return f"**{word}**" if cell.telling else word
+        return "late" if cell.late else "lost"
 
     rows = [
         [str(number), point.step, point.name] + [shown(cells[number, victim]) for victim in VICTIMS]
@@ -102,9 +101,7 @@ def page() -> str:
     ]
     head = ["", "step", "killed right before", *VICTIMS]
     notes = [f"{number}. {reason}." for number, reason in enumerate(reasons, 1)]
-    counted = _INTRODUCTION.format(
-        reachable=len(REACHABLE), telling=sum(cell.telling for cell in CELLS), cells=len(CELLS)
-    )
+    counted = _INTRODUCTION.format(reachable=len(REACHABLE), cells=len(CELLS))
     return "\n".join([counted, table(head, rows), "", _NOTES, "", *notes, ""])
 
 
@@ -145,7 +142,7 @@ source or in the target.
 
 {reachable} of {cells} cells can be reached. `make test-crash` runs all, and fails where a point was
 not reached; `build/crash-table*.md` then say for each what was held up and which processes died.
-The {telling} in bold run in `make test`, too.
+`make test` has none of them: it kills drivers, operators and followers on pods and on a store.
 """
 
 _NOTES = "No cell, since"

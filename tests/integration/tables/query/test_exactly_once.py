@@ -106,6 +106,7 @@ def query(spark: SparkSession, standalone: Standalone, clicks: Clicks, tmp_path:
     return Query(spark, standalone.controller_uri, clicks, tmp_path / "checkpoints")
 
 
+@pytest.mark.exhaustive
 def test_windows_are_counted_once_over_runs_and_scale_events(
     query: Query, clicks: Clicks, store: Store
 ) -> None:

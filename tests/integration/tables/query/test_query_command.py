@@ -67,6 +67,7 @@ def command(standalone: Standalone, clicks: Clicks, tmp_path: Path) -> Command:
     return Command(tmp_path, standalone.controller_uri, clicks)
 
 
+@pytest.mark.exhaustive
 def test_a_query_prints_its_rows_and_is_interrupted(
     command: Command, clicks: Clicks, store: Store
 ) -> None:
