@@ -63,7 +63,7 @@ provide_python() {
   export UV_PYTHON UV_PYTHON_DOWNLOADS=never
   export DIST_EXTRA_CONFIG=$PWD/hack/wheel.cfg # for PySpark's wheel, which uv makes
   "$uv" sync --frozen --check --quiet 2>/dev/null ||
-    step "installing Python packages into .venv" "$uv" sync --frozen --compile-bytecode
+    step "installing Python packages into .venv" "$uv" sync --frozen
 }
 
 # Tell whether a JDK 17 or newer is installed; a Java runtime alone has no javac.

@@ -256,6 +256,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # While one lane has the operator alone, the other one runs tests that need none.
     lanes["alone"].sort(key=lambda item: (item.path not in alone, item.path in mixed))
     lanes["pods"].sort(key=lambda item: "sluice" in _fixtures(item))
+    for lane in ("stores", "outside"):  # the store with logins begins late: idle ones cost as well
+        lanes[lane].sort(key=lambda item: "standalone_auth" in _fixtures(item))
     if lane := config.getoption("--lane"):
         items[:] = lanes.pop(lane)
         for others in lanes.values():

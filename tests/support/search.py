@@ -14,6 +14,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
     from hypothesis.stateful import RuleBasedStateMachine
 
 FAR: Final = int(os.environ.get("SLUICE_SEARCH", "1"))
@@ -50,6 +53,17 @@ def run_machine(machine: type[RuleBasedStateMachine], *, examples: int, steps: i
 def seeds(usual: int, step: int = 1) -> range:
     """Return `usual` seeds, or the first of each `step` of them; more in a far search."""
     return range(0, usual * FAR, step)
+
+
+def few(cases: Iterable[object], count: int) -> list[Any]:
+    """Return cases that are alike as parameters, of which `make test` takes the first `count`."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=[] if number < count else pytest.mark.exhaustive,
+        )
+        for number, case in enumerate(cases)
+    ]
 
 
 def some(step: int) -> int:

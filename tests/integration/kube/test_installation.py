@@ -14,6 +14,7 @@ import yaml
 
 from support.command import warm
 from support.kube.chart import Rendered, render
+from support.search import few
 
 if TYPE_CHECKING:
     import subprocess
@@ -103,7 +104,7 @@ def namespace(kube: Cluster, definitions: list[str]) -> Iterator[str]:
     kube.kubectl("delete", "namespace", name, "--wait=false")
 
 
-@pytest.fixture(scope="module", params=["cluster", "namespaces"])
+@pytest.fixture(scope="module", params=few(["namespaces", "cluster"], 1))
 def release(
     request: pytest.FixtureRequest,
     kube: Cluster,

@@ -11,6 +11,7 @@ import yaml
 
 from localcluster import LocalClusterError, tools
 from localcluster.release import take_back_interrupted
+from support.search import few
 from support.until import until
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def installed(kube: Cluster, tmp_path: Path) -> Iterator[Installed]:
     kube.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-@pytest.mark.parametrize("there", [False, True], ids=["first", "upgrade"])
+@pytest.mark.parametrize("there", few([True, False], 1), ids=["upgrade", "first"])
 def test_an_installation_goes_on_after_a_helm_that_was_killed(
     installed: Installed, *, there: bool
 ) -> None:

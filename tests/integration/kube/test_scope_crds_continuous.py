@@ -9,6 +9,7 @@ import pytest
 from sluice.api.fields.together import SEALED
 from support.cases.resources import SCOPE, changed, label
 from support.cases.wrong_followed_scopes import FOLLOWED, GOOD, WRONG, followed
+from support.search import few
 
 if TYPE_CHECKING:
     from support.kube.apply import Applier
@@ -42,12 +43,15 @@ def test_the_mode_stays(applier: Applier, before: dict[str, Any], after: dict[st
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"spec.stopWhen": {"idleSeconds": 5}},
-        {"spec.cutover": "Drain"},
-        {"spec.cutover": "SealAndDrain"},
-        {"spec.lagObjectiveSeconds": 5},
-    ],
+    few(
+        [
+            {"spec.stopWhen": {"idleSeconds": 5}},
+            {"spec.cutover": "Drain"},
+            {"spec.cutover": "SealAndDrain"},
+            {"spec.lagObjectiveSeconds": 5},
+        ],
+        2,
+    ),
     ids=label,
 )
 def test_how_it_ends_can_be_changed(applier: Applier, changes: dict[str, object]) -> None:
@@ -58,11 +62,7 @@ def test_how_it_ends_can_be_changed(applier: Applier, changes: dict[str, object]
 
 @pytest.mark.parametrize(
     "state",
-    [
-        "Draining",
-        SEALED[0],
-        *(pytest.param(one, marks=pytest.mark.exhaustive) for one in SEALED[1:]),
-    ],
+    few(["Draining", *SEALED], 2),
 )
 def test_sealed_sources_stay_wished_for(unwatched: Applier, state: str) -> None:
     """Once the status says that a source is sealed, nothing else can be asked for any more."""
