@@ -36,6 +36,7 @@ LANES = {
     "table": ("tests/e2e/crash",),
     "api": ("tests/integration",),
     "alone": ("tests/e2e",),
+    "engine": ("tests/unit/engine",),
     "unit": ("tests/unit",),
     "packaging": ("tests/integration/packaging",),
 }
@@ -43,7 +44,7 @@ LANES = {
 at the end those that never wait, so that no processor idles before the end of the last one."""
 
 _ON_KUBERNETES = ("pods", "outside", "alone", "api")
-_SEARCHING = ("unit", "api")
+_SEARCHING = ("engine", "unit", "api")
 """The lanes with tests by Hypothesis. Its plugin reads all our code at the start of a lane."""
 _AT_A_TIME = 3
 """The number of lanes that run at a time."""

@@ -38,15 +38,16 @@ settings.load_profile("sluice")
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
-_LANES = ("pods", "alone", "outside", "api", "table", "stores", "unit", "packaging")
+_LANES = ("pods", "alone", "outside", "api", "table", "stores", "engine", "unit", "packaging")
 _CRASH_TABLE = Path(__file__).parent / "e2e" / "crash" / "test_table.py"
 _END_TO_END = Path(__file__).parent / "e2e"
 _PAGES = _END_TO_END / "operator" / "pages"
 _FOLDERS = {
+    Path(__file__).parent / "unit" / "engine": "engine",
     Path(__file__).parent / "unit": "unit",
     Path(__file__).parent / "integration" / "packaging": "packaging",
 }
-"""The lane of all tests of a folder."""
+"""The lane of all tests of a folder; the first one counts."""
 _TURN: pytest.StashKey[ExitStack] = pytest.StashKey()
 """The stack that gives the installed operator back, while tests have it."""
 
