@@ -125,7 +125,6 @@ class Point:
         in_task: whether a task of Spark does it.
         appends: whether the target exists before, with events of its own.
         follows: whether the copy follows its source, until it cuts over.
-        telling: victims at this point in `make test`; `make test-crash` runs all.
     """
 
     step: str
@@ -135,7 +134,6 @@ class Point:
     in_task: bool = False
     appends: bool = False
     follows: bool = False
-    telling: tuple[Victim, ...] = ()
 
     @property
     def hidden(self) -> bool:

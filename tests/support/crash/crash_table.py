@@ -73,11 +73,6 @@ class Cell:
             return False
         return (self.number + VICTIMS.index(self.victim)) % 2 == 0
 
-    @property
-    def telling(self) -> bool:
-        """Tell whether the cell is one of the few of `make test`."""
-        return self.victim in self.point.telling
-
 
 CELLS = tuple(
     Cell(number, point, victim) for victim in VICTIMS for number, point in enumerate(POINTS, 1)
