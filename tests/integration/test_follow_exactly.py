@@ -48,7 +48,7 @@ def test_nothing_is_lost_twice_or_reordered_while_followers_are_killed(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Twenty times in five minutes, or four in some seconds; the source is split and merged."""
+    """Twenty times in five minutes, or three in some seconds; the source is split and merged."""
     place = Place(standalone, foreign, tmp_path, say)
     with Exactly(place, streams, rate=RATE // 5 if SHORT else RATE, seed=23) as run:
         run.disturb(seconds=8.0 if SHORT else 300.0, kills=3 if SHORT else KILLS)

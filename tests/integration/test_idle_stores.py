@@ -29,17 +29,15 @@ from sluice.core.scope.scope import StreamState
 from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.engine.claims import claims
-from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
-from sluice.engine.scope.query import ask_scope
 from sluice.pipelines.programs.stores import Stores
 from support.command.scope_command import ScopeCopy
 from support.command.sluice_command import Copy
 from support.crash import cut_driver
 from support.engine.append_points import APPENDING
-from support.search import FAR, searches
+from support.search import near, searches
 from support.store.idle import wait_until_evicted
-from support.store.inline import SETTINGS, drive, job_of, run_inline
+from support.store.inline import SETTINGS, drive, job_of, run_inline, told
 from support.store.live_copies import Follower, is_live
 from support.until import until
 from support.witness.foreign_witness import events_in
@@ -62,29 +60,35 @@ GROUP = "billing"
 LIVE_GROUP = "live-billing"
 
 Stop = tuple["type[Step]", bool]
-COPYING: dict[str, Stop] = {
-    "stitched": (Verify, False),
-    "verified": (Publish, False),
-    "published": (Publish, True),
-    "configured": (ConfigureTarget, True),
-    "sealed": (Seal, True),
-    "but for the journal": (DeleteJournal, False),
-}
+
+COPYING = near(
+    {
+        "stitched": (Verify, False),
+        "verified": (Publish, False),
+        "published": (Publish, True),
+        "configured": (ConfigureTarget, True),
+        "sealed": (Seal, True),
+        "but for the journal": (DeleteJournal, False),
+    },
+    "stitched",
+    "published",
+    "but for the journal",
+)
 """Before or after which step a copy is cut off."""
-if FAR == 1:
-    COPYING = {where: COPYING[where] for where in ("stitched", "published", "but for the journal")}
 
 ASKED = ("requested", "sealed", "applied", "verified", "read")
 """What is asked of copies that are whole."""
 
-MOVING: dict[str, Stop] = {
-    "drained": (DrainSource, True),
-    "published": (Publish, True),
-    "whole, source there": (DeleteSource, False),
-    "but for the journal": (DeleteJournal, False),
-}
-if FAR == 1:
-    MOVING = {where: MOVING[where] for where in ("drained", "whole, source there")}
+MOVING = near(
+    {
+        "drained": (DrainSource, True),
+        "published": (Publish, True),
+        "whole, source there": (DeleteSource, False),
+        "but for the journal": (DeleteJournal, False),
+    },
+    "drained",
+    "whole, source there",
+)
 CUTS = {
     one.name: one
     for one in APPENDING
@@ -202,40 +206,13 @@ class Maker:
         folder.mkdir()
         spec = {"target": {"scopePolicy": "CreateIfAbsent"}}
         copy = ScopeCopy(folder, self.uri, scope, f"{scope}-copy", spec=spec)
-        planned = judged(copy, None)
+        planned = copy.judged(None)
         assert isinstance(planned, Planned)
         ended = copy.run("run")
         assert ended.code == 0, ended.err
-        found = judged(copy, planned.plan)
+        found = copy.judged(planned.plan)
         assert isinstance(found, ScopeEnded)
         return copy, planned.plan, found
-
-
-def judged(copy: ScopeCopy, known: Plan | None) -> Planned | ScopeEnded:
-    """What the operator finds when it asks what came of a copy of a scope.
-
-    Args:
-        copy: the copy.
-        known: its plan, once there is one.
-    """
-    job = copy.job
-    with Stores(SETTINGS) as stores:
-        source, target = ((one, stores[one]) for one in (*job.sources, job.target))
-        return ask_scope(job.request, source=source, target=target, known=known)
-
-
-def told(copy: Copy, known: StreamPlan | None) -> Answer:
-    """What the operator finds when it asks whether a copy is whole.
-
-    Args:
-        copy: the copy.
-        known: its plan, where the operator still has it.
-    """
-    job = job_of(copy)
-    with Stores(SETTINGS) as stores:
-        sources = [(address, stores[address]) for address in job.sources]
-        target = (job.target, stores[job.target])
-        return ask(job.request, sources=sources, target=target, known=known)
 
 
 def prefix_claim(store: PravegaStore, scope: str) -> Claim:
@@ -367,7 +344,7 @@ def test_a_reader_group_goes_on_in_a_whole_copy(scene: Scene) -> None:
 def test_the_streams_of_a_scope_that_are_whole_are_judged_so(scene: Scene) -> None:
     """At the end of a long copy, those that were whole early are held against their plans."""
     copy, plan, before = scene.scope
-    assert judged(copy, plan) == before
+    assert copy.judged(plan) == before
     assert {one.state for one in before.results} == {StreamState.COPIED}
 
 

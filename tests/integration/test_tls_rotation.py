@@ -101,7 +101,7 @@ def assert_same(place: Place, copy: Copy, events: int) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("by", ["threads", pytest.param("spark", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("by", ["threads", "spark"])
 def test_a_copy_goes_on_with_the_new_certificates(place: Place, tmp_path: Path, by: str) -> None:
     """No attempt fails, though its file changes some seconds after the servers."""
     scope = f"copied-by-{by}"

@@ -7,17 +7,19 @@ both. SLUICE_SEARCH is the factor of the depth.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
     from hypothesis.stateful import RuleBasedStateMachine
+
+T = TypeVar("T")
 
 FAR: Final = int(os.environ.get("SLUICE_SEARCH", "1"))
 """The depth as a multiple of that in `make test`."""
@@ -55,15 +57,27 @@ def seeds(usual: int, step: int = 1) -> range:
     return range(0, usual * FAR, step)
 
 
-def few(cases: Iterable[object], count: int) -> list[Any]:
-    """Return cases that are alike as parameters, of which `make test` takes the first `count`."""
+def few(cases: Iterable[object], stay: int | Collection[object]) -> list[Any]:
+    """Return cases that are alike as parameters, of which `make test` takes a few.
+
+    Args:
+        cases: values of one parameter, or tuples of values.
+        stay: the cases of `make test`, or how many of the first ones.
+    """
+    every = list(cases)
+    kept = every[:stay] if isinstance(stay, int) else stay
     return [
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)),
-            marks=[] if number < count else pytest.mark.exhaustive,
+            marks=[] if case in kept else pytest.mark.exhaustive,
         )
-        for number, case in enumerate(cases)
+        for case in every
     ]
+
+
+def near(cases: Mapping[str, T], *stay: str) -> dict[str, T]:
+    """Return the named cases of many alike; all of them in a far search."""
+    return dict(cases) if FAR > 1 else {name: cases[name] for name in stay}
 
 
 def some(step: int) -> int:

@@ -160,7 +160,7 @@ def folder(orders: Orders) -> tuple[Object, Object]:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("place", ["bucket", pytest.param("claim", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("place", ["bucket", "claim"])
 def test_a_stream_is_archived_and_restored_by_executors(
     place: str, shop: Tenant, orders: Orders, request: pytest.FixtureRequest
 ) -> None:

@@ -23,6 +23,7 @@ from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
 from sluice.pipelines.programs.stores import Stores
 from support.engine.archive_runs import archive_once, held_by, last_run, root_of
 from support.engine.executors import Relay
+from support.search import few
 from support.store.archiving import EVENTS
 from support.store.inline import SETTINGS
 
@@ -42,16 +43,9 @@ if TYPE_CHECKING:
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
-ONE_FORM = [
-    Format.SEGMENTS,
-    *(pytest.param(one, marks=pytest.mark.exhaustive) for one in Format if one != Format.SEGMENTS),
-]
+ONE_FORM = few(Format, [Format.SEGMENTS])
 DIRECTORY = pytest.mark.parametrize("env", ["directory"], indirect=True)
 BUCKET = pytest.mark.parametrize("env", ["bucket"], indirect=True)
-TELLING = {
-    ("bucket", Format.EVENT_OBJECTS),
-}
-"""The kinds of places and formats that say most; the others are alike."""
 KEYS = 64
 EPOCH = 1 << 32
 SPLIT = ([0], [(0.0, 0.2), (0.2, 0.5)])
@@ -141,12 +135,7 @@ def env(
 
 @pytest.mark.parametrize(
     ("env", "form"),
-    [
-        pytest.param(
-            *pair, marks=[] if pair in TELLING else [pytest.mark.exhaustive], id="-".join(pair)
-        )
-        for pair in itertools.product(["directory", "bucket"], Format)
-    ],
+    few(itertools.product(["directory", "bucket"], Format), [("bucket", Format.EVENT_OBJECTS)]),
     indirect=["env"],
 )
 def test_a_stream_is_archived_run_after_run(env: Env, form: Format) -> None:

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from sluice.console.web.server import serve
 from support.command.browser import ATTACK, PATIENCE, row, visiting
+from support.search import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,12 +123,7 @@ def test_the_policy_refuses_markup_even_of_the_page(browser: Browser, address: s
 
 @pytest.mark.parametrize(
     ("width", "scheme"),
-    [
-        (375, "light"),
-        (1400, "dark"),
-        pytest.param(375, "dark", marks=pytest.mark.exhaustive),
-        pytest.param(1400, "light", marks=pytest.mark.exhaustive),
-    ],
+    few([(375, "light"), (1400, "dark"), (375, "dark"), (1400, "light")], 2),
 )
 def test_it_suits_phones_and_screens_by_day_and_night(
     browser: Browser, answers: Answers, address: str, width: int, scheme: Any

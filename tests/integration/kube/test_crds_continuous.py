@@ -61,10 +61,7 @@ def test_how_it_ends_can_be_changed(applier: Applier, changes: dict[str, object]
     assert not applier.refusal(continuous({"metadata.name": "ends"}))
 
 
-@pytest.mark.parametrize(
-    "state",
-    few(["Draining", *SEALED], 2),
-)
+@pytest.mark.parametrize("state", few(["Draining", *SEALED], 2))
 def test_a_sealed_source_stays_wished_for(unwatched: Applier, state: str) -> None:
     """Once the status says that the source is sealed, nothing else can be asked for any more."""
     name = f"cut-{state.lower()}"

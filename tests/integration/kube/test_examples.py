@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -11,6 +10,7 @@ import pytest
 import yaml
 
 from sluice.api.registry import KINDS
+from support.command.screens import yaml_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,6 @@ GUIDES: Final = [
         "scope-archives",
     )
 ]
-YAML: Final = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +71,7 @@ def test_the_api_server_takes_the_examples(kube: Cluster, namespace: str) -> Non
 
 def test_the_api_server_takes_the_yaml_of_the_guides(kube: Cluster, namespace: str) -> None:
     """Every block of it, as a user copies it."""
-    blocks = {path: YAML.findall(path.read_text(encoding="utf-8")) for path in GUIDES}
+    blocks = {path: yaml_blocks(path) for path in GUIDES}
     assert all(len(found) >= 2 for found in blocks.values())
     together = [one for found in blocks.values() for block in found for one in objects_in(block)]
     assert len(applied(kube, namespace, together)) == len(together)

@@ -139,13 +139,11 @@ def _narrowed_list(_: Desk, local: LocalOperator) -> Callable[[], None]:
             _narrowed_access,
             "does not allow to Read",
             id="access",
-            marks=pytest.mark.exhaustive,
         ),
         pytest.param(
             _narrowed_list,
             "the administrator allows no store at tcp://127.0.0.1",
             id="allow-list",
-            marks=pytest.mark.exhaustive,
         ),
     ],
 )

@@ -17,6 +17,7 @@ from sluice.core.values import identity
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.journal.record_log import GENERATIONS
 from sluice.engine.scope.log import ScopeLog
+from sluice.engine.scope.query import ask_scope
 from sluice.pipelines.programs.jobs import Job, all_jobs
 from sluice.pipelines.programs.stores import Stores
 from sluice.stores.pravega import names
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from localstore import User
+    from sluice.core.workloads import answers
+    from sluice.core.workloads.plan import Plan
 
 Address = tuple[str, int]
 
@@ -100,6 +103,17 @@ class ScopeCopy(Filed):
         (job,) = all_jobs(load(self.file.read_text()), SETTINGS)
         assert isinstance(job.request, ScopeRequest)
         return job
+
+    def judged(self, known: Plan | None) -> answers.Planned | answers.ScopeEnded:
+        """Return what the operator finds when it asks what came of the copy.
+
+        Args:
+            known: its plan, once there is one.
+        """
+        job = self.job
+        with Stores(SETTINGS) as stores:
+            source, target = ((one, stores[one]) for one in (*job.sources, job.target))
+            return ask_scope(job.request, source=source, target=target, known=known)
 
     @property
     def is_logged(self) -> bool:

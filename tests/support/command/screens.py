@@ -24,6 +24,8 @@ SCREEN: Final = re.compile(
 )
 """A screen on a page: its name and its content."""
 
+_YAML: Final = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
 
 class Screen(NamedTuple):
     """The screen of one command.
@@ -49,6 +51,11 @@ class Screen(NamedTuple):
             printed = printed[printed.index(f"\n{self.only}") + 1 :]
         lines = [line.rstrip() for line in printed.splitlines()]
         return f"$ {self.command}\n" + "\n".join(lines).strip("\n") + "\n"
+
+
+def yaml_blocks(page: Path) -> list[str]:
+    """Return the blocks of YAML of a page."""
+    return _YAML.findall(page.read_text(encoding="utf-8"))
 
 
 def shown(page: Path) -> list[tuple[str, str]]:

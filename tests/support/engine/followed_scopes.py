@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -50,13 +51,13 @@ class FastClock:
 
 
 class HeldClock(FastClock):
-    """A fast clock that soon stands still unless it is told to go on.
+    """A fast clock that stands still after a while, until it is told to go on.
 
-    A busy machine stops the threads of a test for any time, but not the time. By this clock, a
-    driver that is stopped between two events of a source still sees only a short pause.
+    A busy machine may stop a test's threads for long. By this clock the pause between two events of
+    a source stays short all the same.
 
     Args:
-        seconds: by this clock, from `go_on` until it stands still.
+        seconds: seconds of this clock until it stands still.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -69,10 +70,14 @@ class HeldClock(FastClock):
         passed, since = self._from
         return passed + min(super().monotonic() - since, self._seconds)
 
-    def go_on(self, seconds: float | None = None) -> None:
-        """Go on from here, and stand still after other `seconds` from now on if they are given."""
+    def go_on(self) -> None:
+        """Go on from here, for as many seconds as before."""
         self._from = (self.monotonic(), super().monotonic())
-        self._seconds = self._seconds if seconds is None else seconds
+
+    def let_go(self) -> None:
+        """Go on from here, and never stand still again."""
+        self.go_on()
+        self._seconds = math.inf
 
 
 class Follower:

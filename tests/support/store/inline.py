@@ -1,4 +1,4 @@
-"""Copies on a real store without Spark, and their remains there as a witness sees them."""
+"""Copies on a real store without Spark: run, asked about, and seen by a witness."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -7,11 +7,14 @@ from localstore import Standalone
 from segment_hash import Connection, segment_report
 from sluice.api.load import load
 from sluice.config import Settings
+from sluice.core.copy.plan import StreamPlan
 from sluice.core.copy.planner import CopyRequest
 from sluice.core.copy.steps import Step, Transfer, Verify
 from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.answers import Answer
 from sluice.engine.copy.abort import finish_abort
+from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.copy_journal import CopyJournal
@@ -194,3 +197,17 @@ def counts_of(server: Standalone, scope: str, stream: str, ids: Iterable[int]) -
         name = StreamName(scope=scope, stream=stream)
         asked = [(store.segment_name(name, segment), store.event_count) for segment in ids]
         return [count or 0 for count in store.attributes(asked)]
+
+
+def told(copy: Copy, known: StreamPlan | None) -> Answer:
+    """What the operator finds when it asks whether a copy is whole.
+
+    Args:
+        copy: the copy.
+        known: its plan, where the operator still has it.
+    """
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        sources = [(address, stores[address]) for address in job.sources]
+        target = (job.target, stores[job.target])
+        return ask(job.request, sources=sources, target=target, known=known)

@@ -32,6 +32,9 @@ def parse_offsets(text: str) -> PlannedOffsets:
     """
     try:
         _, about, *ends = text.splitlines()
-        return PlannedOffsets(int(json.loads(about)["batchWatermarkMs"]), ends)
-    except (KeyError, TypeError, ValueError) as error:
+        mark = json.loads(about)["batchWatermarkMs"]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointDiverged(f"not the offsets of a batch: {error}") from error
+    if type(mark) is not int:  # Spark writes a whole number; True and 1e999 are none
+        raise CheckpointDiverged("not the offsets of a batch: its watermark is no whole number")
+    return PlannedOffsets(mark, ends)

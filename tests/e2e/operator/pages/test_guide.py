@@ -50,8 +50,6 @@ EVENTS: Final = {"orders": 1_000_000, "clicks": 300_000, "carts": 300_000}
 MARKET: Final = {"bids": 20_000, "offers": 5_000, "trades": 500}
 SLOW: Final = {"bytesPerSecond": "1Mi"}
 
-YAML: Final = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
 
 WAIT: Final = "--for=condition=Ready --timeout=10m"
 SCREENS: Final = {
@@ -176,15 +174,11 @@ def test_table_fits_a_terminal(screens: dict[str, str]) -> None:
 # -- the guides
 
 
-def _text(guide: Path) -> str:
-    return guide.read_text(encoding="utf-8")
-
-
 def _main_example(
     tenant: Tenant, guide: Path = COPY_GUIDE
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The guide's first example, for the store of the tests."""
-    block = YAML.findall(_text(guide))[0]
+    block = pages.yaml_blocks(guide)[0]
     store, copy = yaml.safe_load_all(re.sub(r"tcp://\S+", tenant.store.uri, block))
     return store, copy
 
@@ -207,7 +201,7 @@ def _of_backup(market: dict[str, Any]) -> dict[str, Any]:
 
 def _apply_ephemerals(tenant: Tenant) -> None:
     """The guide's EphemeralStream, one whose owner is not there, one whose stream is another's."""
-    (totals,) = yaml.safe_load_all(YAML.findall(_text(EPHEMERAL_GUIDE))[0])
+    (totals,) = yaml.safe_load_all(pages.yaml_blocks(EPHEMERAL_GUIDE)[0])
     (owner,) = totals["spec"]["owners"]
     tenant.run("create", "deployment", owner["name"], "--image=localhost/none:1", "--replicas=0")
     tenant.apply(totals)

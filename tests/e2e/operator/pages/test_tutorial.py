@@ -45,7 +45,6 @@ SCREENS: Final = {
     "tutorial-held": Screen("get eps"),
     "tutorial-gone": Screen("get eps,scopy"),
 }
-YAML: Final = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +89,7 @@ def play(tenant: Tenant) -> tuple[dict[str, str], str]:
     tenant.run("apply", "--filename=-", stdin=re.sub(r"tcp://\S+", tenant.store.uri, example))
     tenant.run("wait", "scopy/events", *WAIT.split(), timeout=310)
     look("tutorial-copied")
-    archive, held, restore = YAML.findall(PAGE.read_text(encoding="utf-8"))
+    archive, held, restore = pages.yaml_blocks(PAGE)
     # Each run has a directory of its own: a volume's archive stays when its resource goes.
     own = f"tutorial-{os.getpid()}/events-archive"
     archive, restore = (text.replace(ARCHIVE, own) for text in (archive, restore))

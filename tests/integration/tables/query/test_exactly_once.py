@@ -347,9 +347,7 @@ def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: S
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    "where", [pytest.param("", marks=pytest.mark.exhaustive), "WHERE k = 'key-3'"]
-)
+@pytest.mark.parametrize("where", ["", "WHERE k = 'key-3'"])
 def test_the_windows_of_an_idle_stream_are_closed(
     query: Query, clicks: Clicks, store: Store, where: str
 ) -> None:

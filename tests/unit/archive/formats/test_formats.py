@@ -32,6 +32,7 @@ from sluice.errors import (
 )
 from support.engine.archived_events import SEGMENT, framed, many_events, read, write
 from support.model.memory_objects import MemoryObjects
+from support.search import few
 
 FORMATS = list(Format)
 ALIGNED = [Format.PARQUET, Format.EVENT_OBJECTS]
@@ -93,14 +94,7 @@ def test_the_same_bytes_make_the_same_objects(
     assert one.held == two.held
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        Format.PARQUET,
-        pytest.param(Format.SEGMENTS, marks=pytest.mark.exhaustive),
-        pytest.param(Format.EVENT_OBJECTS, marks=pytest.mark.exhaustive),
-    ],
-)
+@pytest.mark.parametrize("form", few(FORMATS, [Format.PARQUET]))
 def test_many_chunks_and_objects(form: Format, tmp_path: Path) -> None:
     """90 MB of events of many sizes, some longer than a chunk, come back from a directory."""
     objects = DirectoryObjects(tmp_path)

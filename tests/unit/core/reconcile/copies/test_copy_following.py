@@ -256,7 +256,7 @@ def test_a_status_is_written_only_if_it_says_something_new() -> None:
     """A copy that follows for months writes little: once a minute if bytes come, else less."""
     seen = following()
     writes = 0
-    for seconds in range(61, 3_661, 5):
+    for seconds in range(65, 3_661, 5):
         place = 1000 + seconds
         lag = Age(1.0 if seconds % 10 else 0.0, certain=True, pending=bool(seconds % 10))
         decision = look(seen, seconds, reading=measured(position=place, proved=place, lag=lag))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from typing import TYPE_CHECKING
@@ -276,7 +275,7 @@ def test_the_whole_has_to_be_idle_to_end(world: World, followers: list[Follower]
         clock.go_on()
     assert not driver.listener.results
     live(world, *MANY)
-    clock.go_on(seconds=math.inf)
+    clock.let_go()
     report = driver.join()
     assert report is not None, driver.error
     assert {one.ended for one in report.results} == {"Idle"}
