@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
@@ -25,6 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
+
+from localstore import Standalone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,6 +46,7 @@ LANES = {
 """The folders with the tests of each lane. Lanes begin in this order: the longest ones first, and
 at the end those that never wait, so that no processor idles before the end of the last one."""
 
+_ON_STORE = ("stores", "outside")
 _ON_KUBERNETES = ("pods", "outside", "alone", "api")
 _SEARCHING = ("engine", "unit", "api")
 """The lanes with tests by Hypothesis. Its plugin reads all our code at the start of a lane."""
@@ -153,6 +157,24 @@ def _kubernetes(take: Callable[[str], None]) -> Iterator[None]:
     _cluster("tidy" if there else "down", take=take)
 
 
+@contextmanager
+def _store() -> Iterator[Standalone]:
+    """Start a store that lanes share, and end it. Without it the tests fail and say why.
+
+    A start takes 15 s of processor time, and each minute of idling four.
+    """
+    with tempfile.TemporaryDirectory(prefix="sluice-tests-") as folder:
+        store = Standalone(Path(folder) / "store")
+        os.environ["SLUICE_TESTS_STORE"] = str(store.data)
+        starting = threading.Thread(target=store.start)
+        starting.start()
+        try:
+            yield store
+        finally:
+            starting.join()
+            store.stop()
+
+
 def _run_all(lanes: list[Lane], arguments: list[str]) -> None:
     """Run the lanes in their order, some at a time, and wait for the ends of all."""
     up = threading.Event()
@@ -162,8 +184,13 @@ def _run_all(lanes: list[Lane], arguments: list[str]) -> None:
             up.wait()
         lane.run(arguments)
 
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+    with _store() as store, ThreadPoolExecutor(_AT_A_TIME) as pool:
         runs = {lane.name: pool.submit(run, lane) for lane in lanes}
+        on_store = [runs[name] for name in _ON_STORE]
+        for one in on_store:
+            one.add_done_callback(
+                lambda _: store.stop() if all(x.done() for x in on_store) else None
+            )
         try:
             with _kubernetes(next(one.take for one in lanes if one.name in _ON_KUBERNETES)):
                 up.set()

@@ -27,7 +27,7 @@ from support.cluster.turns import taken
 from support.command import warm
 from support.search import EXAMPLES, FAR
 from support.store.servers import end_unneeded, ended_early, see_last
-from support.until import PATIENTLY
+from support.until import PATIENTLY, until
 
 # No test asserts a duration. CI repeats one search; every other run is a new one.
 settings.register_profile(
@@ -61,7 +61,15 @@ def _warm_commands() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def standalone(request: pytest.FixtureRequest) -> Iterator[Standalone]:
-    """Yield a Pravega standalone server that all tests share: keep to a scope of your own."""
+    """Yield a Pravega standalone server that all tests share: keep to a scope of your own.
+
+    Side by side, lanes share the one that `hack/lanes.py` starts and ends.
+    """
+    if shared := os.environ.get("SLUICE_TESTS_STORE"):
+        server = Standalone(Path(shared))
+        until("the store of all lanes serves", server.serves)
+        yield server
+        return
     server = Standalone()
     with _announced(request, "Pravega standalone"):
         server.start()
@@ -211,7 +219,7 @@ def foreign(standalone: Standalone, foreign_for: Callable[..., ForeignClient]) -
 @pytest.fixture
 def scope(foreign: ForeignClient) -> str:
     """Return a new scope on the shared standalone server, which forgets it when it stops."""
-    name = f"test-{next(_scopes)}"
+    name = f"test-{os.getpid()}-{next(_scopes)}"  # another lane may share the server
     foreign.create_scope(name)
     return name
 
@@ -257,8 +265,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # While one lane has the operator alone, the other one runs tests that need none.
     lanes["alone"].sort(key=lambda item: (item.path not in alone, item.path in mixed))
     lanes["pods"].sort(key=lambda item: "sluice" in _fixtures(item))
-    for lane in ("stores", "outside"):  # the store with logins begins late: idle ones cost as well
-        lanes[lane].sort(key=lambda item: "standalone_auth" in _fixtures(item))
+    # The store with logins begins late: idle ones cost as well.
+    lanes["outside"].sort(key=lambda item: "standalone_auth" in _fixtures(item))
     if lane := config.getoption("--lane"):
         items[:] = lanes.pop(lane)
         for others in lanes.values():
@@ -276,9 +284,11 @@ def _lane_of(item: pytest.Item, alone: Collection[Path], *, whole: bool) -> str:
     """
     if whole and item.path == _CRASH_TABLE:
         return "table"
-    # A store that a lane starts takes some 15 s of processor time, so few lanes have any. One has
-    # the store of four processes, most tests of which wait for its restarts.
-    if _waits(item):
+    # A store that a lane starts takes some 15 s of processor time, so one lane has the store with
+    # logins, and the one of four processes, most tests of which wait for its restarts.
+    if _waits(item) or (
+        "standalone_auth" in _fixtures(item) and not item.path.is_relative_to(_END_TO_END)
+    ):
         return "outside"
     for folder, lane in _FOLDERS.items():
         if item.path.is_relative_to(folder):

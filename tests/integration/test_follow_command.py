@@ -9,6 +9,7 @@ import pytest
 
 from support.command.follow_command import FollowingCopy, Terminal
 from support.command.sluice_command import descendants, workers_of
+from support.search import few
 from support.store.inline import leftovers
 from support.until import until
 
@@ -121,15 +122,28 @@ def test_enough_bytes_end_a_copy(copy: FollowingCopy) -> None:
 
 @pytest.mark.parametrize(
     ("ends", "options", "field", "said"),
-    [
-        ({"stopWhen": {"time": "2026-01-01T00:00:00Z"}}, [], "spec.stopWhen.time", "later time"),
-        ({}, ["--no-verify"], "spec.mode", "without --no-verify"),
-        ({"activeDeadlineSeconds": 60}, [], "spec.activeDeadlineSeconds", "give stopWhen"),
-        ({"readerGroups": [{"name": "g"}]}, [], "spec.readerGroups[0].name", "Correct the name"),
-        ({"mode": "Snapshot", "cutover": "Drain"}, [], "spec.cutover", "add mode: Continuous"),
-        ({"stopWhen": {}}, [], "spec.stopWhen", "give idleSeconds, bytes or time"),
-        ({"cutover": "Now"}, [], "spec.cutover", "'SealAndDrain'"),
-    ],
+    few(
+        [
+            (
+                {"stopWhen": {"time": "2026-01-01T00:00:00Z"}},
+                [],
+                "spec.stopWhen.time",
+                "later time",
+            ),
+            ({}, ["--no-verify"], "spec.mode", "without --no-verify"),
+            ({"activeDeadlineSeconds": 60}, [], "spec.activeDeadlineSeconds", "give stopWhen"),
+            (
+                {"readerGroups": [{"name": "g"}]},
+                [],
+                "spec.readerGroups[0].name",
+                "Correct the name",
+            ),
+            ({"mode": "Snapshot", "cutover": "Drain"}, [], "spec.cutover", "add mode: Continuous"),
+            ({"stopWhen": {}}, [], "spec.stopWhen", "give idleSeconds, bytes or time"),
+            ({"cutover": "Now"}, [], "spec.cutover", "'SealAndDrain'"),
+        ],
+        2,
+    ),
 )
 def test_wrong_input_makes_nothing(
     copy: FollowingCopy,

@@ -8,6 +8,7 @@ import pytest
 
 from support.command.follow_command import Terminal
 from support.command.follow_scope_command import FollowedScope
+from support.search import few
 from support.until import until
 
 if TYPE_CHECKING:
@@ -182,15 +183,28 @@ def test_an_abort_leaves_the_targets_as_streams_like_any_other(
 
 @pytest.mark.parametrize(
     ("ends", "options", "field", "said"),
-    [
-        ({"stopWhen": {"time": "2026-01-01T00:00:00Z"}}, [], "spec.stopWhen.time", "later time"),
-        ({}, ["--no-verify"], "spec.mode", "a copy that does not follow its sources"),
-        ({"stopWhen": {"bytes": 1}}, [], "spec.stopWhen.bytes", "give idleSeconds or time"),
-        ({"onExists": "Append"}, [], "spec.onExists", "take onExists: Fail or Skip"),
-        ({"failurePolicy": "Stop"}, [], "spec.failurePolicy", "take failurePolicy: Continue"),
-        ({"readerGroups": [{"name": "g"}]}, [], "spec.readerGroups", ""),
-        ({"hooks": {"after": {"cronJobRef": {"name": "x"}}}}, [], "spec.hooks", "Remove the field"),
-    ],
+    few(
+        [
+            (
+                {"stopWhen": {"time": "2026-01-01T00:00:00Z"}},
+                [],
+                "spec.stopWhen.time",
+                "later time",
+            ),
+            ({}, ["--no-verify"], "spec.mode", "a copy that does not follow its sources"),
+            ({"stopWhen": {"bytes": 1}}, [], "spec.stopWhen.bytes", "give idleSeconds or time"),
+            ({"onExists": "Append"}, [], "spec.onExists", "take onExists: Fail or Skip"),
+            ({"failurePolicy": "Stop"}, [], "spec.failurePolicy", "take failurePolicy: Continue"),
+            ({"readerGroups": [{"name": "g"}]}, [], "spec.readerGroups", ""),
+            (
+                {"hooks": {"after": {"cronJobRef": {"name": "x"}}}},
+                [],
+                "spec.hooks",
+                "Remove the field",
+            ),
+        ],
+        2,
+    ),
 )
 def test_wrong_input_makes_nothing(
     copy: FollowedScope,

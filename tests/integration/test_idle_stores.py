@@ -71,7 +71,6 @@ COPYING = near(
         "but for the journal": (DeleteJournal, False),
     },
     "stitched",
-    "published",
     "but for the journal",
 )
 """Before or after which step a copy is cut off."""
@@ -86,7 +85,6 @@ MOVING = near(
         "whole, source there": (DeleteSource, False),
         "but for the journal": (DeleteJournal, False),
     },
-    "drained",
     "whole, source there",
 )
 CUTS = {

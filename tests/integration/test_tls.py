@@ -14,6 +14,7 @@ from sluice.config import Settings
 from sluice.engine.copy.report import Outcome
 from sluice.engine.tasks.limits import Limits
 from sluice.stores.pravega.controller.directory import Directory
+from support.search import few
 from support.store.inline import run_copies
 from support.store.secured import SecuredCopy, SecuredFollowing, mount, segments_of
 from support.store.tokens import living_for
@@ -138,7 +139,7 @@ WRONG = {
 """The exit code, the reason, and a part of the text, by what is wrong."""
 
 
-@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("what", few(WRONG, ["authority", "name", "plain", "missing"]))
 def test_what_is_wrong_is_said_and_nothing_is_made(
     server: Standalone,
     standalone: Standalone,

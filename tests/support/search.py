@@ -27,7 +27,7 @@ FAR: Final = int(os.environ.get("SLUICE_SEARCH", "1"))
 searches = pytest.mark.search
 """The mark of a test that searches farther with more time."""
 
-WALKS: Final = 10
+WALKS: Final = 10 if FAR > 1 else 5
 """Number of walks in one test."""
 
 EXAMPLES: Final = 10

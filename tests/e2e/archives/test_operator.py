@@ -89,6 +89,7 @@ def test_a_stream_goes_to_a_bucket_and_back(
     assert list(objects.list()) == []
 
 
+@pytest.mark.exhaustive
 def test_a_stream_goes_to_a_volume_and_back(
     desk: Desk, foreign: ForeignClient, scope: str, tmp_path: Path
 ) -> None:

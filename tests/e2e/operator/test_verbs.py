@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
     from support.cluster.tenant import Tenant
 
+pytestmark = pytest.mark.exhaustive
+
 PLUGIN = Path(sys.executable).with_name("kubectl-sluice")
 
 
@@ -42,7 +44,6 @@ def sluice_command(kube: Cluster, tenant: Tenant) -> Command:
     return run
 
 
-@pytest.mark.exhaustive
 def test_a_copy_is_suspended_resumed_and_waited_for(
     tenant: Tenant, small: Source, scope: str, sluice_command: Command
 ) -> None:
@@ -61,7 +62,6 @@ def test_a_copy_is_suspended_resumed_and_waited_for(
     assert (tenant.get("scopy", "asked") or {})["spec"]["suspend"] is True
 
 
-@pytest.mark.exhaustive
 def test_a_failed_copy_ends_the_wait_and_is_tried_again(
     tenant: Tenant, scope: str, java: ForeignClient, sluice_command: Command
 ) -> None:
@@ -78,7 +78,6 @@ def test_a_failed_copy_ends_the_wait_and_is_tried_again(
     assert tenant.status("early")["verification"]["events"] == 100
 
 
-@pytest.mark.exhaustive
 def test_a_name_that_is_wrong_or_means_two_is_refused(
     tenant: Tenant, small: Source, scope: str, sluice_command: Command
 ) -> None:

@@ -135,7 +135,7 @@ def env(
 
 @pytest.mark.parametrize(
     ("env", "form"),
-    few(itertools.product(["directory", "bucket"], Format), [("bucket", Format.EVENT_OBJECTS)]),
+    few(itertools.product(["directory", "bucket"], Format), 0),
     indirect=["env"],
 )
 def test_a_stream_is_archived_run_after_run(env: Env, form: Format) -> None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from localcluster import Cluster
 
 _LOOK_SECONDS = 20
-_VICTIMS = 10
-_DENSE = 6 if FAR == 1 else 20
+_VICTIMS = 5 if FAR == 1 else 10
+_DENSE = 3 if FAR == 1 else 20
 """Copies whose journals, one as the other, would each take gigabytes of memory."""
 
 _MOST_MEMORY = 400_000_000
@@ -65,7 +65,7 @@ def _resource(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "count", [16, pytest.param(500, marks=pytest.mark.exhaustive)], ids=lambda count: f"{count}"
+    "count", [8, pytest.param(500, marks=pytest.mark.exhaustive)], ids=lambda count: f"{count}"
 )
 def test_bad_stores_keep_nobody_else_waiting(
     kube: Cluster,

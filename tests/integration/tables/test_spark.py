@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from localstore import Standalone
     from sluice.stores.base import Store
 
+pytestmark = pytest.mark.exhaustive
+
 READ = """
 df = spark.read.format("sluice").options(**options).schema(ddl).load()
 result = [row.asDict() for row in df.collect()]
@@ -136,7 +138,6 @@ def test_a_batch_reads_what_the_stream_has(
     assert count == len(rows)
 
 
-@pytest.mark.exhaustive
 def test_a_query_goes_on_from_its_checkpoint(
     spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
@@ -172,7 +173,6 @@ result = [lag._asdict() for lag in pyspark_sluice.lag_of(last)], last.sources[0]
 """
 
 
-@pytest.mark.exhaustive
 def test_the_progress_has_the_lag(
     spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
@@ -189,7 +189,6 @@ def test_the_progress_has_the_lag(
         assert json.loads(end) == stream.tail().to_json()
 
 
-@pytest.mark.exhaustive
 def test_truncated_events_end_a_query(
     spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
@@ -208,7 +207,6 @@ def test_truncated_events_end_a_query(
     clicks.assert_exact(query.rows(), ordered=False)
 
 
-@pytest.mark.exhaustive
 def test_malformed_events_are_rescued_by_a_column(
     spark: Spark, clicks: Clicks, options: dict[str, str]
 ) -> None:
@@ -231,18 +229,10 @@ def test_malformed_events_are_rescued_by_a_column(
     [
         ({"password": "Marked-1"}, "there is no option password"),
         ({"store": "tcp://user:Marked-1@127.0.0.1:1"}, "the address has a user or a password"),
-        pytest.param(
-            {"format": "Xml"},
-            "Input should be 'Json', 'Csv', 'Text' or 'Bytes'",
-            marks=pytest.mark.exhaustive,
-        ),
-        pytest.param(
-            {"malformed": "Rescue"},
-            "_malformed and malformed: Rescue belong together",
-            marks=pytest.mark.exhaustive,
-        ),
-        pytest.param({"startingPosition": "{}"}, "no segment", marks=pytest.mark.exhaustive),
-        pytest.param({"maxEventsPerTrigger": "0"}, "greater than 0", marks=pytest.mark.exhaustive),
+        ({"format": "Xml"}, "Input should be 'Json', 'Csv', 'Text' or 'Bytes'"),
+        ({"malformed": "Rescue"}, "_malformed and malformed: Rescue belong together"),
+        ({"startingPosition": "{}"}, "no segment"),
+        ({"maxEventsPerTrigger": "0"}, "greater than 0"),
     ],
 )
 def test_wrong_options_are_refused_and_their_values_not_told(
@@ -255,7 +245,6 @@ def test_wrong_options_are_refused_and_their_values_not_told(
     assert "Marked-1" not in str(caught.value)
 
 
-@pytest.mark.exhaustive
 def test_an_archive_and_then_the_stream_is_the_stream(
     spark: Spark,
     clicks: Clicks,
@@ -305,7 +294,6 @@ result = told.getvalue() + df._jdf.queryExecution().toString(), df.count()
 """
 
 
-@pytest.mark.exhaustive
 def test_a_login_is_in_no_plan_log_or_checkpoint(
     spark: Spark, folder: Path, standalone_auth: Standalone, tmp_path: Path
 ) -> None:
@@ -337,7 +325,6 @@ def test_a_login_is_in_no_plan_log_or_checkpoint(
     assert not any(login in one for one in told)
 
 
-@pytest.mark.exhaustive
 def test_a_killed_query_loses_no_row_and_repeats_none(
     clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:

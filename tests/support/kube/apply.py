@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 _PLURALS: Final = {kind.name: kind.plural for kind in KINDS}
 _NOTHING_THERE: Final = "default"
 _SECONDS: Final = 30.0
+_MANAGER: Final = "tests"
 
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """A client that applies resources with `kubectl` in one namespace.
+    """A client that applies resources in one namespace.
+
+    A test of fields and rules makes hundreds of calls, which need no `kubectl`: each start of it
+    takes a third of a second of processor time. Options of `kubectl` do.
 
     Attributes:
         cluster: the cluster.
@@ -45,9 +49,15 @@ class Applier:
     def apply(self, resource: dict[str, Any], *words: str) -> dict[str, Any]:
         """Apply a resource, and return it as it is stored.
 
+        Args:
+            resource: the resource.
+            words: options of `kubectl apply`; without any, the API server is asked directly.
+
         Raises:
             LocalClusterError: the API server or `kubectl` refuses it.
         """
+        if not words:
+            return self._apply(resource)
         text = yaml.safe_dump(resource).replace(API_VERSION, f"{self.group}/{VERSION}")
         command = ("apply", "--filename=-", "--output=json", *words)
         stored: dict[str, Any] = json.loads(self.run(*command, stdin=text))
@@ -89,12 +99,37 @@ class Applier:
         return ""
 
     def refusal(self, resource: dict[str, Any], *words: str) -> str:
-        """Return the refusal of a resource; empty if it would be accepted."""
+        """Return the refusal of a resource; empty if it would be accepted.
+
+        Args:
+            resource: the resource.
+            words: options of `kubectl apply`, as for `apply`.
+        """
         try:
-            self.apply(resource, "--dry-run=server", *words)
+            if words:
+                self.apply(resource, "--dry-run=server", *words)
+            else:
+                self._apply(resource, dry_run="All")
         except LocalClusterError as error:
             return str(error)
         return ""
+
+    def _apply(self, resource: dict[str, Any], **options: str) -> dict[str, Any]:
+        body = resource | {"apiVersion": f"{self.group}/{VERSION}"}
+        plural, name = _PLURALS[resource["kind"]], resource["metadata"]["name"]
+        try:
+            stored: dict[str, Any] = _api(self.cluster.kubeconfig).patch_namespaced_custom_object(
+                *(self.group, VERSION, self.namespace, plural, name, body),
+                field_manager=_MANAGER,
+                force=True,
+                field_validation="Strict",
+                _content_type="application/apply-patch+yaml",
+                _request_timeout=_SECONDS,
+                **options,
+            )
+        except client.ApiException as error:
+            raise LocalClusterError(json.loads(error.body)["message"]) from error
+        return stored
 
 
 @cache

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
     from support.cluster.tenant import Object
 
+pytestmark = pytest.mark.exhaustive
+
 EXAMPLE: Final = ROOT / "examples" / "ephemeralstream-application.yaml"
 GUIDE: Final = ROOT / "docs" / "wordcount.md"
 NAMESPACE: Final = "sluice-test-words"
@@ -166,7 +168,6 @@ def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
     )
 
 
-@pytest.mark.exhaustive
 def test_an_application_makes_streams_of_its_own(life: Life) -> None:
     """It counts, and has made what it needs for that under its prefix."""
     assert life.results[0] == LINES * WORDS
@@ -217,7 +218,6 @@ def test_screens_are_true(life: Life) -> None:
     assert pages.difference(GUIDE, life.screens) == ""
 
 
-@pytest.mark.exhaustive
 def test_an_owner_that_is_made_again_is_left_alone(tenant: Tenant, example: list[Object]) -> None:
     """Nobody waits for pods of the old one any more: the streams that come may be the new one's."""
     store, stream, _ = example

@@ -10,6 +10,7 @@ from sluice.core.query.plan import EventTime, PlannedParameter
 from sluice.errors import InvalidQuery
 from sluice.pipelines.query.compile import Wanted, compiled
 from support.engine.queries import source
+from support.search import near, searches
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,6 +114,28 @@ BAD: dict[str, tuple[str, str]] = {
     "a parameter without a value": ("SELECT k FROM clicks WHERE v > :most", "most"),
 }
 
+SOME_GOOD = near(
+    GOOD, "functions in the words of SQL", "a common table", "a join in time", "a parameter"
+)
+SOME_BAD = near(
+    BAD,
+    "no SQL",
+    "two statements",
+    "a file in a common table",
+    "a file in a condition",
+    "a setting",
+    "Java by reflection",
+    "a program",
+    "chance by a whole name",
+    "the time in disguise",
+    "the time by parts",
+    "a class by its name",
+    "a table that only has the name of an alias",
+    "a mistyped column",
+    "a group that is never closed",
+)
+"""One of each way in which the walk over the text and that over the plan refuse a query."""
+
 
 def compile_query(spark: SparkSession, sql: str, **changes: Any) -> Compiled:
     """Compile a query over one source."""
@@ -126,7 +149,8 @@ def compile_query(spark: SparkSession, sql: str, **changes: Any) -> Compiled:
     return compiled(spark, wanted._replace(**changes))
 
 
-@pytest.mark.parametrize("sql", GOOD.values(), ids=GOOD)
+@searches
+@pytest.mark.parametrize("sql", SOME_GOOD.values(), ids=SOME_GOOD)
 def test_a_query_that_depends_on_its_events_alone_is_compiled(
     spark: SparkSession, sql: str
 ) -> None:
@@ -134,7 +158,8 @@ def test_a_query_that_depends_on_its_events_alone_is_compiled(
     assert compile_query(spark, sql).columns
 
 
-@pytest.mark.parametrize(("sql", "said"), BAD.values(), ids=BAD)
+@searches
+@pytest.mark.parametrize(("sql", "said"), SOME_BAD.values(), ids=SOME_BAD)
 def test_a_wrong_query_is_refused_with_its_place(
     spark: SparkSession, sql: str, said: str, tmp_path: Path
 ) -> None:
@@ -189,8 +214,11 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
 }
 
+SOME_FIELDS = near(FIELDS, "event time that is no column", "a number of 65 bits")
 
-@pytest.mark.parametrize(("change", "field"), FIELDS.values(), ids=FIELDS)
+
+@searches
+@pytest.mark.parametrize(("change", "field"), SOME_FIELDS.values(), ids=SOME_FIELDS)
 def test_a_wrong_field_is_named(spark: SparkSession, change: dict[str, Any], field: str) -> None:
     """Beside the text, a query has schemas, keys and parameters."""
     with pytest.raises(InvalidQuery) as caught:

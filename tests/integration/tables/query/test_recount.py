@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["query"]
 
+pytestmark = pytest.mark.exhaustive
+
 SLIDING = (
     "SELECT window.end AS until, k, count(*) AS n, avg(v) AS mean FROM clicks WHERE n % 3 <> 0"
     " GROUP BY window(ts, '2 minutes', '1 minute'), k"
@@ -44,7 +46,7 @@ def verified(query: Query, clicks: Clicks, store: Store, **changes: Any) -> Comp
 @pytest.mark.parametrize(
     "sql",
     [
-        pytest.param(None, id="tumbling", marks=pytest.mark.exhaustive),
+        pytest.param(None, id="tumbling"),
         pytest.param(SLIDING, id="sliding"),
     ],
 )
@@ -73,7 +75,6 @@ def test_results_are_those_of_another_engine(
     assert example.startswith("+ ")
 
 
-@pytest.mark.exhaustive
 def test_a_version_is_compared_with_what_it_has_read(
     query: Query, clicks: Clicks, store: Store
 ) -> None:

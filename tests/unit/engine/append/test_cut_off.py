@@ -165,7 +165,7 @@ def test_whatever_happens_at_whichever_call_all_is_appended_once(
         event(machine, held)
         machine.write(0.1)
         machine.teardown()
-        calls += some(53 if shape == GENERATIONS and event in THOROUGHLY else 113)
+        calls += some(89 if shape == GENERATIONS and event in THOROUGHLY else 197)
     assert calls > 50
     assert all(one.state is not TransactionState.OPEN for one in _transactions(machine))
 

@@ -133,7 +133,7 @@ class Moved(Protocol):
 @searches
 def test_a_move_is_exact_whatever_the_scheduler_does() -> None:
     """All that the source ever took until it was sealed is in the target; then it is deleted."""
-    run_machine(Moved, examples=4, steps=60)
+    run_machine(Moved, examples=3, steps=40)
 
 
 def test_a_move_without_an_adversary_moves() -> None:

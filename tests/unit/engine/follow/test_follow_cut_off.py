@@ -180,7 +180,7 @@ def test_whatever_call_is_the_last_one_the_next_driver_goes_on(
 ) -> None:
     """The driver is killed behind each of its calls, which was done, lost, or answered in vain."""
     calls = calls_of_a_driver(cutover=cutover, far=far)
-    for number in range(1, calls, some(199)):
+    for number in range(1, calls, some(317)):
         scene = Scene(cutover=cutover, far=far)
         first = scene.driver("first")
         scene.run(first, number, fate)
@@ -201,7 +201,7 @@ def test_a_driver_that_is_overtaken_at_any_call_does_no_harm(*, cutover: bool, f
 
     Except before it changes the target's policy, for which a store has no condition.
     """
-    for number in range(1, calls_of_a_driver(cutover=cutover, far=far), some(199)):
+    for number in range(1, calls_of_a_driver(cutover=cutover, far=far), some(317)):
         scene = Scene(cutover=cutover, far=far)
         first = scene.driver("first")
         scene.run(first, number)

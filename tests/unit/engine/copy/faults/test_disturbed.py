@@ -290,7 +290,7 @@ def test_whatever_happens_at_whichever_call_the_copy_is_exact_or_refused(
         if not held.alive:
             break
         event(machine, held)
-        calls += some(41)
+        calls += some(67)
     assert calls > 30
 
 
