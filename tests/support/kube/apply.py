@@ -56,7 +56,7 @@ class Applier:
         Raises:
             LocalClusterError: the API server or `kubectl` refuses it.
         """
-        if not words:
+        if not words and resource["kind"] in _PLURALS:
             return self._apply(resource)
         text = yaml.safe_dump(resource).replace(API_VERSION, f"{self.group}/{VERSION}")
         command = ("apply", "--filename=-", "--output=json", *words)
@@ -118,7 +118,8 @@ class Applier:
         body = resource | {"apiVersion": f"{self.group}/{VERSION}"}
         plural, name = _PLURALS[resource["kind"]], resource["metadata"]["name"]
         try:
-            stored: dict[str, Any] = _api(self.cluster.kubeconfig).patch_namespaced_custom_object(
+            # The call without `_with_http_info` returns None for what is new (201).
+            answer = _api(self.cluster.kubeconfig).patch_namespaced_custom_object_with_http_info(
                 *(self.group, VERSION, self.namespace, plural, name, body),
                 field_manager=_MANAGER,
                 force=True,
@@ -129,6 +130,7 @@ class Applier:
             )
         except client.ApiException as error:
             raise LocalClusterError(json.loads(error.body)["message"]) from error
+        stored: dict[str, Any] = json.loads(answer.raw_data)
         return stored
 
 

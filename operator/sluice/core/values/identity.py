@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid5
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+_KEPT: Final = 4096
+"""Number of names and marks that are remembered: each look asks for the same ones."""
 
 OURS = "sluice.dev/"
 """Prefix of every tag of Sluice."""
@@ -79,6 +83,12 @@ def stream_copy_id(scope_id: str, stream: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+@lru_cache(maxsize=_KEPT)
+def _uuid(copy: str, name: str) -> UUID:
+    return uuid5(UUID(copy), name)
+
+
+@lru_cache(maxsize=_KEPT)
 def _key(copy: str, *parts: object) -> str:
     return hashlib.sha256("/".join((copy, *map(str, parts))).encode()).hexdigest()[:32]
 
@@ -140,7 +150,7 @@ def results_writer(query: str, version: int) -> UUID:
         query: the query's id.
         version: the number of the query's version. Each one counts its batches anew.
     """
-    return uuid5(UUID(query), f"results/{version}")
+    return _uuid(query, f"results/{version}")
 
 
 def receipt_key(copy: str, number: int = 0) -> str:
@@ -169,7 +179,7 @@ def catch_up_attribute(copy: str) -> UUID:
     Args:
         copy: the copy id.
     """
-    return uuid5(UUID(copy), "catch-up")
+    return _uuid(copy, "catch-up")
 
 
 def catch_up_place(number: int, index: int) -> int:
@@ -214,7 +224,7 @@ def writer_id(copy: str, staging: str) -> UUID:
         copy: the copy id.
         staging: the segment's key.
     """
-    return uuid5(UUID(copy), staging)
+    return _uuid(copy, staging)
 
 
 def position_attribute(copy: str, segment: int) -> UUID:
@@ -240,12 +250,12 @@ def loss_attributes(copy: str, number: int) -> tuple[UUID, UUID]:
         number: how many losses of this segment came before.
     """
     key = f"loss/{number}"
-    return uuid5(UUID(copy), f"{key}/start"), uuid5(UUID(copy), f"{key}/end")
+    return _uuid(copy, f"{key}/start"), _uuid(copy, f"{key}/end")
 
 
 def publish_attribute(copy: str) -> UUID:
     """Return the attribute of a target segment for the bytes published into it, or ABORTED."""
-    return uuid5(UUID(copy), "publish")
+    return _uuid(copy, "publish")
 
 
 def origin_attributes(copy: str) -> tuple[UUID, UUID, UUID]:
@@ -254,12 +264,12 @@ def origin_attributes(copy: str) -> tuple[UUID, UUID, UUID]:
     They hold the index of its stream among the sources, the source segment's id, and the first
     offset copied. With the publish attribute they map positions of a source to those of the target.
     """
-    return uuid5(UUID(copy), "source"), uuid5(UUID(copy), "origin"), uuid5(UUID(copy), "start")
+    return _uuid(copy, "source"), _uuid(copy, "origin"), _uuid(copy, "start")
 
 
 def events_attribute(copy: str) -> UUID:
     """Return the attribute of a target segment for the number of events published into it."""
-    return uuid5(UUID(copy), "events")
+    return _uuid(copy, "events")
 
 
 def gap_attributes(copy: str) -> tuple[UUID, UUID]:
@@ -268,12 +278,12 @@ def gap_attributes(copy: str) -> tuple[UUID, UUID]:
     They hold how many bytes are missing before its first byte, and how often the segment was begun
     anew.
     """
-    return uuid5(UUID(copy), "lost"), uuid5(UUID(copy), "attempt")
+    return _uuid(copy, "lost"), _uuid(copy, "attempt")
 
 
 def stitch_attribute(copy: str) -> UUID:
     """Return the attribute of a first part for its length after the last part merged into it."""
-    return uuid5(UUID(copy), "stitch")
+    return _uuid(copy, "stitch")
 
 
 def verified_attribute(copy: str) -> UUID:
@@ -282,7 +292,7 @@ def verified_attribute(copy: str) -> UUID:
     Its value is ABORTED if the staging segment was given up, as the source has lost bytes that it
     lacks.
     """
-    return uuid5(UUID(copy), "verified")
+    return _uuid(copy, "verified")
 
 
 def group_identity(copy: str, scope: str, group: str, number: int) -> UUID:
@@ -292,7 +302,7 @@ def group_identity(copy: str, scope: str, group: str, number: int) -> UUID:
     The lower half is `number`, below 2^64. Each call needs a new number: a store (0.13.0) does not
     make a group under the identity of a deleted group.
     """
-    return UUID(int=uuid5(UUID(copy), f"group/{scope}/{group}").int >> 64 << 64 | number)
+    return UUID(int=_uuid(copy, f"group/{scope}/{group}").int >> 64 << 64 | number)
 
 
 def same_maker(one: UUID, other: UUID) -> bool:
