@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from support.cluster.desk import Desk
 
 # The first one to need the gateway compiles it.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.exhaustive]
 
 EVENTS, KEYS = 20_000, 32
 LONG_AGO: Final = "2020-01-01T00:00:00Z"
@@ -122,7 +122,6 @@ def drilled(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) ->
     return Drilled(desk, foreign, scope, spec)
 
 
-@pytest.mark.exhaustive
 def test_drills_find_damage_survive_kills_and_leave_nothing(
     drilled: Drilled, gateway: Gateway
 ) -> None:

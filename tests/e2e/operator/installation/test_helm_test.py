@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from localcluster.release import NAME, NAMESPACE
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 _LEFT = "pods,serviceaccounts,networkpolicies"
 
 
+@pytest.mark.exhaustive
 def test_an_installation_passes_and_the_test_leaves_nothing(sluice: Operator) -> None:
     """The pod is admitted, finds everything in order, and is gone with its account and rights."""
     done = sluice.cluster.helm(
