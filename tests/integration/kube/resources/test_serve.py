@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # The first run installs the browser.
 pytestmark = pytest.mark.timeout(1200)
 
-PICTURE: Final = Path(__file__).parents[3] / "docs" / "images" / "query.png"
+PICTURE: Final = Path(__file__).parents[4] / "docs" / "images" / "query.png"
 SIZE: Final = {"width": 1100, "height": 760}
 LISTED: Final = 100
 """Rows that the page lists."""

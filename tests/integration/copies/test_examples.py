@@ -17,7 +17,7 @@ from support.store.scopes import Sketch, fill, names_in
 if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 ADDRESS = "tcp://127.0.0.1:9090"
 EVENTS = 500
 KEYS = 8

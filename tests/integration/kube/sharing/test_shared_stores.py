@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(400)
 
-EXAMPLE: Final = Path(__file__).parents[3] / "examples/streamstore-shared.yaml"
+EXAMPLE: Final = Path(__file__).parents[4] / "examples/streamstore-shared.yaml"
 EVENTS: Final = 1000
 
 

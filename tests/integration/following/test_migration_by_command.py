@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "migration.md"
-TESTS: Final = (Path(__file__), Path(__file__).parent / "kube" / "test_migration.py")
+PAGE: Final = Path(__file__).parents[3] / "docs" / "migration.md"
+TESTS: Final = (
+    Path(__file__),
+    Path(__file__).parents[1] / "kube" / "resources" / "test_migration.py",
+)
 RUNS: Final = re.compile(r'page\.(?:run|start)\("([a-z-]+)"\)')
 READ: Final = 600
 """Events that each reader takes before it closes, in one store and in the other."""

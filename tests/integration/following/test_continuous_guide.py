@@ -17,7 +17,7 @@ from support.until import until
 if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 GUIDE: Final = ROOT / "docs" / "continuous.md"
 EXAMPLE: Final = ROOT / "examples" / "streamcopy-continuous.yaml"
 OF_SCOPE: Final = ROOT / "examples" / "scopecopy-continuous.yaml"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from integration.test_follow import (
+from integration.following.test_follow import (
     contents,
     followers,
     length,

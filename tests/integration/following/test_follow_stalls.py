@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.test_follow import contents, length, wait_for
+from integration.following.test_follow import contents, length, wait_for
 from localstore import ForeignClient, Standalone
 from sluice.engine.copy.report import Outcome
 from support.crash.breakpoint import Breakpoint

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("definitions")
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[4]
 EXAMPLES: Final = sorted(
     path for path in (ROOT / "examples").glob("*.yaml") if path.stem != "values"
 )

@@ -36,7 +36,7 @@ GOES_ON: Final = re.compile(r"Copying.*MB/.*MB.*B/s  ETA", re.DOTALL)
 ENDED: Final = re.compile(r"True.*Copied.*100%", re.DOTALL)
 SLOW: Final = {"bytesPerSecond": "300Ki"}
 """So slow that a page of a busy machine shows it for several looks."""
-PICTURE: Final = Path(__file__).parents[3] / "docs" / "images" / "ui.png"
+PICTURE: Final = Path(__file__).parents[4] / "docs" / "images" / "ui.png"
 
 
 @contextmanager

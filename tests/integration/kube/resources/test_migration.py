@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)
 
-PAGE: Final = Path(__file__).parents[3] / "docs" / "migration.md"
+PAGE: Final = Path(__file__).parents[4] / "docs" / "migration.md"
 READ: Final = 600
 """Events that each reader takes before it closes, in one store and in the other."""
 
