@@ -1,7 +1,8 @@
 """Make the site's pages of reasons: one for each, from the catalogue.
 
 A page has what the table of docs/conditions.md has of the reason, the messages of a resource in
-that state (`tests/support/cases/situations.py`), and the places in the guides that name the reason.
+that state (`tests/support/situations/situations.py`), and the places in the guides that name the
+reason.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 import gencatalogue
 from sluice.core.catalogue import NORMAL, PAGE, FailureReason, Place, Reason, anchor, failures
 from sluice.core.catalogue.reasons import COPIES, EPHEMERAL, STORE
-from support.cases.situations import SITUATIONS
+from support.situations.situations import SITUATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from support.cases.situation import Situation
+    from support.situations.situation import Situation
 
 FOLDER: Final = PAGE.removesuffix(".md")
 """The folder of the pages, beside the page of all reasons."""

@@ -20,13 +20,13 @@ import localcluster
 from localstore import ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
 from s3gateway import Gateway, versitygw
-from support.cluster.desk import Desk
 from support.cluster.local_operator import LocalOperator, opened
 from support.cluster.outside import OUTSIDE
 from support.cluster.turns import taken
 from support.command import warm
 from support.search import EXAMPLES, FAR
 from support.store.servers import end_unneeded, ended_early, see_last
+from support.tenants.desk import Desk
 from support.until import PATIENTLY, until
 
 # No test asserts a duration. CI repeats one search; every other run is a new one.

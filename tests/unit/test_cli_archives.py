@@ -15,8 +15,8 @@ from sluice.core.archive.names import Format
 from sluice.core.copy.planner import ArchiveChoice
 from sluice.core.values.archive_layout import DATA, HEADS
 from sluice.core.values.model import StoreAddress, StreamName
+from support.archiving.archives import Source, take
 from support.command.spelling import parsed
-from support.engine.archives import Source, take
 
 if TYPE_CHECKING:
     from pathlib import Path

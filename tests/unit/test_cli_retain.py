@@ -17,8 +17,8 @@ from sluice.core.archive.names import Format
 from sluice.core.scope.runs import ScopeRun, ScopeRunStream, scope_run_name
 from sluice.engine.scope import recorded_runs
 from sluice.errors import PermissionDenied
+from support.archiving.archives import Source, take
 from support.command.spelling import parsed
-from support.engine.archives import Source, take
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.report import ScopeReport
 from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.errors import SourceUnsupported, StoreUnavailable
+from support.archiving.scope_roots import TO, Env
 from support.engine.plans import COPY, segment_plan, stream_plan, whole_scope
-from support.engine.scope_roots import TO, Env
 from support.engine.sources import put_source
 from support.model import ModelStore, World
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bench.cluster.site import Site
     from bench.cluster.timeline import Object
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 DRIVER_KEY: Final = "apply_to_driver_p50_s"
 READY_KEY: Final = "apply_to_ready_1MB_s"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from bench.cluster.lives import Samples
     from bench.cluster.site import Site
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
     Say = Callable[[str], None]
 

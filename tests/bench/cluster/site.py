@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from localcluster import ClusterStore, LocalClusterError, choose, store_image
 from localcluster.release import NAME, NAMESPACE, install, restrict, sluice_image, uninstall
 from localcluster.store_manifests import NAMESPACE as STORE_NAMESPACE
-from support.cluster.tenant import Tenant
+from support.tenants.tenant import Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bench.cluster.site import Site
     from bench.cluster.timeline import Object
     from localstore import ForeignClient
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 KEY: Final = "small_streams_s"
 JAVA_KEY: Final = "small_streams_vs_java"

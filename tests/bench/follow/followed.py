@@ -13,7 +13,7 @@ from bench.follow.lag import Lag
 from bench.model import BenchError
 from sluice.core.values.model import StreamName
 from sluice.core.values.wish import Wish
-from support.engine.follower import start, wish
+from support.following.follower import start, wish
 
 if TYPE_CHECKING:
     import subprocess

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
     from sluice.archive.objects.objects import Objects
-    from support.cluster.desk import Desk
+    from support.tenants.desk import Desk
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)

@@ -15,10 +15,10 @@ from localcluster.store import ClusterStore
 from localstore.accounts import ADMIN
 from support.cluster.gate import Gate
 from support.cluster.outside import EXCLUDED
-from support.cluster.renting import given_back, rented
-from support.cluster.tenant import SMALL_EVENTS, SOURCE_EVENTS, Tenant
 from support.cluster.turns import one_at_a_time
-from support.kube.kstatus import program
+from support.gitops.kstatus import program
+from support.tenants.renting import given_back, rented
+from support.tenants.tenant import SMALL_EVENTS, SOURCE_EVENTS, Tenant
 from support.until import PATIENTLY, until
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from localstore import ForeignClient
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 EVENTS = 10_000
 KEYS = 64

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 PARTS = (200_000, 150_000, 50_000)
 """Events before the stream is split, before it is merged, and after: so many take Spark."""

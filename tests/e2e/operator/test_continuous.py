@@ -7,13 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from support.kube.kstatus import kstatus
+from support.gitops.kstatus import kstatus
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from e2e.operator.conftest import Operator
     from localstore import ForeignClient
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 EVENTS, KEYS, SEGMENTS = 2000, 50, 2
 EVICTION = """{{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {{"name": "{}"}}}}"""

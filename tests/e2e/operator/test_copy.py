@@ -12,15 +12,15 @@ import pytest
 
 from localcluster import LocalClusterError
 from localcluster.release import NAMESPACE
-from support.cluster.tenant import SLOW
-from support.kube.kstatus import kstatus
+from support.gitops.kstatus import kstatus
+from support.tenants.tenant import SLOW
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Operator, Source
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 
 def test_copy_becomes_ready_and_is_exact(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.cluster.tenant import SLOW
+from support.tenants.tenant import SLOW
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from e2e.operator.conftest import Operator, Source
     from localcluster import Cluster
     from localstore import ForeignClient
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 pytestmark = pytest.mark.crash
 

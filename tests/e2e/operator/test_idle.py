@@ -18,7 +18,7 @@ from support.store.idle import in_memory, wait_until_evicted
 if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 EVENTS = 1000
 SEALED = "sealed"

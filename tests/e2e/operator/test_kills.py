@@ -7,14 +7,14 @@ from uuid import uuid4
 
 import pytest
 
-from support.cluster.tenant import SLOW
+from support.tenants.tenant import SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Operator, Source
     from localstore import ForeignClient
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 pytestmark = pytest.mark.crash
 

@@ -10,8 +10,8 @@ import pytest
 from localcluster.release import restrict
 from localstore.accounts import ADMIN
 from sluice.kube.api.names import UID_LABEL
-from support.cluster.tenant import Tenant
-from support.kube.kstatus import kstatus
+from support.gitops.kstatus import kstatus
+from support.tenants.tenant import Tenant
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:

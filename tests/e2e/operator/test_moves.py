@@ -8,7 +8,7 @@ import pytest
 
 if TYPE_CHECKING:
     from localstore import ForeignClient
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 pytestmark = pytest.mark.exhaustive
 

@@ -11,7 +11,7 @@ import pytest
 
 from sluice.core.scope.scope import StreamState
 from sluice.kube.jobs.manifests import plan_of
-from support.kube.kstatus import kstatus
+from support.gitops.kstatus import kstatus
 from support.store.scopes import NAMES, STREAMS, Seen, assert_equal, fill, seen
 from support.until import PATIENTLY
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
     from sluice.core.workloads.plan import Plan
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 Object = dict[str, Any]
 

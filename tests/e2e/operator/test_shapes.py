@@ -14,7 +14,7 @@ from segment_hash import segment_report
 if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 EVENTS = 20_000
 KEYS = 64

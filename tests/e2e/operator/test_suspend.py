@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.cluster.tenant import SLOW
+from support.tenants.tenant import SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Source
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 
 @pytest.mark.exhaustive

@@ -9,7 +9,7 @@ import pytest
 from localcluster.release import restrict
 from localcluster.store import ClusterStore
 from localstore.accounts import ADMIN
-from support.cluster.tenant import Tenant
+from support.tenants.tenant import Tenant
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from e2e.operator.conftest import Source
     from localcluster import Cluster
     from localstore import ForeignClient
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 pytestmark = pytest.mark.exhaustive
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.kube.kstatus import kstatus
+from support.gitops.kstatus import kstatus
 
 if TYPE_CHECKING:
     from e2e.operator.conftest import Source
     from localstore import ForeignClient
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 _MISSING_STORE = "tcp://127.0.0.1:9"
 

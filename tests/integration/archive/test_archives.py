@@ -9,7 +9,7 @@ from sluice.archive.runs.sweep import sweep
 from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import DATA
-from support.engine.archives import Source, take
+from support.archiving.archives import Source, take
 from support.search import few
 
 # The first one to need the gateway compiles it.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localstore import ForeignClient
     from s3gateway import Gateway
-    from support.cluster.desk import Desk
+    from support.tenants.desk import Desk
 
 # The first one to need the gateway compiles it.
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.exhaustive]

@@ -12,9 +12,9 @@ import pytest
 from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import DATA
 from sluice.engine.copy.report import Outcome
+from support.archiving.archiving import EVENTS
 from support.command.restores import MERGED, SPLIT, Env, assert_like_the_source
 from support.search import FAR, few, searches
-from support.store.archiving import EVENTS
 
 if TYPE_CHECKING:
     from localstore import Standalone

@@ -13,8 +13,8 @@ from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import DATA
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.pipelines.programs.stores import Stores
+from support.archiving.archive_runs import held_by, last_run
 from support.command.archive_files import ArchiveFile, call
-from support.engine.archive_runs import held_by, last_run
 from support.store.inline import SETTINGS
 from support.until import TIGHT, until
 

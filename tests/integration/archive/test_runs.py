@@ -21,10 +21,10 @@ from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
 from sluice.pipelines.programs.stores import Stores
-from support.engine.archive_runs import archive_once, held_by, last_run, root_of
+from support.archiving.archive_runs import archive_once, held_by, last_run, root_of
+from support.archiving.archiving import EVENTS
 from support.engine.executors import Relay
 from support.search import few
-from support.store.archiving import EVENTS
 from support.store.inline import SETTINGS
 
 if TYPE_CHECKING:

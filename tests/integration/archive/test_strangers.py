@@ -14,7 +14,7 @@ from sluice.core.archive.lease import LeaseWork
 from sluice.core.values.archive_layout import ARCHIVED, LEASES
 from sluice.engine.archive.erase import erase_archive
 from sluice.errors import ArchiveDamaged, InvalidSpec
-from support.engine.archive_runs import REQUEST, archive_once, root_of
+from support.archiving.archive_runs import REQUEST, archive_once, root_of
 from support.engine.sources import put_source
 from support.model import ModelStore, World
 

@@ -12,8 +12,8 @@ from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.pipelines.programs.stores import Stores
 from sluice.stores.reading import joined
-from support.engine.follower import follow
-from support.engine.followers import Followers
+from support.following.follower import follow
+from support.following.followers import Followers
 from support.store.inline import SETTINGS
 from support.until import until
 from support.witness.foreign_witness import assert_equal, assert_readable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from support.engine.followers import Pair
+    from support.following.followers import Pair
 
 KEYS = 32
 SIZE = 108

@@ -19,9 +19,9 @@ from sluice.core.values.model import StoreAddress
 from sluice.engine.copy.report import Outcome
 from sluice.pipelines.programs.stores import Stores
 from sluice.stores.pravega import names
-from support.engine.follower import follow
-from support.engine.followers import Followers
 from support.engine.plans import COPY
+from support.following.follower import follow
+from support.following.followers import Followers
 from support.search import FAR
 from support.store.inline import SETTINGS
 from support.until import until
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from support.engine.followers import Pair
+    from support.following.followers import Pair
 
 __all__ = ["followers", "streams"]
 

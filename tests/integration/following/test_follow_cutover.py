@@ -15,8 +15,8 @@ from sluice.engine.copy.report import Outcome
 from sluice.engine.follow import wishes
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.pipelines.programs.stores import Stores
-from support.engine.follower import start
 from support.engine.plans import COPY
+from support.following.follower import start
 from support.search import FAR
 from support.store.inline import SETTINGS
 from support.until import PATIENCE, until

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from localstore import Cluster, ForeignClient, Standalone
-from support.engine.followed_exactly import Exactly, Place
+from support.following.followed_exactly import Exactly, Place
 from support.search import FAR, searches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from support.engine.followers import Pair
+    from support.following.followers import Pair
 
 RATE: Final = 10_000
 KILLS: Final = 20

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from support.engine.followed_exactly import Exactly, Place
+from support.following.followed_exactly import Exactly, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable

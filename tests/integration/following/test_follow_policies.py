@@ -13,8 +13,8 @@ from sluice.engine.copy.report import Outcome
 from sluice.engine.follow import changes
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.pipelines.programs.stores import Stores
-from support.engine.follower import SETTINGS, follow
 from support.engine.plans import COPY
+from support.following.follower import SETTINGS, follow
 from support.until import PATIENCE, until
 from support.witness.foreign_witness import assert_equal
 

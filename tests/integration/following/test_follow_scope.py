@@ -12,7 +12,7 @@ from localstore.errors import LocalStoreError
 from sluice.core.follow.lag import FollowedStreams
 from sluice.core.scope.scope import StreamState
 from sluice.core.values.wish import Wish
-from support.engine.scope_follower import measured, results_of, start, wish
+from support.following.scope_follower import measured, results_of, start, wish
 from support.search import FAR
 from support.until import PATIENCE, until
 from support.witness.foreign_witness import assert_equal, assert_readable

@@ -11,7 +11,7 @@ from localstore import ForeignClient, Standalone
 from sluice.engine.copy.report import Outcome
 from support.crash.breakpoint import Breakpoint
 from support.crash.proxy import APPEND_BLOCK_END, Frame, FrameProxy
-from support.engine.followers import Followers
+from support.following.followers import Followers
 from support.until import PATIENCE, until
 from support.witness.foreign_witness import assert_equal, assert_readable
 

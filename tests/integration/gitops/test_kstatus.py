@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from support.cases.situations import SITUATIONS
-from support.kube.kstatus import COMPILE_SECONDS, kstatus, program
+from support.gitops.kstatus import COMPILE_SECONDS, kstatus, program
+from support.situations.situations import SITUATIONS
 
 pytestmark = pytest.mark.timeout(COMPILE_SECONDS)
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient
     from s3gateway import Gateway
-    from support.cluster.desk import Desk
     from support.cluster.local_operator import LocalOperator
+    from support.tenants.desk import Desk
 
 # The first test that needs the gateway or Prometheus compiles it.
 pytestmark = pytest.mark.timeout(1200)

@@ -20,7 +20,7 @@ from sluice.stores.pravega.segments import tail_links
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.writing import CompareAndSet
 from support.store.following import Heard
-from support.store.tokens import living_for
+from support.wire.tokens import living_for
 
 MIB = 1 << 20
 Client = Callable[[Credentials | None], PravegaStore]

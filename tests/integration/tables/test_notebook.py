@@ -14,7 +14,7 @@ import sluice
 from sluice.core.archive.names import Format
 from sluice.errors import InvalidSpec, MalformedEvents, SourceNotFound, SourceTruncated
 from sluice.notebook import end_of
-from support.store.archiving import archive_in
+from support.archiving.archiving import archive_in
 from support.store.clicks import KEYS, SCHEMA, Clicks, digest
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.archiving.archiving import archive_in
 from support.command.spark import Spark
-from support.store.archiving import archive_in
 from support.store.clicks import KEYS, Clicks
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from sluice.config import Settings
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.stores.connect import connect
 from sluice.stores.credentials import Credentials
+from support.archiving.archiving import archive_in
 from support.command.spark import Spark, SparkFailed
-from support.store.archiving import archive_in
 from support.store.clicks import DDL, KEYS, SCHEMA, Clicks, digest
 from support.until import PATIENT, until
 

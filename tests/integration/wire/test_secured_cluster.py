@@ -20,8 +20,8 @@ from sluice.engine.tasks.limits import Limits
 from sluice.stores.pravega.controller.directory import Directory
 from support.command.sluice_command import finish
 from support.store.inline import run_copies
-from support.store.secured import LOGIN, SecuredCopy, SecuredFollowing, mount, segments_of
 from support.until import PATIENT, until
+from support.wire.secured import LOGIN, SecuredCopy, SecuredFollowing, mount, segments_of
 from support.witness.foreign_witness import assert_alike
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from sluice.engine.tasks.limits import Limits
 from sluice.stores.pravega.controller.directory import Directory
 from support.search import few
 from support.store.inline import run_copies
-from support.store.secured import SecuredCopy, SecuredFollowing, mount, segments_of
-from support.store.tokens import living_for
 from support.until import PATIENT, until
+from support.wire.secured import SecuredCopy, SecuredFollowing, mount, segments_of
+from support.wire.tokens import living_for
 from support.witness.foreign_witness import assert_alike
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import pytest
 from localstore import ForeignClient, Standalone
 from localstore.accounts import ADMIN
 from localstore.certificates import Authority
-from support.store.secured import SecuredCopy, SecuredFollowing, mount
-from support.store.tls_front import TLSFront
-from support.store.tls_names import serving
 from support.until import until
+from support.wire.secured import SecuredCopy, SecuredFollowing, mount
+from support.wire.tls_front import TLSFront
+from support.wire.tls_names import serving
 
 if TYPE_CHECKING:
     import ssl

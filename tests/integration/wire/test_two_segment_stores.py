@@ -16,7 +16,7 @@ from sluice.pipelines.programs.stores import Stores
 from sluice.stores.pravega.names import segment_name
 from support.command.scope_command import ScopeCopy
 from support.command.sluice_command import finish
-from support.engine.followed_exactly import Exactly, Place
+from support.following.followed_exactly import Exactly, Place
 from support.store.inline import SETTINGS
 from support.store.scopes import assert_equal, fill, names_in, seen
 from support.until import TIGHT, until

@@ -16,10 +16,10 @@ import pytest
 from localstore import ForeignClient, Standalone
 from support.command.follow_command import LIVE, Process
 from support.command.sluice_command import Filed
-from support.store.faults import FAULTS, SHORT, Fault
-from support.store.faulty_wire import Client, FaultyWire
-from support.store.wire_table import WireTable
 from support.until import until
+from support.wire.faults import FAULTS, SHORT, Fault
+from support.wire.faulty_wire import Client, FaultyWire
+from support.wire.wire_table import WireTable
 from support.witness.foreign_witness import assert_alike, hashes
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Resources in every state, valid and invalid, and tables of them."""
+"""Resources that are valid and invalid, and tables of them."""

@@ -1,1 +1,1 @@
-"""Real clusters: tenants, operators, nodes and attackers."""
+"""Real clusters: operators, nodes, Jobs, and servers beside them."""

@@ -14,7 +14,7 @@ from sluice.engine.journal.record_log import MOST_LOG
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.pravega.wire import messages as m
 from sluice.stores.pravega.wire.wire import NOT_SET, Frame, FrameType, Message, decode_as, encode
-from support.store.hostile import HostileController, stream_of
+from support.wire.hostile import HostileController, stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from support.kube.chart import render
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 _COMPONENT = "gateway"
 _FORWARDED = "Forwarding from 127.0.0.1:"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 
 class JobAudit:

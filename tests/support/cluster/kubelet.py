@@ -21,7 +21,7 @@ from support.command import warm
 from support.until import PATIENCE
 
 if TYPE_CHECKING:
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 Object = dict[str, Any]
 

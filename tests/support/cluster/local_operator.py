@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from support.cluster.kubelet import PROFILES
 from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import OUTSIDE, nobody_else
-from support.cluster.renting import rented
+from support.tenants.renting import rented
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from localcluster import Cluster
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 
 @dataclass(frozen=True)

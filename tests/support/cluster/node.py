@@ -12,7 +12,7 @@ from support.cluster.kubelet import DriverPod
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 _LOOK_SECONDS = 0.2
 

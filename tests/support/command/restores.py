@@ -23,8 +23,8 @@ from sluice.engine.copy.report import Outcome
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.pipelines.programs.jobs import jobs
 from sluice.pipelines.programs.stores import Stores
+from support.archiving.archiving import archive_stream
 from support.command.sluice_command import Filed
-from support.store.archiving import archive_stream
 from support.store.inline import SETTINGS, run_copies
 
 if TYPE_CHECKING:

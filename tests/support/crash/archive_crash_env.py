@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
     from sluice.archive.runs.archive import Archive
-    from support.cluster.tenant import Object, Tenant
     from support.command.sluice_command import Filed
     from support.crash.archive_crash_table import ArchiveCell
     from support.crash.breakpoint import Sign
     from support.crash.crash_points import Point
+    from support.tenants.tenant import Object, Tenant
 
 BUCKET: Final = "crash"
 SCOPE: Final = "crash"

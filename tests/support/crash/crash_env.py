@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore.cluster_config import Name
-    from support.cluster.tenant import Object, Tenant
     from support.crash.breakpoint import Sign
     from support.crash.crash_points import Point
     from support.crash.crash_table import Cell
+    from support.tenants.tenant import Object, Tenant
 
 Stream = tuple[str, str]
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from localstore.cluster_config import Name
     from support.cluster.local_operator import LocalOperator
-    from support.cluster.tenant import Object, Tenant
     from support.command.sluice_command import Filed
     from support.crash.crash_env import CrashEnv
+    from support.tenants.tenant import Object, Tenant
 
 _COPY_SECONDS = 200.0
 

@@ -1,1 +1,1 @@
-"""Copies, archives and claims on a store in memory."""
+"""Copies and claims on a store in memory."""

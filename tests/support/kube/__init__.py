@@ -1,1 +1,1 @@
-"""API servers in memory, and judges of objects."""
+"""API servers in memory and real ones, and receivers of notices and traces."""

@@ -1,1 +1,1 @@
-"""Real stores, and servers that imitate a store and lie."""
+"""Streams of real stores, and what copies leave there."""

@@ -17,7 +17,7 @@ from sluice.stores.pravega.names import Endpoint, is_core
 from sluice.stores.pravega.wire import messages as m
 from sluice.stores.pravega.wire import refusals
 from sluice.stores.pravega.wire.wire import NOT_SET, Frame, FrameType, Message, decode_as
-from support.store.segment_store import Peer
+from support.wire.segment_store import Peer
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sluice.stores.pravega.segments.tail_links import Link
     from sluice.stores.pravega.segments.tails import SegmentTails
     from sluice.stores.trust import Trust
-    from support.store.segment_store import Peer
+    from support.wire.segment_store import Peer
 
 NAME, OTHER = (f"scope/stream/{number}.#epoch.0" for number in range(2))
 MOST = 1 << 20

@@ -1,7 +1,7 @@
 import pytest
 
 from sluice.archive.runs.archive import Archive
-from support.engine.sweeps import Clock
+from support.archiving.sweeps import Clock
 from support.model.memory_objects import MemoryObjects
 
 

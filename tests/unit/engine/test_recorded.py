@@ -17,8 +17,8 @@ from sluice.engine.access.source_runs import run_stores
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
 from sluice.engine.tasks.executor import InlineExecutor
+from support.archiving.archive_runs import archive_once, make_objects_small, root_of
 from support.engine.appends import appended, run_append
-from support.engine.archive_runs import archive_once, make_objects_small, root_of
 from support.engine.plans import SOURCE, TARGET, whole_plan
 from support.engine.runners import copy_runner
 from support.engine.scope_drivers import SharedStore, copy_scope, source_name, target_name

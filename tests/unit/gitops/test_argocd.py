@@ -11,8 +11,8 @@ import yaml
 
 import gengitops
 from support.cases.golden import check
-from support.cases.situations import SITUATIONS, Situation
-from support.kube.argocd import STATUSES, health
+from support.gitops.argocd import STATUSES, health
+from support.situations.situations import SITUATIONS, Situation
 
 GOLDEN = Path(__file__).parent / "golden"
 KINDS = sorted({situation.kind for situation in SITUATIONS})

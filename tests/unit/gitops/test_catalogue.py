@@ -28,9 +28,9 @@ from sluice.core.catalogue import (
 from sluice.core.reconcile.copies.actions import Abandon, Decision
 from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import SluiceError
-from support.cases.query_recorder import QueryRecorder
-from support.cases.recorder import CopyRecorder, StoreRecorder
-from support.cases.situations import SITUATIONS, Situation
+from support.situations.query_recorder import QueryRecorder
+from support.situations.recorder import CopyRecorder, StoreRecorder
+from support.situations.situations import SITUATIONS, Situation
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.queries.world import QueryDecision

@@ -7,8 +7,8 @@ import yaml
 
 from sluice.api.registry import KINDS
 from support.cases.golden import check
-from support.cases.situations import SITUATIONS
-from support.kube.argocd import health
+from support.gitops.argocd import health
+from support.situations.situations import SITUATIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "gitops.md"
 STATES = re.compile(r"(<!-- states: .* -->\n).*(<!-- end of states -->\n)", flags=re.DOTALL)

@@ -7,7 +7,7 @@ import sys
 from typing import Final
 
 from sluice.stores.pravega.proto import controller_pb2 as pb
-from support.store.hostile import HostileController
+from support.wire.hostile import HostileController
 
 FORKS: Final = 8
 

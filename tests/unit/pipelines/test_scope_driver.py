@@ -20,7 +20,6 @@ from sluice.pipelines.driver import driver
 from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
 from sluice.pipelines.driver.stopping import Terminated
 from sluice.pipelines.programs import run
-from support.engine.followed_scopes import FOLLOW
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import (
     SCOPE_ID,
@@ -30,6 +29,7 @@ from support.engine.scope_drivers import (
     source_name,
     target_name,
 )
+from support.following.followed_scopes import FOLLOW
 from support.model import CREATION_TIME, Fate, World, segment_name
 
 STREAMS = 5

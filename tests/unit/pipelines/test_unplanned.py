@@ -30,10 +30,10 @@ from sluice.kube.stores.connections import unseen
 from sluice.pipelines.driver import driver, termination
 from sluice.pipelines.driver.driver import DriverOptions, drive
 from sluice.pipelines.programs import stores
-from support.engine.archive_runs import PATH, REQUEST, archive_once, root_of
+from support.archiving.archive_runs import PATH, REQUEST, archive_once, root_of
+from support.archiving.scope_roots import root_in
 from support.engine.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.engine.scope_drivers import SharedStore
-from support.engine.scope_roots import root_in
 from support.engine.sources import put_source
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects

@@ -16,10 +16,10 @@ from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.names import Format
 from sluice.errors import InvalidSpec
+from support.archiving.archiving import archive_stream
 from support.engine.plans import SOURCE
 from support.engine.reading import Reading, act, new_world
 from support.model import ModelStore
-from support.store.archiving import archive_stream
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -31,7 +31,7 @@ from sluice.stores.pravega.wire.messages import KeepAlive
 from sluice.stores.pravega.wire.wire import encode
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects
-from support.store.hostile import HostileController
+from support.wire.hostile import HostileController
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

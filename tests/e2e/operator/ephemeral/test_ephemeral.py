@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from support.cluster.owned import ephemeral, until_reason, workload
+from support.tenants.owned import ephemeral, until_reason, workload
 
 if TYPE_CHECKING:
     from e2e.operator.conftest import Operator
     from localstore import ForeignClient
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import pytest
 
 from localstore.accounts import ADMIN
 from support.cluster.gate import Gate
-from support.cluster.owned import Watch, ephemeral, ready_of, until_reason, workload
-from support.cluster.renting import rented
+from support.tenants.owned import Watch, ephemeral, ready_of, until_reason, workload
+from support.tenants.renting import rented
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 _AWAY_SECONDS = 90
 _AWAY = {"StoreUnavailable", "StoreTimeout"}

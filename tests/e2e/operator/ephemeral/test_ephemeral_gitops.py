@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from support.cluster.owned import ephemeral, until_reason, workload
-from support.kube.gitops import GitOps
-from support.kube.kstatus import kstatus
+from support.gitops.gitops import GitOps
+from support.gitops.kstatus import kstatus
+from support.tenants.owned import ephemeral, until_reason, workload
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient
     from support.cluster.gate import Gate
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 _ROUNDS = 8
 

@@ -21,9 +21,9 @@ import yaml
 import segment_hash
 from localcluster.release import ROOT, restrict
 from localcluster.wordcount import wordcount_image
-from support.cluster.tenant import Tenant
 from support.command import screens as pages
 from support.command.screens import Screen
+from support.tenants.tenant import Tenant
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.cluster.tenant import Object
+    from support.tenants.tenant import Object
 
 pytestmark = pytest.mark.exhaustive
 

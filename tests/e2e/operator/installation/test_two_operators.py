@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Operator, Source
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 NAMES = ("one", "two", "three")
 SLOW = {"bytesPerSecond": "3500Ki"}

@@ -9,7 +9,7 @@ import pytest
 
 from localcluster import LocalClusterError
 from localcluster.release import NAME, NAMESPACE, uninstall
-from support.cluster.tenant import SLOW
+from support.tenants.tenant import SLOW
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from e2e.operator.conftest import Operator, Source
     from localcluster import Cluster
     from localstore import ForeignClient
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 _HOOK = "sluice-uninstall"
 _HOOK_KINDS = "jobs,serviceaccounts"

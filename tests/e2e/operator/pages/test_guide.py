@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from localcluster.release import restrict
-from support.cluster.tenant import Tenant
 from support.command import screens as pages
 from support.command.screens import Screen
 from support.store.scopes import names_in
+from support.tenants.tenant import Tenant
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:

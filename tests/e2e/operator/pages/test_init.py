@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 NAME = (SAMPLE.scope, SAMPLE.stream)
 

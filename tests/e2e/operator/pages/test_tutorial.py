@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from localcluster.release import restrict
-from support.cluster.tenant import Tenant
 from support.command import pictures
 from support.command import screens as pages
 from support.command.screens import Screen
 from support.command.warm import SLUICE
+from support.tenants.tenant import Tenant
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import yaml
 
 from sluice.api.schema.schema import definition
 from support.cluster.operator_process import OperatorProcess
-from support.cluster.tenant import Tenant
 from support.kinds.heartbeat.resource import HEARTBEAT
 from support.kube.definitions import left
+from support.tenants.tenant import Tenant
 from support.until import PATIENTLY, until
 
 if TYPE_CHECKING:

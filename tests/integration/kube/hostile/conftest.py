@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.cluster.evil import plotted
 from support.store.servers import ended_early
+from support.tenants.evil import plotted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from localcluster import Cluster
-    from support.cluster.evil import Evil
+    from support.tenants.evil import Evil
 
 
 @pytest.fixture(scope="session")

@@ -15,12 +15,12 @@ from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, controls_name
 from sluice.kube.api.objects import FORCE_ORPHAN, REQUESTED_AT, STAGING_FINALIZER
-from support.cluster.evil import HELD, LOGIN, PRECIOUS
-from support.cluster.evil_resources import MAKES, copy, owner_of
 from support.search import few
+from support.tenants.evil import HELD, LOGIN, PRECIOUS
+from support.tenants.evil_resources import MAKES, copy, owner_of
 
 if TYPE_CHECKING:
-    from support.cluster.evil import Evil, Object
+    from support.tenants.evil import Evil, Object
 
 pytestmark = pytest.mark.timeout(400)
 

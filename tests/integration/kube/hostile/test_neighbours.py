@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from sluice.kube.api.objects import REQUESTED_AT, STAGING_FINALIZER, STREAMS_FINALIZER
-from support.cluster.evil import LOGIN
-from support.cluster.evil_resources import MAKES, helper, store
 from support.search import few
+from support.tenants.evil import LOGIN
+from support.tenants.evil_resources import MAKES, helper, store
 from support.until import until
 
 if TYPE_CHECKING:
-    from support.cluster.evil import Evil, Object
+    from support.tenants.evil import Evil, Object
 
 pytestmark = pytest.mark.timeout(400)
 

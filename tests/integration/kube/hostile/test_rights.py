@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from localcluster import LocalClusterError
-from support.cluster.evil import LOGIN, OURS
-from support.cluster.evil_resources import archive, copy, resource, scope, store
+from support.tenants.evil import LOGIN, OURS
+from support.tenants.evil_resources import archive, copy, resource, scope, store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.cluster.evil import Evil, Object
+    from support.tenants.evil import Evil, Object
 
 pytestmark = pytest.mark.timeout(400)
 

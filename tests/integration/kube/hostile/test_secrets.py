@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sluice.kube.api.objects import IN_USE_FINALIZER
-from support.cluster.evil import HELD, LOGIN, PRECIOUS
-from support.cluster.evil_resources import copy, store
+from support.tenants.evil import HELD, LOGIN, PRECIOUS
+from support.tenants.evil_resources import copy, store
 from support.until import until
 
 if TYPE_CHECKING:
-    from support.cluster.evil import Evil
+    from support.tenants.evil import Evil
 
 pytestmark = pytest.mark.timeout(400)
 

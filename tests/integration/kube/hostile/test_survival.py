@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.cluster.evil_resources import copy
+from support.tenants.evil_resources import copy
 
 if TYPE_CHECKING:
-    from support.cluster.evil import Evil
+    from support.tenants.evil import Evil
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -11,9 +11,9 @@ import pytest
 from support.cluster.bad_stores import TEN_GIGABYTES, LyingStore, black_holes, bombs
 from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import nobody_else
-from support.cluster.tenant import Tenant
 from support.command.scope_command import peak_memory
 from support.search import FAR
+from support.tenants.tenant import Tenant
 from support.until import until
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from localcluster import LocalClusterError
 from localstore.certificates import Authority
 from support.cases.bad_stores import BAD, BadStore
 from support.kube.objects import objects_in
-from support.store.tls_front import TLSFront
-from support.store.tls_names import serving
+from support.wire.tls_front import TLSFront
+from support.wire.tls_names import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from localstore import Standalone
-    from support.cluster.desk import Desk
     from support.cluster.local_operator import LocalOperator
+    from support.tenants.desk import Desk
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 

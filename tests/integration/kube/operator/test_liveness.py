@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.cluster.operator_process import OperatorProcess
-from support.cluster.tenant import Tenant
 from support.kube.link import Link
+from support.tenants.tenant import Tenant
 from support.until import until
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from uuid import uuid4
 import pytest
 
 from support.cluster.outside import OUTSIDE, nobody_else
-from support.cluster.renting import rented
 from support.cluster.replicas import (
     LEASE,
     LOST,
@@ -20,6 +19,7 @@ from support.cluster.replicas import (
     replicas,
     stopped,
 )
+from support.tenants.renting import rented
 from support.until import until
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from localcluster import Cluster
     from support.cluster.replicas import Disturbance
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 pytestmark = pytest.mark.timeout(600)
 NOTHING = "tcp://127.0.0.1:9"

@@ -15,8 +15,8 @@ from support.cluster.job_audit import jobs_audited
 from support.cluster.kubelet import PROFILES
 from support.cluster.node import Node
 from support.cluster.outside import OUTSIDE, nobody_else
-from support.cluster.renting import rented
 from support.cluster.replicas import Replicas, cut_off, frozen, killed, replicas, stopped
+from support.tenants.renting import rented
 from support.until import until
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
     from support.cluster.replicas import Replica
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(5400)]
 

@@ -9,7 +9,7 @@ import pytest
 from support.cases.resources import ARCHIVE
 from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import nobody_else
-from support.cluster.tenant import Tenant
+from support.tenants.tenant import Tenant
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from support.cluster.desk import Desk
 from support.cluster.kubelet import PROFILES
 from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import OUTSIDE, nobody_else
-from support.cluster.renting import rented
 from support.kube.link import api_server, lead
-from support.store.faults import FAULTS, Fault
-from support.store.faulty_wire import Client, FaultyWire
-from support.store.wire_table import WireTable
+from support.tenants.desk import Desk
+from support.tenants.renting import rented
+from support.wire.faults import FAULTS, Fault
+from support.wire.faulty_wire import Client, FaultyWire
+from support.wire.wire_table import WireTable
 from support.witness.foreign_witness import assert_equal
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1200)]
 

@@ -15,14 +15,14 @@ import pytest
 import segment_hash
 from sluice.kube.api.names import UID_LABEL
 from sluice.stores.pravega.groups import cuts
-from support.kube.kstatus import kstatus
+from support.gitops.kstatus import kstatus
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
-    from support.cluster.desk import Desk
     from support.cluster.local_operator import LocalOperator
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.desk import Desk
+    from support.tenants.tenant import Object, Tenant
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.kube.api.names import UID_LABEL
-from support.kube.kstatus import kstatus
+from support.gitops.kstatus import kstatus
 from support.store import scopes
 from support.until import PATIENTLY
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from localstore import ForeignClient, Standalone
-    from support.cluster.desk import Desk
     from support.cluster.kubelet import DriverPod
     from support.cluster.local_operator import LocalOperator
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.desk import Desk
+    from support.tenants.tenant import Object, Tenant
 
 pytestmark = pytest.mark.timeout(900)
 

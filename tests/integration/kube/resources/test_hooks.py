@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.cluster.desk import Desk
 from support.kube.sink import Receiver, receiver
+from support.tenants.desk import Desk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient
     from support.cluster.local_operator import LocalOperator
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 pytestmark = pytest.mark.timeout(900)
 

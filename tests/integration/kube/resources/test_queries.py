@@ -14,7 +14,7 @@ import yaml
 from sluice.config import Settings
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.stores.connect import connect
-from support.kube.kstatus import kstatus
+from support.gitops.kstatus import kstatus
 from support.store.clicks import Clicks
 from support.store.counts import assert_counted, manifest, results
 from support.until import PATIENT, until
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from localstore import Standalone
     from sluice.stores.base import Store
-    from support.cluster.desk import Desk
     from support.cluster.kubelet import Object
     from support.cluster.local_operator import LocalOperator
+    from support.tenants.desk import Desk
 
 pytestmark = pytest.mark.timeout(600)
 

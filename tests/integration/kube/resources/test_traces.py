@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.cluster.desk import Desk
 from support.cluster.local_operator import opened
 from support.kube.collector import collector
+from support.tenants.desk import Desk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from localcluster import Cluster
     from localstore import ForeignClient
-    from support.cluster.desk import Desk
+    from support.tenants.desk import Desk
 
 # The first run installs the browser.
 pytestmark = pytest.mark.timeout(1200)

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from localstore import Standalone
     from s3gateway import Gateway
-    from support.cluster.desk import Desk
+    from support.tenants.desk import Desk
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -13,8 +13,8 @@ import pytest
 from localstore.accounts import ADMIN
 from sluice.kube.api.names import UID_LABEL
 from sluice.kube.api.objects import REQUESTED_AT
-from support.cluster.desk import Desk
-from support.cluster.scene import Scene, staged
+from support.tenants.desk import Desk
+from support.tenants.scene import Scene, staged
 from support.until import PATIENTLY
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
-    from support.cluster.tenant import Object
+    from support.tenants.tenant import Object
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)

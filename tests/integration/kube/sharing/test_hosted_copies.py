@@ -17,7 +17,7 @@ import pytest
 from localstore.accounts import ADMIN
 from sluice.kube.api.names import ATTEMPT_LABEL, COPY_ANNOTATION, UID_LABEL
 from support.cluster.kubelet import DriverPod
-from support.cluster.scene import Scene, staged, waiting
+from support.tenants.scene import Scene, staged, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
-    from support.cluster.tenant import Object, Tenant
+    from support.tenants.tenant import Object, Tenant
 
 pytestmark = pytest.mark.timeout(400)
 

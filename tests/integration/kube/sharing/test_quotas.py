@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
-    from support.cluster.tenant import Tenant
+    from support.tenants.tenant import Tenant
 
 pytestmark = pytest.mark.timeout(300)
 

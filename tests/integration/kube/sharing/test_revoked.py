@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
-    from support.cluster.desk import Desk
     from support.cluster.local_operator import LocalOperator
+    from support.tenants.desk import Desk
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -10,17 +10,17 @@ import pytest
 
 from localstore import Cluster, ForeignClient, User
 from localstore.accounts import ADMIN
-from support.cluster import texts
-from support.store.secured import segments_of
+from support.tenants import texts
+from support.wire.secured import segments_of
 from support.witness.foreign_witness import assert_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from support.cluster.desk import Desk
     from support.cluster.local_operator import LocalOperator
-    from support.cluster.tenant import Tenant
+    from support.tenants.desk import Desk
+    from support.tenants.tenant import Tenant
 
 pytestmark = [pytest.mark.cluster, pytest.mark.exhaustive, pytest.mark.timeout(1200)]
 

@@ -15,15 +15,15 @@ import yaml
 
 from localstore.accounts import ADMIN
 from support.cluster.kubelet import DriverPod
-from support.cluster.owned import ephemeral, until_reason
-from support.cluster.scene import Scene, staged, waiting
+from support.tenants.owned import ephemeral, until_reason
+from support.tenants.scene import Scene, staged, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
-    from support.cluster.tenant import Object
+    from support.tenants.tenant import Object
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -18,7 +18,7 @@ from sluice.core.workloads.request import store_address
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.compile import planned
 from sluice.pipelines.query.program import Run, run_query
-from support.store.archiving import archive_in
+from support.archiving.archiving import archive_in
 from support.store.counts import assert_counted, manifest, results
 from support.until import PATIENT
 

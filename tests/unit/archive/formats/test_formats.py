@@ -30,7 +30,7 @@ from sluice.errors import (
     SourceUnsupported,
     TooManyEvents,
 )
-from support.engine.archived_events import SEGMENT, framed, many_events, read, write
+from support.archiving.archived_events import SEGMENT, framed, many_events, read, write
 from support.model.memory_objects import MemoryObjects
 from support.search import few
 

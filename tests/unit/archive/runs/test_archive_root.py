@@ -15,7 +15,7 @@ from sluice.errors import (
 from sluice.stores.groups import ReaderGroups
 from sluice.stores.transactions import Transactions
 from sluice.stores.writing import Admin, SegmentSink
-from support.engine.archives import START, STREAM, Source, take
+from support.archiving.archives import START, STREAM, Source, take
 from support.model.memory_objects import MemoryObjects
 
 

@@ -6,7 +6,7 @@ from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.errors import StoreUnavailable
-from support.engine.archives import Source, take
+from support.archiving.archives import Source, take
 from support.model.memory_objects import MemoryObjects
 
 

@@ -15,7 +15,7 @@ from sluice.core.archive.lease import GRACE, RENEW, SWEEPING, LeaseWork
 from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import LEASES
 from sluice.errors import StoreBusy, StoreUnavailable
-from support.engine.sweeps import Clock, crashed, three_runs
+from support.archiving.sweeps import Clock, crashed, three_runs
 from support.model import Fate
 from support.model.gated_objects import GatedObjects
 from support.model.memory_objects import MemoryObjects

@@ -14,7 +14,7 @@ from sluice.core.archive.head import Head
 from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import HEADS
 from sluice.errors import ArchiveMoved, ArchiveNotFound, InvalidSpec
-from support.engine.archives import Source, grown_archive, held, take
+from support.archiving.archives import Source, grown_archive, held, take
 from support.model import Fate
 from support.model.gated_objects import GatedObjects
 from support.model.memory_objects import MemoryObjects

@@ -10,7 +10,7 @@ import pytest
 from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import DATA, EVENTS
 from sluice.errors import ArchiveDamaged
-from support.engine.restore_env import BLOCK, Env
+from support.archiving.restore_env import BLOCK, Env
 from support.model import ModelStore, World
 
 FORMATS = list(Format)

@@ -11,9 +11,9 @@ from sluice.core.workloads.answers import Complete, CopyGap
 from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
 from sluice.errors import SourceTruncated
-from support.engine.archives import take
+from support.archiving.archives import take
+from support.archiving.restore_env import BLOCK, SIZES, Env
 from support.engine.plans import ADDRESS, TARGET
-from support.engine.restore_env import BLOCK, SIZES, Env
 from support.model import ModelStore
 
 

@@ -14,7 +14,7 @@ from sluice.engine.copy.report import Outcome
 from sluice.engine.slices.read_leases import Readings
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import PermissionDenied
-from support.engine.restore_env import BLOCK, PATH, Env
+from support.archiving.restore_env import BLOCK, PATH, Env
 from support.model import ModelStore
 from support.model.memory_objects import MemoryObjects
 

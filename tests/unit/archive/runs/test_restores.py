@@ -12,9 +12,9 @@ from sluice.core.copy.planner import CopyRequest, SourceRequest
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
 from sluice.errors import ArchiveNotFound, InvalidSpec, StoreUnavailable, TargetScopeNotFound
-from support.engine.archives import STREAM
+from support.archiving.archives import STREAM
+from support.archiving.restore_env import BLOCK, Env
 from support.engine.plans import COPY, SOURCE, TARGET
-from support.engine.restore_env import BLOCK, Env
 from support.engine.sources import put_source
 from support.model import Fate, ModelStore
 from support.model.memory_objects import MemoryObjects

@@ -19,8 +19,8 @@ from sluice.core.values.model import ArchivedRun
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.query import ArchiveWatch
 from sluice.errors import ArchiveDamaged, PlanTooLarge
-from support.engine.archive_runs import REQUEST, root_of
-from support.engine.archives import Source, take
+from support.archiving.archive_runs import REQUEST, root_of
+from support.archiving.archives import Source, take
 from support.engine.sources import put_source
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects

@@ -6,7 +6,7 @@ from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.source import BLOCK, ArchivedStore
 from sluice.core.archive.names import Format
 from sluice.core.values.model import ArchivedRun
-from support.engine.archives import STREAM, Source, take
+from support.archiving.archives import STREAM, Source, take
 from support.model.memory_objects import MemoryObjects
 
 

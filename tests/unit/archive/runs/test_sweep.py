@@ -12,8 +12,8 @@ from sluice.core.archive.lease import GRACE, LeaseWork
 from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import EVENTS, HEADS, LEASES
 from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec
-from support.engine.archives import Source, take
-from support.engine.sweeps import Clock, crashed, three_runs
+from support.archiving.archives import Source, take
+from support.archiving.sweeps import Clock, crashed, three_runs
 from support.model.memory_objects import MemoryObjects
 
 FORMATS = list(Format)

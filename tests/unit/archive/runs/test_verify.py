@@ -16,7 +16,7 @@ from sluice.core.archive.names import Format
 from sluice.core.events.digest import CHUNK
 from sluice.core.values.archive_layout import DATA, EVENTS, HEADS, RUNS
 from sluice.errors import ArchiveDamaged, ArchiveNotFound
-from support.engine.archives import Source, grown_archive, held, take
+from support.archiving.archives import Source, grown_archive, held, take
 from support.model.memory_objects import MemoryObjects
 
 FORMATS = list(Format)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.engine.archive_runs import make_objects_small
+from support.archiving.archive_runs import make_objects_small
 
 
 @pytest.fixture(autouse=True)

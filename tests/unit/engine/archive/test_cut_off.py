@@ -13,7 +13,7 @@ from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archive.report import ArchiveReport
 from sluice.errors import StoreUnavailable
-from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run
+from support.archiving.archive_runs import REQUEST, archive_once, held_by, last_run
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import Fate, ModelStore, World, segment_name

@@ -18,7 +18,7 @@ from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.retention import retain
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import CopyAborted, StoreBusy
-from support.engine.archive_runs import LIMITS, MAKER, PATH, REQUEST, archive_once, root_of
+from support.archiving.archive_runs import LIMITS, MAKER, PATH, REQUEST, archive_once, root_of
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import Fate, ModelStore, World, segment_name

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.archive.runs import notes
 from sluice.core.values.archive_layout import WORK
-from support.engine.archive_runs import archive_once, last_run
+from support.archiving.archive_runs import archive_once, last_run
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import ModelStore, World, segment_name

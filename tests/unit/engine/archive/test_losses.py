@@ -21,7 +21,7 @@ from sluice.errors import (
     SourceTruncated,
     TooManyEvents,
 )
-from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, root_of
+from support.archiving.archive_runs import REQUEST, archive_once, held_by, last_run, root_of
 from support.engine.executors import Relay
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source

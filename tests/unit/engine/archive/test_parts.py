@@ -16,7 +16,7 @@ from sluice.engine.archive.slices import ArchiveSlice
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import InfrastructureError
-from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, root_of
+from support.archiving.archive_runs import REQUEST, archive_once, held_by, last_run, root_of
 from support.engine.executors import Relay, failed
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source

@@ -20,7 +20,7 @@ from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.retention import retain
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import StoreBusy, StoreUnavailable
-from support.engine.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, root_of
+from support.archiving.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, root_of
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
 from support.model import Fate, ModelStore, World, segment_name

@@ -8,7 +8,7 @@ from sluice.archive.runs.archive import Archive
 from sluice.core.archive.names import Format
 from sluice.engine.copy.report import Outcome
 from sluice.engine.tasks.limits import Limits
-from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run
+from support.archiving.archive_runs import REQUEST, archive_once, held_by, last_run
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_scaled_source, put_source
 from support.model import ModelStore, World, segment_name

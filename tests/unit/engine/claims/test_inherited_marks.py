@@ -17,12 +17,12 @@ from sluice.engine.claims import claims, ownership, scope_lifecycle
 from sluice.engine.claims.stale import Tagged, drop, stale
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.errors import SourceUnsupported, StreamExists
+from support.archiving.archive_runs import REQUEST as ARCHIVE
+from support.archiving.archive_runs import last_run, root_of
+from support.archiving.archives import take
+from support.archiving.restore_env import Env
 from support.engine.appends import APPEND, appended, put_target, run_append
-from support.engine.archive_runs import REQUEST as ARCHIVE
-from support.engine.archive_runs import last_run, root_of
-from support.engine.archives import take
 from support.engine.plans import COPY, SOURCE, TARGET
-from support.engine.restore_env import Env
 from support.engine.runners import archive_runner
 from support.engine.sources import ManualClock, copy_all, planned, put_source, split
 from support.model import ModelStore, World

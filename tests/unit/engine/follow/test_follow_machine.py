@@ -35,7 +35,9 @@ from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.runner import Runner
 from support.engine.actors import Actor, Time
-from support.engine.followed_world import (
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import CHUNK, REQUEST, put_scaled_source
+from support.following.followed_world import (
     DAMAGE,
     EXPECTED,
     LOST,
@@ -43,8 +45,6 @@ from support.engine.followed_world import (
     FollowedWorld,
     events,
 )
-from support.engine.plans import COPY, SOURCE, TARGET
-from support.engine.sources import CHUNK, REQUEST, put_scaled_source
 from support.model import EVENT_COUNT, Fate, ModelStore, segment_name
 from support.search import run_machine, searches
 

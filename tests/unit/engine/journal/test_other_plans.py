@@ -29,7 +29,7 @@ from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.scope.object_log import log_of
 from sluice.engine.workloads.stream import StreamWorkload
 from sluice.errors import AbortRefused, JournalDamaged, StoreUnavailable
-from support.engine import archive_runs
+from support.archiving import archive_runs
 from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_scope
 from support.engine.scope_drivers import SCOPE_ID
 from support.engine.sources import (

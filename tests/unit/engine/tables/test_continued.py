@@ -16,11 +16,11 @@ from sluice.engine.access.source_runs import open_whole
 from sluice.engine.tables.opening import located
 from sluice.engine.tables.source import ContinuedStream, StoredStream
 from sluice.errors import InvalidSpec, SourceTruncated
+from support.archiving.archiving import archive_stream
 from support.engine.plans import SOURCE
 from support.engine.reading import SIZES, Change, Reading, act, changes, new_world
 from support.model import ModelStore, World, segment_name
 from support.model.memory_objects import MemoryObjects
-from support.store.archiving import archive_stream
 
 if TYPE_CHECKING:
     from sluice.core.tables.positions import StreamPosition

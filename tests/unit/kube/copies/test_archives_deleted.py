@@ -20,8 +20,8 @@ from sluice.core.values.archive_layout import HEADS, LEASES, RUNS
 from sluice.engine.archive.erase import erase_archive
 from sluice.errors import StoreBusy
 from sluice.kube.api.kinds import STREAM_ARCHIVE, STREAM_STORE
+from support.archiving.archive_runs import archive_once
 from support.cases.resources import BUCKET, changed
-from support.engine.archive_runs import archive_once
 from support.kube.archive_bench import ArchiveBench
 
 if TYPE_CHECKING:

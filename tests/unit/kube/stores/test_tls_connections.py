@@ -14,7 +14,7 @@ from sluice.kube.api.kinds import CONFIG_MAP
 from sluice.kube.stores.connections import Connections
 from support.kube.api_server import ApiServer
 from support.store.controllers import HOST, controller
-from support.store.tls_names import TLSNames
+from support.wire.tls_names import TLSNames
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.store.tls_names import TLSNames
+from support.wire.tls_names import TLSNames
 
 
 @pytest.fixture(scope="session")

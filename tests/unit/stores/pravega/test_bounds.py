@@ -14,7 +14,7 @@ from sluice.stores.pravega import bounds
 from sluice.stores.pravega.controller import epochs
 from sluice.stores.pravega.names import TokenAccess
 from sluice.stores.pravega.proto import controller_pb2 as pb
-from support.store.hostile import HostileController, segment_of, stream_of
+from support.wire.hostile import HostileController, segment_of, stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

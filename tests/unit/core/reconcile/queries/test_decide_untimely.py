@@ -11,9 +11,9 @@ from sluice import errors
 from sluice.core.reconcile.queries.world import Protect, StartDriver, StopDriver, Unprotect
 from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.core.values.trouble import Trouble
-from support.cases.query_recorder import QueryRecorder
-from support.cases.recorder import READY
-from support.cases.situation import DOWN
+from support.situations.query_recorder import QueryRecorder
+from support.situations.recorder import READY
+from support.situations.situation import DOWN
 
 LOST = errors.DriverLost("the driver's pod is gone")
 CHANGED = errors.QueryChanged("spec.query.sql was changed")

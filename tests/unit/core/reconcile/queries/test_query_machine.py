@@ -16,9 +16,9 @@ from sluice.core.reconcile.queries.world import Protect, StartDriver, StopDriver
 from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen, job_name
 from sluice.core.values.trouble import Trouble
 from sluice.kube.api.objects import QUERY_FINALIZER
-from support.cases.query_recorder import QueryRecorder
-from support.cases.recorder import READY
 from support.search import run_machine, searches
+from support.situations.query_recorder import QueryRecorder
+from support.situations.recorder import READY
 
 LOST = Trouble.of(errors.DriverLost("the driver's pod is gone"))
 REFUSED = Trouble.of(errors.QueryChanged("spec.query.sql was changed"))

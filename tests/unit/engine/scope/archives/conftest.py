@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.engine.archive_runs import make_objects_small
+from support.archiving.archive_runs import make_objects_small
+from support.archiving.scope_roots import Env
 from support.engine.scope_drivers import put_scope
-from support.engine.scope_roots import Env
 from support.model import World
 
 

@@ -15,9 +15,9 @@ from sluice.engine.scope.progress import ScopeWatch
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.work import Work
 from sluice.errors import InvalidSpec, SourceNotFound, TargetExists
+from support.archiving.scope_roots import BACK, FOLDER, TO, At, Env
 from support.engine.scope_drivers import damage, put_scope, source_name
 from support.engine.scope_requests import states_of
-from support.engine.scope_roots import BACK, FOLDER, TO, At, Env
 from support.engine.sources import events_of, put_source
 
 NAMES = ["s000", "s001", "s002", "s003"]

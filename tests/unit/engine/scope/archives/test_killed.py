@@ -10,9 +10,9 @@ from sluice.core.scope.request import ScopeRequest
 from sluice.core.scope.scope import StreamState
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import SluiceError
+from support.archiving.scope_roots import BACK, TO, Env, root_in, run_plan
 from support.engine.scope_drivers import SharedStore, put_scope
 from support.engine.scope_requests import states_of
-from support.engine.scope_roots import BACK, TO, Env, root_in, run_plan
 from support.model import Fate, World
 from support.model.gated_objects import GatedObjects
 

@@ -14,9 +14,9 @@ from sluice.engine.copy.query import How
 from sluice.engine.tasks.limits import Limits
 from sluice.engine.tasks.work import Work
 from sluice.errors import InvalidSpec
+from support.archiving.scope_roots import BACK, TO, At, Env, root_in
 from support.engine.scope_drivers import SharedStore, put_scope, source_name
 from support.engine.scope_requests import states_of
-from support.engine.scope_roots import BACK, TO, At, Env, root_in
 from support.engine.sources import events_of
 from support.model import CREATION_TIME, Fate, World, segment_name
 from support.model.gated_objects import GatedObjects

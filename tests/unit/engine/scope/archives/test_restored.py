@@ -12,9 +12,9 @@ from sluice.engine.scope.listener import SilentScope
 from sluice.engine.scope.streams import HOLD_AGAIN, ScopeStreams
 from sluice.engine.tasks.work import Work
 from sluice.errors import ArchiveNotFound, InvalidSpec, TargetExists
+from support.archiving.scope_roots import BACK, FOLDER, TO, Env
 from support.engine.scope_drivers import source_name
 from support.engine.scope_requests import states_of
-from support.engine.scope_roots import BACK, FOLDER, TO, Env
 from support.engine.sources import ManualClock, events_of, put_source
 from support.model import segment_name
 

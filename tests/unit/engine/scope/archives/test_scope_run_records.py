@@ -18,7 +18,7 @@ from sluice.engine.scope.series import record_scope_run
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec, StoreBusy
 from sluice.pipelines.programs import run as program
-from support.engine.nightly_scopes import (
+from support.archiving.nightly_scopes import (
     ALL,
     COPIED,
     NAMES,
@@ -33,9 +33,9 @@ from support.engine.nightly_scopes import (
     restored,
     write,
 )
+from support.archiving.scope_roots import BACK, FOLDER, Env
 from support.engine.scope_drivers import damage, source_name
 from support.engine.scope_requests import drop, states_of
-from support.engine.scope_roots import BACK, FOLDER, Env
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from sluice.engine.scope.planners import base as planner
 from sluice.engine.scope.recorded_runs import records_of
 from sluice.engine.scope.series import abandon_runs, record_scope_run
 from sluice.errors import ArchiveDamaged, ArchiveNotFound
-from support.engine.nightly_scopes import (
+from support.archiving.nightly_scopes import (
     ALL,
     COPIED,
     NAMES,
@@ -30,9 +30,9 @@ from support.engine.nightly_scopes import (
     restored,
     write,
 )
+from support.archiving.scope_roots import BACK, FOLDER, TO, Env
 from support.engine.scope_drivers import damage, source_name
 from support.engine.scope_requests import drop, states_of
-from support.engine.scope_roots import BACK, FOLDER, TO, Env
 from support.engine.sources import put_source
 
 

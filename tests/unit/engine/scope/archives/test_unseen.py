@@ -15,10 +15,10 @@ from sluice.engine.scope.query import abandon_scope, ask_scope, plan_run
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import TargetScopeNotFound
 from sluice.kube.stores.connections import unseen
+from support.archiving.scope_roots import BACK, TO, Env, root_in, run_plan
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SharedStore, put_scope
 from support.engine.scope_requests import states_of
-from support.engine.scope_roots import BACK, TO, Env, root_in, run_plan
 from support.model import Fate, World
 from support.model.gated_objects import GatedObjects
 

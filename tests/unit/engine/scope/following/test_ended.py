@@ -16,10 +16,10 @@ from sluice.engine.scope.query import ask_scope
 from sluice.engine.workloads.following import write_wish
 from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.errors import StoreBusy
-from support.engine.followed_scopes import FOLLOW, KEY, Follower, arrived, write
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SharedStore, states
 from support.engine.scope_requests import in_target, log_of, put
+from support.following.followed_scopes import FOLLOW, KEY, Follower, arrived, write
 from support.model import World
 from support.until import TIGHT, until
 

@@ -17,7 +17,6 @@ from sluice.engine.scope.query import abandon_scope, ask_scope
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import InvalidSpec, StoreUnavailable
-from support.engine.followed_scopes import FOLLOW, Follower, arrived, write
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SCOPE_ID, SharedStore, damage, states
 from support.engine.scope_requests import (
@@ -29,6 +28,7 @@ from support.engine.scope_requests import (
     put,
     put_others,
 )
+from support.following.followed_scopes import FOLLOW, Follower, arrived, write
 from support.model import Fate, World
 from support.until import TIGHT, until
 

@@ -13,7 +13,9 @@ from sluice.core.values import identity
 from sluice.core.values.wish import Wish
 from sluice.engine.scope.query import abandon_scope
 from sluice.errors import StoreUnavailable
-from support.engine.followed_scopes import (
+from support.engine.scope_drivers import SCOPE_ID, SharedStore, states
+from support.engine.scope_requests import drop, in_source, in_target, log_of, put, put_others
+from support.following.followed_scopes import (
     FOLLOW,
     KEY,
     SHORT,
@@ -22,8 +24,6 @@ from support.engine.followed_scopes import (
     arrived,
     write,
 )
-from support.engine.scope_drivers import SCOPE_ID, SharedStore, states
-from support.engine.scope_requests import drop, in_source, in_target, log_of, put, put_others
 from support.model import Fate, World
 from support.search import searches, seeds
 from support.until import TIGHT, until

@@ -14,10 +14,10 @@ from sluice.engine.scope.following.measuring import FollowedScopeWatch
 from sluice.engine.workloads.following import write_wish
 from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.errors import StoreUnavailable
-from support.engine.followed_scopes import FOLLOW, KEY, Follower, arrived, write
 from support.engine.scope_drivers import SharedStore, states
 from support.engine.scope_requests import in_source, in_target, log_of, plan_of, put, put_others
 from support.engine.sources import ManualClock
+from support.following.followed_scopes import FOLLOW, KEY, Follower, arrived, write
 from support.model import Fate, World, segment_name
 from support.until import TIGHT, until
 

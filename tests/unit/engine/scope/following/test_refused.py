@@ -6,10 +6,10 @@ import pytest
 
 from sluice.engine.scope.planning import resolve_scope
 from sluice.errors import InvalidSpec
-from support.engine.followed_scopes import FOLLOW
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SharedStore
 from support.engine.scope_requests import put
+from support.following.followed_scopes import FOLLOW
 from support.model import World
 
 

@@ -11,10 +11,10 @@ from sluice.core.workloads.scope_log import ScopeState
 from sluice.engine.scope.log import ScopeLog
 from sluice.engine.scope.planning import resolve_scope
 from sluice.errors import JournalDamaged, SourceNotFound
-from support.engine.followed_scopes import FOLLOW, KEY
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SCOPE_ID, SharedStore, copied
 from support.engine.scope_requests import REQUEST, put
+from support.following.followed_scopes import FOLLOW, KEY
 from support.model import World
 
 

@@ -5,6 +5,7 @@ from sluice.core.scope.scope import ScopePlan
 from sluice.core.workloads.plan import Plan
 from sluice.engine.scope.object_log import ScopeNotes, log_of
 from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, StoreUnavailable
+from support.archiving.scope_roots import root_in
 from support.engine.scope_drivers import (
     MANY,
     SCOPE_ID,
@@ -13,7 +14,6 @@ from support.engine.scope_drivers import (
     scope_plan,
     write_at_once,
 )
-from support.engine.scope_roots import root_in
 from support.model import Fate
 from support.model.gated_objects import GatedObjects
 from support.model.memory_objects import MemoryObjects

@@ -21,14 +21,14 @@ from sluice.stores.pravega.controller import channel as channel_module
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.trust import ClientCertificate, Trust
 from support.store.controllers import controller
-from support.store.tls_front import TLSFront
-from support.store.tls_names import accept, server
+from support.wire.tls_front import TLSFront
+from support.wire.tls_names import accept, server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.store.tls_names import TLSNames
+    from support.wire.tls_names import TLSNames
 
 HOST = "127.0.0.1"
 ADDRESS = "spec.pravega.controllerURI"

@@ -10,13 +10,13 @@ from sluice.stores.pravega.controller.directory import Token
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.pravega.wire import messages as m
 from sluice.stores.pravega.wire.refusals import SegmentIsSealed
-from support.store.segment_store import ScriptedStore
+from support.wire.segment_store import ScriptedStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sluice.stores.pravega.names import Endpoint, TokenAccess
-    from support.store.segment_store import Peer
+    from support.wire.segment_store import Peer
 
 NAME = "scope/stream/0.#epoch.0#transaction." + "0" * 32
 TIMEOUTS = StoreTimeouts(connect=5, call=5, stall=5)

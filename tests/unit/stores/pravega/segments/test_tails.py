@@ -31,13 +31,13 @@ from support.store.scripted_tails import (
     part,
     tell,
 )
-from support.store.segment_store import Peer, ScriptedStore
+from support.wire.segment_store import Peer, ScriptedStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.stores.pravega.wire.wire import Message
-    from support.store.tls_names import TLSNames
+    from support.wire.tls_names import TLSNames
 
 
 def test_blocks_come_in_order_and_then_the_end() -> None:

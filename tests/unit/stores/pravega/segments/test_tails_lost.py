@@ -37,7 +37,7 @@ from support.store.scripted_tails import (
     part,
     tell,
 )
-from support.store.segment_store import Peer, ScriptedStore
+from support.wire.segment_store import Peer, ScriptedStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from sluice.stores.pravega.wire import messages as m
 from sluice.stores.pravega.wire import refusals as r
 from sluice.stores.pravega.wire.wire import NOT_SET
 from sluice.stores.writing import CompareAndSet
-from support.store.segment_store import Peer, ScriptedStore
+from support.wire.segment_store import Peer, ScriptedStore
 
 NAME = "scope/stream/0.#epoch.0"
 ATTRIBUTE = UUID(int=7)

@@ -18,14 +18,14 @@ from sluice.stores.pravega.sockets.tls import TLS
 from sluice.stores.pravega.wire.connection import Connection
 from sluice.stores.pravega.wire.pool import ConnectionPool
 from sluice.stores.trust import ClientCertificate, Trust
-from support.store.segment_store import Peer, ScriptedStore
-from support.store.tls_names import accept, nothing, refused, server, serving
+from support.wire.segment_store import Peer, ScriptedStore
+from support.wire.tls_names import accept, nothing, refused, server, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore.certificates import Certificate
-    from support.store.tls_names import TLSNames
+    from support.wire.tls_names import TLSNames
 
 HOST = "127.0.0.1"
 

@@ -20,11 +20,11 @@ from sluice.stores.pravega.sockets.tls import TLS
 from sluice.stores.pravega.wire.connection import Connection
 from sluice.stores.pravega.wire.messages import Hello
 from sluice.stores.trust import Trust
-from support.store.segment_store import ScriptedStore
-from support.store.tls_names import accept, nothing, refused, server, serving
+from support.wire.segment_store import ScriptedStore
+from support.wire.tls_names import accept, nothing, refused, server, serving
 
 if TYPE_CHECKING:
-    from support.store.tls_names import TLSNames
+    from support.wire.tls_names import TLSNames
 
 HOST = "127.0.0.1"
 ADDRESS = "spec.pravega.controllerURI"

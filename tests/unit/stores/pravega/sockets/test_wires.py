@@ -27,7 +27,7 @@ from sluice.stores.pravega.wire.messages import (
     SegmentRead,
 )
 from sluice.stores.pravega.wire.wire import encode
-from support.store.segment_store import Peer, ScriptedStore
+from support.wire.segment_store import Peer, ScriptedStore
 
 if TYPE_CHECKING:
     import ssl
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sluice.stores.pravega.wire.wire import Message
-    from support.store.tls_names import TLSNames
+    from support.wire.tls_names import TLSNames
 
 HOST = "127.0.0.1"
 PEER = Endpoint("store.example", 12345)

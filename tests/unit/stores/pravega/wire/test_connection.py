@@ -23,9 +23,9 @@ from sluice.stores.pravega.wire.messages import (
     SegmentRead,
 )
 from sluice.stores.pravega.wire.wire import VERSION, Message, encode
-from support.store.segment_store import Peer, ScriptedStore
-from support.store.tls_names import TLSNames
 from support.until import PATIENCE
+from support.wire.segment_store import Peer, ScriptedStore
+from support.wire.tls_names import TLSNames
 
 PEER = Endpoint("store.example", 12345)
 

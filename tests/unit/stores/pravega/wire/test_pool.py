@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
-    from support.store.tls_names import TLSNames
+    from support.wire.tls_names import TLSNames
 
 _ATTACH_FILTER: Final = 26
 """SO_ATTACH_FILTER: a program of the kernel that says which packets a socket gets."""

@@ -1,0 +1,1 @@
+"""Archives, in memory and on disk: runs, restores and sweeps."""

@@ -1,0 +1,1 @@
+"""Streams that are followed, in the model store and on a real one."""

@@ -1,0 +1,1 @@
+"""Tools of GitOps: judges of objects, and a small controller."""

@@ -1,0 +1,1 @@
+"""Resources in every state, whose statuses the operator's own functions write."""

@@ -1,0 +1,1 @@
+"""Tenants of a real cluster: their namespaces, resources, neighbours and attackers."""

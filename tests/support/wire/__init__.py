@@ -1,0 +1,1 @@
+"""Links to a store, and servers at their other end: faults, lies, certificates and logins."""
