@@ -102,7 +102,6 @@ def _controllers(layout: Layout, _address: str) -> dict[str, object]:
         "kubeconfig": pki / "controller-manager.kubeconfig",
         "service-account-private-key-file": pki / "sa.key",
         "root-ca-file": pki / "ca.crt",
-        "leader-elect": "false",
         # The defaults are for shared clusters, and too slow for a test with many objects.
         "kube-api-qps": 300,
         "kube-api-burst": 600,
