@@ -2,8 +2,8 @@
 
 python hack/lanes.py [PYTEST'S OPTIONS]
 
-Two lanes more run at a time than most machines have processors, because most tests wait now and
-then.
+One lane more runs at a time than most machines have processors, because most tests wait now and
+then. With four, caches that are cold cost as much as waiting does with three.
 Lanes that need a Kubernetes begin once it is up. Each line of pytest's output follows its lane's
 name. Failures are repeated at the end, and a last line counts all lanes together.
 `artifacts/LANE.xml` has the duration of each test in JUnit's format. The next run estimates the
@@ -50,7 +50,7 @@ _ON_STORE = ("stores", "outside")
 _ON_KUBERNETES = ("pods", "outside", "alone", "api")
 _SEARCHING = ("engine", "unit", "api")
 """The lanes with tests by Hypothesis. Its plugin reads all our code at the start of a lane."""
-_AT_A_TIME = 4
+_AT_A_TIME = 3
 """The number of lanes that run at a time."""
 _ROOT = Path(__file__).parents[1]
 _ARTIFACTS = _ROOT / "artifacts"

@@ -118,19 +118,19 @@ class Applier:
         body = resource | {"apiVersion": f"{self.group}/{VERSION}"}
         plural, name = _PLURALS[resource["kind"]], resource["metadata"]["name"]
         try:
-            # The call without `_with_http_info` returns None for what is new (201).
-            answer = _api(self.cluster.kubeconfig).patch_namespaced_custom_object_with_http_info(
+            answer = _api(self.cluster.kubeconfig).patch_namespaced_custom_object(
                 *(self.group, VERSION, self.namespace, plural, name, body),
                 field_manager=_MANAGER,
                 force=True,
                 field_validation="Strict",
                 _content_type="application/apply-patch+yaml",
                 _request_timeout=_SECONDS,
+                _preload_content=False,  # else a new resource (201) is returned as None
                 **options,
             )
         except client.ApiException as error:
             raise LocalClusterError(json.loads(error.body)["message"]) from error
-        stored: dict[str, Any] = json.loads(answer.raw_data)
+        stored: dict[str, Any] = json.loads(answer.data)
         return stored
 
 
