@@ -1,4 +1,4 @@
-"""Read the columns of a result, as Spark writes them: `start TIMESTAMP,n BIGINT NOT NULL`."""
+"""Read columns, as Spark or a user writes them: `start TIMESTAMP,n BIGINT NOT NULL`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,22 @@ _SCALARS: Final = {
 }
 """The types of Arrow, by those of Spark that have no parameters."""
 
+_ALIASES: Final = {
+    "BYTE": "TINYINT",
+    "SHORT": "SMALLINT",
+    "INTEGER": "INT",
+    "LONG": "BIGINT",
+    "REAL": "FLOAT",
+    "TIMESTAMP_LTZ": "TIMESTAMP",
+    "DEC": "DECIMAL",
+    "NUMERIC": "DECIMAL",
+    "CHARACTER": "CHAR",
+}
+"""Other words for Spark's types: the rule `type` of its grammar, SqlBaseParser.g4."""
+
+_USUAL_DECIMAL: Final = (10, 0)
+"""Precision and scale of a DECIMAL without any, as Spark's `DecimalType.USER_DEFAULT`."""
+
 _TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|[<>(),:]|[^\s`<>(),:']+)")
 _DEEPEST: Final = 32
 
@@ -44,10 +60,10 @@ class ResultColumn(NamedTuple):
 
 
 def result_columns(ddl: str) -> tuple[ResultColumn, ...]:
-    """Read the columns of a result.
+    """Read the columns of a result or a source.
 
     Args:
-        ddl: the columns as Spark's `StructType.toDDL` writes them.
+        ddl: the columns as Spark's `StructType.toDDL` writes them, or as Spark reads them.
 
     Raises:
         InvalidSpec: the text is something else. Any client may write a ledger.
@@ -56,6 +72,7 @@ def result_columns(ddl: str) -> tuple[ResultColumn, ...]:
     columns = []
     while not reader.is_done:
         name = reader.name()
+        reader.skip(":")
         begin = reader.at
         kind = reader.kind(0)
         columns.append(ResultColumn(name, reader.text(begin), kind))
@@ -96,6 +113,7 @@ class _Reader:
         if depth > _DEEPEST:
             raise _wrong()
         word = self._next().upper()
+        word = _ALIASES.get(word, word)
         if (scalar := _SCALARS.get(word)) is not None:
             return scalar
         if word == "DECIMAL":
@@ -120,16 +138,24 @@ class _Reader:
         self._expect(">")
         return made
 
+    def skip(self, word: str) -> None:
+        """Read a word if it is the next one."""
+        if not self.is_done and self._peek() == word:
+            self.at += 1
+
     def rest(self) -> None:
         """Read what may follow a type, up to the next column."""
         while not self.is_done and self._next() != ",":
             pass
 
     def _decimal(self) -> pa.DataType:
+        if self.is_done or self._peek() != "(":
+            return pa.decimal128(*_USUAL_DECIMAL)
         self._expect("(")
-        precision = self._next()
-        self._expect(",")
-        scale = self._next()
+        precision, scale = self._next(), "0"
+        if self._peek() == ",":
+            self._next()
+            scale = self._next()
         self._expect(")")
         try:
             return pa.decimal128(int(precision), int(scale))
@@ -140,7 +166,7 @@ class _Reader:
         fields = []
         while self._peek() != ">":
             name = self.name()
-            self._expect(":")
+            self.skip(":")
             fields.append((name, self.kind(depth)))
             while self._peek() not in {",", ">"}:  # NOT NULL, COMMENT '...'
                 self._next()

@@ -1,4 +1,4 @@
-"""The columns of a result are read from the text that Spark writes."""
+"""Columns are read from the text that Spark or a user writes."""
 
 from __future__ import annotations
 
@@ -42,6 +42,29 @@ READ = {
         ("f", "FLOAT", pa.float32()),
         ("z", "TIMESTAMP_NTZ", pa.timestamp("us")),
     ],
+    "a LONG, b integer, c Short, d byte, e REAL, f TIMESTAMP_LTZ, g CHARACTER(2)": [
+        ("a", "LONG", pa.int64()),
+        ("b", "integer", pa.int32()),
+        ("c", "Short", pa.int16()),
+        ("d", "byte", pa.int8()),
+        ("e", "REAL", pa.float32()),
+        ("f", "TIMESTAMP_LTZ", TIME),
+        ("g", "CHARACTER(2)", pa.string()),
+    ],
+    "a DECIMAL, b DEC(5), c: NUMERIC(7, 3) NOT NULL": [
+        ("a", "DECIMAL", pa.decimal128(10, 0)),
+        ("b", "DEC(5)", pa.decimal128(5, 0)),
+        ("c", "NUMERIC(7,3)", pa.decimal128(7, 3)),
+    ],
+    "w STRUCT<a INT, b: ARRAY<STRUCT<c STRING NOT NULL>>>": [
+        (
+            "w",
+            "STRUCT<aINT,b:ARRAY<STRUCT<cSTRINGNOTNULL>>>",
+            pa.struct(
+                [("a", pa.int32()), ("b", pa.list_(pa.struct([("c", pa.string())])))],
+            ),
+        ),
+    ],
     "e STRUCT<>": [("e", "STRUCT<>", pa.struct([]))],
     "": [],
 }
@@ -61,6 +84,9 @@ def test_columns_are_read(ddl: str) -> None:
         "n ARRAY<INT",
         "n DECIMAL(999,0)",
         "n DECIMAL(a,b)",
+        "n DECIMAL(",
+        "n DECIMAL()",
+        "n DECIMAL(5,",
         "n DECIMAL(99999999999,0)",
         "`n INT",
         "n MAP<INT>",
