@@ -106,7 +106,7 @@ audit: ## Ask for known weaknesses of the image's Python packages (needs a netwo
 
 reproduce: ## Build the image twice, from nothing, and compare the two
 	@hack/bootstrap.sh python
-	@PYTHONPATH=hack $(BIN)/python -m localcluster.reproduce .
+	@PYTHONPATH=hack $(BIN)/python -m localcluster.images.reproduce .
 
 docs: ## Build the documentation's site in build/site
 	@hack/bootstrap.sh python

@@ -20,10 +20,10 @@ from typing import Any
 import segment_hash
 from localcluster import choose
 from localcluster.cluster import Cluster
-from localcluster.image import Image
+from localcluster.images.image import Image
+from localcluster.images.store_image import store_image
 from localcluster.release import NAMESPACE, install, restrict, sluice_image
 from localcluster.store import ClusterStore
-from localcluster.store_image import store_image
 from localstore import ForeignClient
 from localstore.cache import cache_root
 from localstore.foreign_jvm import compiled_client

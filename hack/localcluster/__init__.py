@@ -11,8 +11,8 @@ Like `localstore`, the package uses only the standard library.
 from localcluster.choose import choose
 from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
-from localcluster.image import Image
+from localcluster.images.image import Image
+from localcluster.images.store_image import store_image
 from localcluster.store import ClusterStore
-from localcluster.store_image import store_image
 
 __all__ = ["Cluster", "ClusterStore", "Image", "LocalClusterError", "choose", "store_image"]

@@ -5,13 +5,13 @@ import os
 from pathlib import Path
 
 from localcluster import kind
-from localcluster.builder import Builder
 from localcluster.cluster import Cluster
 from localcluster.commands import run
 from localcluster.existing import ExistingCluster, NamedImages
-from localcluster.imports import NodeImages
-from localcluster.layout import Layout, state_folder
-from localcluster.own import OwnCluster
+from localcluster.images.builder import Builder
+from localcluster.images.imports import NodeImages
+from localcluster.node.layout import Layout, state_folder
+from localcluster.node.own import OwnCluster
 from localcluster.tools import kubectl
 
 _KIND_PREFIX = "kind-"

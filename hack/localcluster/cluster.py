@@ -12,7 +12,7 @@ from pathlib import Path
 from localcluster import tools
 from localcluster.commands import Say, run
 from localcluster.errors import LocalClusterError
-from localcluster.image import Image, ImageSource
+from localcluster.images.image import Image, ImageSource
 
 _FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) ", re.MULTILINE)
 _FORWARD_SECONDS = 30.0

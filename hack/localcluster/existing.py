@@ -7,7 +7,7 @@ from pathlib import Path
 from localcluster.cluster import Cluster
 from localcluster.commands import Say
 from localcluster.errors import LocalClusterError
-from localcluster.image import Image, ImageSource
+from localcluster.images.image import Image, ImageSource
 
 
 class ExistingCluster(Cluster):

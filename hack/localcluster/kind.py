@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from localcluster.cluster import Cluster
 from localcluster.commands import Say, run, succeeds, watch
 from localcluster.errors import LocalClusterError
-from localcluster.image import Image
+from localcluster.images.image import Image
 from localcluster.progress import step
 from localstore.cache import locked, state_root
 

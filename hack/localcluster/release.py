@@ -8,7 +8,7 @@ from typing import Any
 
 from localcluster.cluster import Cluster
 from localcluster.commands import Say
-from localcluster.image import Image
+from localcluster.images.image import Image
 from localcluster.progress import step
 
 ROOT = Path(__file__).parents[2]

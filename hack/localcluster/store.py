@@ -13,8 +13,8 @@ from localcluster import store_manifests as manifests
 from localcluster.cluster import Cluster
 from localcluster.commands import Say
 from localcluster.errors import LocalClusterError
+from localcluster.images.store_image import image_command, store_image
 from localcluster.progress import step
-from localcluster.store_image import image_command, store_image
 from localstore.accounts import ADMIN, READER, User
 from localstore.foreign import ForeignClient
 from localstore.foreign_jvm import Launch

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localcluster.store_image import image_command
+from localcluster.images.store_image import image_command
 from localstore.accounts import User, accounts_file
 from localstore.certificates import Certificate
 from localstore.standalone_config import (

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.builder import KEPT, Builder
-from localcluster.image import Image
+from localcluster.images.builder import KEPT, Builder
+from localcluster.images.image import Image
 from support.command.programs import PutProgram
 
 # Keeps an image as a file named by its reference, with a new id for each build.

@@ -4,10 +4,10 @@ import pytest
 
 from localcluster import LocalClusterError, choose
 from localcluster.existing import ExistingCluster, NamedImages
-from localcluster.image import Image
+from localcluster.images.image import Image
 from localcluster.kind import KindCluster
-from localcluster.layout import Layout
-from localcluster.own import OwnCluster
+from localcluster.node.layout import Layout
+from localcluster.node.own import OwnCluster
 from support.command.programs import PutProgram
 
 KUBECTL = """echo '{"current-context": "kind-mine"}'"""

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.image import Image
+from localcluster.images.image import Image
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.image import Image
-from localcluster.inputs import Rules, input_key
+from localcluster.images.image import Image
+from localcluster.images.inputs import Rules, input_key
 
 CHANGES = ["content", "mode", "name", "link", "recipe", "base", "argument"]
 

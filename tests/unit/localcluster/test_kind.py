@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from localcluster import LocalClusterError
-from localcluster.image import Image
+from localcluster.images.image import Image
 from localcluster.kind import KindCluster
 from support.command.programs import PutProgram
 

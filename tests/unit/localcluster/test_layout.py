@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from localcluster import layout as layout_module
-from localcluster.components import component_command
-from localcluster.layout import Layout
-from localcluster.node import NAMES
+from localcluster.node import layout as layout_module
+from localcluster.node.components import component_command
+from localcluster.node.layout import Layout
+from localcluster.node.node import NAMES
 
 
 @pytest.fixture

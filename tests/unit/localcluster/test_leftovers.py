@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from localcluster.leftovers import mount_points
+from localcluster.node.leftovers import mount_points
 
 
 def test_mount_points_may_have_spaces() -> None:

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from localcluster import LocalClusterError, needs
-from localcluster.needs import Needs
+from localcluster import LocalClusterError
+from localcluster.node import needs
+from localcluster.node.needs import Needs
 
 ALL = Needs(packages=("runc", "buildah"), compile=True, helm=True, base=True)
 NOTHING = Needs(packages=(), compile=False, helm=False, base=False)

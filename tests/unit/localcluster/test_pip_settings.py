@@ -1,7 +1,12 @@
 from configparser import ConfigParser
 from pathlib import Path
 
-from localcluster.pip_settings import MOUNTED_BUNDLE, bundle, merged_settings, mounted_settings
+from localcluster.images.pip_settings import (
+    MOUNTED_BUNDLE,
+    bundle,
+    merged_settings,
+    mounted_settings,
+)
 
 
 def test_the_environment_wins_over_files(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.pki import Identity, ensure_pki
+from localcluster.node.pki import Identity, ensure_pki
 
 HERE = Identity("node", "192.0.2.1", "10.96.0.1", "https://127.0.0.1:6443")
 ELSEWHERE = Identity("node", "192.0.2.99", "10.96.0.1", "https://127.0.0.1:6443")

@@ -6,7 +6,7 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
-from localcluster.reproduce import differences
+from localcluster.images.reproduce import differences
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 import segment_hash
+from localcluster.images.wordcount import wordcount_image
 from localcluster.release import ROOT, restrict
-from localcluster.wordcount import wordcount_image
 from support.command import screens as pages
 from support.command.screens import Screen
 from support.tenants.tenant import Tenant

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from localcluster import store_image, tools
+from localcluster import tools
+from localcluster.images import store_image
+from localcluster.images.store_image import image_command
 from localcluster.release import sluice_image, uninstall
-from localcluster.store_image import image_command
 from localstore.foreign import ForeignClient
 from localstore.foreign_jvm import Launch
 from support.cluster.outside import EXCLUDED

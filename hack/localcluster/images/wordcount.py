@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from localcluster.commands import Say, watch
-from localcluster.image import Image
+from localcluster.images.image import Image
 from localcluster.progress import step
 from localcluster.release import ROOT
 from localstore.cache import cache_root, content_key, make_once

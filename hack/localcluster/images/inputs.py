@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from localcluster.image import Image
+from localcluster.images.image import Image
 
 _TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\\.|\[[^]]*]|.", re.DOTALL)
 _MEANING = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}

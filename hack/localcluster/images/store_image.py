@@ -4,14 +4,14 @@ import shutil
 from pathlib import Path
 
 from localcluster.files import link_or_copy
-from localcluster.image import Image
+from localcluster.images.image import Image
 from localcluster.release import ROOT
 from localstore.cache import cache_root, content_key, make_once
 from localstore.foreign_jvm import compiled_client
 from localstore.jars import PRAVEGA_VERSION, ensure_jars
 from localstore.java import LOGBACK, java_command
 
-_IMAGE = Path(__file__).parents[1] / "cluster" / "images" / "pravega"
+_IMAGE = Path(__file__).parents[2] / "cluster" / "images" / "pravega"
 _DOCKERFILE = _IMAGE / "Dockerfile"
 _LAUNCHER = _IMAGE / "pravega-standalone"
 _INSTALLED = Path("/opt/pravega")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from localcluster.commands import run, succeeds
 from localcluster.errors import LocalClusterError
-from localcluster.layout import BRIDGE, POD_RANGE, SERVICE_RANGE
+from localcluster.node.layout import BRIDGE, POD_RANGE, SERVICE_RANGE
 
 _COMMENT = "sluice-kubernetes"
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")

@@ -6,21 +6,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from localcluster import packages, tools
-from localcluster.builder import Builder
 from localcluster.cluster import Cluster
 from localcluster.commands import Say
 from localcluster.errors import LocalClusterError
-from localcluster.image import Image
-from localcluster.imports import NodeImages
-from localcluster.layout import DNS_SERVICE, Layout, state_folder
-from localcluster.needs import Needs
-from localcluster.node import NAMES, Node
+from localcluster.images.builder import Builder
+from localcluster.images.image import Image
+from localcluster.images.imports import NodeImages
+from localcluster.node.layout import DNS_SERVICE, Layout, state_folder
+from localcluster.node.needs import Needs
+from localcluster.node.node import NAMES, Node
 from localcluster.progress import step
 from localcluster.toolchain import Programs, compile_programs, programs
 from localstore.cache import cache_root, locked
 
-_RECIPES = Path(__file__).parents[1] / "cluster" / "images"
-_MANIFESTS = Path(__file__).parents[1] / "cluster" / "manifests"
+_RECIPES = Path(__file__).parents[2] / "cluster" / "images"
+_MANIFESTS = Path(__file__).parents[2] / "cluster" / "manifests"
 
 # The tag is independent of the sources: a running runtime has this name in its settings, and the
 # image never changes.

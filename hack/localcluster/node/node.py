@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import get_args
 
 from localcluster.commands import Say, run, succeeds
-from localcluster.components import Name, component_command
 from localcluster.errors import LocalClusterError
 from localcluster.files import link_or_copy
-from localcluster.imports import runtime_answers
-from localcluster.layout import FIRST_SERVICE, NODE, RUN, RUNTIME_SOCKET, Layout
-from localcluster.leftovers import pod_cgroups, remove_log_links, remove_pod_cgroups, unmount_below
-from localcluster.network import Uplink, close_network, open_network, uplink
-from localcluster.pki import Identity, ensure_pki
+from localcluster.images.imports import runtime_answers
+from localcluster.node.components import Name, component_command
+from localcluster.node.layout import FIRST_SERVICE, NODE, RUN, RUNTIME_SOCKET, Layout
+from localcluster.node.leftovers import (
+    pod_cgroups,
+    remove_log_links,
+    remove_pod_cgroups,
+    unmount_below,
+)
+from localcluster.node.network import Uplink, close_network, open_network, uplink
+from localcluster.node.pki import Identity, ensure_pki
 from localcluster.progress import step
 from localstore.ports import HOST
 from localstore.probe import is_listening

@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from localcluster.builder import KEPT, Builder, Built
 from localcluster.commands import Say, run, succeeds
 from localcluster.errors import LocalClusterError
-from localcluster.image import Image
-from localcluster.layout import RUNTIME_SOCKET, Layout
+from localcluster.images.builder import KEPT, Builder, Built
+from localcluster.images.image import Image
+from localcluster.node.layout import RUNTIME_SOCKET, Layout
 from localcluster.progress import step
 from localstore.cache import cache_root, locked
 

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from localcluster import pip_settings
 from localcluster.commands import Say, run, succeeds, watch
-from localcluster.image import Image
-from localcluster.inputs import input_key
+from localcluster.images import pip_settings
+from localcluster.images.image import Image
+from localcluster.images.inputs import input_key
 from localcluster.packages import archives
 from localcluster.progress import step
 from localstore.cache import cache_root, locked

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from localcluster.layout import NODE, SERVICE_RANGE, Layout
+from localcluster.node.layout import NODE, SERVICE_RANGE, Layout
 
 Name = Literal[
     "containerd",

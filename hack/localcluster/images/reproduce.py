@@ -3,7 +3,7 @@
 Sluice's is built without its archive of Java's classes, which no two builds have in common. The
 base has this machine's archives of Debian; elsewhere the Dockerfile's APT_SOURCES names some.
 
-python -m localcluster.reproduce CONTEXT   e.g. `.` for Sluice's image
+python -m localcluster.images.reproduce CONTEXT   e.g. `.` for Sluice's image
 """
 
 import hashlib
@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from localcluster.builder import Builder
 from localcluster.commands import Say
 from localcluster.errors import LocalClusterError
-from localcluster.image import Image
+from localcluster.images.builder import Builder
+from localcluster.images.image import Image
 from localstore.cache import cache_root
 
 _MOST_SHOWN = 50

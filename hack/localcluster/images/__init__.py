@@ -1,0 +1,1 @@
+"""Images: their descriptions, builds, keys and imports."""

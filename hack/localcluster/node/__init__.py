@@ -1,0 +1,1 @@
+"""Our own one-node Kubernetes on this machine."""
