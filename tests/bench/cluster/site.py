@@ -6,8 +6,7 @@ import json
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from localcluster import ClusterStore, LocalClusterError, choose
-from localcluster.images import store_image
+from localcluster import ClusterStore, LocalClusterError, choose, store_image
 from localcluster.release import NAME, NAMESPACE, install, restrict, sluice_image, uninstall
 from localcluster.store_manifests import NAMESPACE as STORE_NAMESPACE
 from support.tenants.tenant import Tenant
