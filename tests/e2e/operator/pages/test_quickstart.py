@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from localcluster import tools
-from localcluster.images import store_image
+from localcluster import store_image, tools
 from localcluster.images.store_image import image_command
 from localcluster.release import sluice_image, uninstall
 from localstore.foreign import ForeignClient
