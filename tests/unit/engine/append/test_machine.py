@@ -309,7 +309,7 @@ class Appending(RuleBasedStateMachine):
 
     @invariant()
     def what_was_promised_holds(self) -> None:
-        """What was reported as appended stays; no driver finds damage where there is none."""
+        """Check that reported appends stay, and that no driver wrongly reports damage."""
         for actor in self.alive:
             if actor.alive or actor.killed:
                 continue

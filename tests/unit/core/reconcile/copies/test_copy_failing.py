@@ -48,7 +48,7 @@ from support.reconcile.copies import (
 
 
 def ended(error: SluiceError | None, seen: CopySeen | None = None, **around: object) -> Decision:
-    """What follows when the first attempt's Job failed for this reason."""
+    """Return the decision after the first attempt's Job failed for this reason."""
     why = None if error is None else trouble(error)
     failed = job(phase=JobPhase.FAILED, trouble=why)
     return reconcile(seen or begun(), world(jobs=(failed,), plan=plan_seen(), **around))
@@ -67,7 +67,7 @@ def ended(error: SluiceError | None, seen: CopySeen | None = None, **around: obj
 def test_a_failure_that_passes_is_followed_by_another_attempt(
     error: SluiceError | None, wait: int
 ) -> None:
-    """After a wait that its category sets, the copy goes on, with the finalizer where it is."""
+    """After a wait that its category sets, the copy goes on with the finalizer in place."""
     decision = ended(error)
     assert said(decision) == WORKING
     assert decision.actions == ()

@@ -99,9 +99,7 @@ def test_what_is_retained_is_not_watched() -> None:
 
 
 def test_a_release_watches_the_prefix_as_well() -> None:
-    """With tracking Observe, streams that stopping pods make are deleted before the status says
-    Released.
-    """
+    """With tracking Observe, the release first deletes streams that stopping pods make."""
     seen = claimed(prefixed(owners=[OWNER], tracking="Observe"), PRESENT)
     gone = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=MARKED, now=later(5)))
     seen = after(seen, gone)
