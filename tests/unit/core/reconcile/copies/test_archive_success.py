@@ -77,7 +77,7 @@ def test_a_new_operator_finds_the_last_success() -> None:
 
 
 def test_a_status_of_an_earlier_version_is_completed() -> None:
-    """The time up to which the last run holds the stream counts, so no alert fires on upgrade."""
+    """The time up to which the last run holds the stream counts. No alert fires on upgrade."""
     earlier = good().model_copy(update={"last_success_time": None})
     seen = archive(status=earlier, schedule=EVERY_HOUR, at=HOUR)
     later = world(now=HOUR + timedelta(minutes=9))
