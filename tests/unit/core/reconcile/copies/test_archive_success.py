@@ -108,7 +108,7 @@ def test_a_run_that_ended_by_a_clock_ahead_of_the_operators_is_a_success() -> No
 
 
 def test_a_success_never_goes_back() -> None:
-    """A clock that is behind does not date a successful run before the previous one."""
+    """A clock that is behind does not date a success before the previous one."""
     behind = replace(
         ended(2), jobs=(job(2, JobPhase.SUCCEEDED, ended=HOUR - timedelta(minutes=9)),)
     )

@@ -63,7 +63,7 @@ def test_a_driver_runs_where_the_login_is(source: object, target: object, host: 
 def test_a_driver_beside_a_login_opens_stores_of_that_namespace_only(
     source: object, target: object, field: str
 ) -> None:
-    """Otherwise a user could have any address opened from there. No store is asked."""
+    """Otherwise a user could have any address opened from there. The operator asks no store."""
     seen, around = copy(), world(source=source, target=target)
     assert questions(seen, around) == frozenset()
     decision = reconcile(seen, around)

@@ -128,7 +128,7 @@ def test_a_follower_of_another_version_is_replaced() -> None:
 
 
 def test_a_suspended_scope_has_no_follower_and_goes_on_later() -> None:
-    """The message says what stays; behind it a follower goes on, and no driver."""
+    """The message says what stays. A resumed scope gets a follower, not a driver."""
     seen = following()
     asleep = seen.spec.model_copy(update={"suspend": True})
     seen = replace(seen, spec=asleep, generation=2)
@@ -146,7 +146,7 @@ def test_a_suspended_scope_has_no_follower_and_goes_on_later() -> None:
 
 
 def test_a_follower_whose_plan_is_lost_is_looked_after() -> None:
-    """It does not end by itself, so the plan is written anew from what the log says."""
+    """It does not end by itself, so the operator writes a new plan from the log."""
     seen = following()
     blind = replace(around(later(90), reading=None), plan=None)
     assert questions(seen, blind) == {Question.STATE}

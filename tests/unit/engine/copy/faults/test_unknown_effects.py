@@ -1,4 +1,4 @@
-"""A driver looks again where another one may have done a part of its step."""
+"""The look of a driver whose step another driver may have done in part."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RECORD = REQUEST.model_copy(update={"on_truncation": "Record"})
 
 
 def rival(world: World, copy: StreamCopyWork) -> StreamCopyWork:
-    """Another driver of the copy."""
+    """Make another driver of the copy."""
     store = ModelStore(world)
     other = StreamCopyWork(copy.plan, 0, [store], store)
     assert other.begin(permit=None) is None
