@@ -1,4 +1,4 @@
-"""Runs that are let go, and what is swept of them; archives that are deleted."""
+"""The removal of runs and the sweep of their objects; the deletion of archives."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -51,7 +51,7 @@ class Place:
         assert archive_once(store, self.objects, request, now=lambda: self.time).error is None
 
     def runs(self) -> tuple[int, ...]:
-        """The runs that there are, all of which are whole."""
+        """Return the existing runs, and check that all are whole."""
         found = verify_archive(self.archive)
         assert found.problems == []
         return found.runs
@@ -59,7 +59,7 @@ class Place:
 
 @pytest.fixture
 def place() -> Place:
-    """Gives an archive with four runs."""
+    """Return an archive with four runs."""
     made = Place()
     for _ in range(4):
         made.take()
@@ -67,7 +67,7 @@ def place() -> Place:
 
 
 def test_runs_are_let_go_and_swept(place: Place) -> None:
-    """What only they had goes once it is older than the grace time; what others list stays."""
+    """Objects of these runs alone go after the grace time; objects of other runs stay."""
     rule = Retention(keep_last=1)
     before, told = dict(place.objects.held), list[str]()
     would = retain(place.archive, rule, dry=True, told=lambda one: told.append(one.name))

@@ -260,7 +260,7 @@ class Protocol(RuleBasedStateMachine):
 
     @invariant()
     def staging_holds_beginnings(self) -> None:
-        """A staging segment holds the first bytes of its part: nothing twice, nothing left out."""
+        """Check that staged bytes are the first bytes of their part, without gap or repetition."""
         if TARGET not in self.world.streams:
             return
         staging = {name.partition("#")[2]: name for name in self.world.staging()}

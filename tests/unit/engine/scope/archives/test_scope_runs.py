@@ -225,7 +225,7 @@ def test_a_client_without_a_key_resumes_the_run_that_was_cut_off(env: Env) -> No
     """The run has no record yet, so it is still the next run."""
     records = records_of(NIGHTLY, env.root)
     assert records.next_key() == "run:1"
-    env.run(NIGHTLY.as_run(records.next_key()))  # and the driver is killed before the run is recorded
+    env.run(NIGHTLY.as_run(records.next_key()))  # the driver dies before it records the run
     assert records.next_key() == "run:1"
     request = NIGHTLY.as_run("run:1")
     ended = env.resolved(request, ask=True)
