@@ -60,7 +60,7 @@ class Leaving(Following):
         return begun and stream is not None and not identity.is_ours(stream.config.tags, COPY)
 
     def what_was_promised_holds(self) -> None:
-        """Nothing is appended to a target that was left, and no driver finds damage in it."""
+        """Check that a target that was left gets no bytes, and that drivers find no damage."""
         if not self.enders:
             super().what_was_promised_holds()
             return

@@ -158,7 +158,7 @@ def test_a_follower_whose_plan_is_lost_is_looked_after() -> None:
 
 
 def test_a_scope_is_ready_while_all_its_streams_keep_up() -> None:
-    """The message says how many there are, how far behind, and up to when they were compared."""
+    """The message has the number of streams, their lag, and the time of the last proof."""
     decision = look(begun(), 30, reading=measured(unproved=Age(3.0, certain=True)))
     assert said(decision) == FOLLOWS
     assert message(decision) == (
