@@ -330,7 +330,7 @@ def test_a_frame_that_is_cut_elsewhere_is_damaged(by: int) -> None:
     objects = MemoryObjects()
     (entry,) = write(Format.SEGMENTS, objects, framed(many_events(14, [3_000_000] * 5)), 0)
     data = bytearray(objects.held[entry.name])
-    sizes = len(data) - 9 - 2 * 8  # the sizes of the two frames, compressed and not, before the footer
+    sizes = len(data) - 9 - 2 * 8  # each frame compressed and not, before the footer
     first, raw, second, rest = struct.unpack_from("<IIII", data, sizes)
     struct.pack_into("<IIII", data, sizes, first + by, raw, second - by, rest)
     objects.held[entry.name] = bytes(data)
