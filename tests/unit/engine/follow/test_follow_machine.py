@@ -340,8 +340,7 @@ class Following(FollowedWorld):
             assert self.is_whole()
 
     def complete(self) -> None:
-        """Check that a whole target has all bytes of its source, unless an earlier end was
-        requested.
+        """Check that a whole target has all of its source, unless an earlier end was requested.
 
         If a driver has sealed the source, the target has all of it, for any request.
         """

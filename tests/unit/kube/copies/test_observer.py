@@ -226,8 +226,7 @@ def test_a_plan_that_no_status_names_is_not_believed() -> None:
 def test_a_lent_login_goes_with_its_stream_store(
     secret: str | None, namespace: str, error: type[StoreNotFound] | None
 ) -> None:
-    """The plan names its Secret, which is looked for neither in the copy's namespace nor in its
-    own.
+    """The plan's Secret is looked for neither in the copy's namespace nor in the plan's own.
 
     A deleted copy is then released after a while, as with any StreamStore that is gone.
     """
