@@ -14,7 +14,7 @@ from support.kube.collector import Collector, collector
 def run_here(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """Return the function that runs a command line: exit code, standard output and error out."""
+    """Return a function that runs a command line and returns exit code, output and error."""
 
     def call(*line: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", [*line])

@@ -44,13 +44,13 @@ spec:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable of the person who runs the tests."""
+    """Unset the variables of the user who runs the tests."""
     for name in ("SLUICE_CLUSTER_ID", "SLUICE_CREDENTIALS_DIR", "SLUICE_STORE_TIMEOUT"):
         monkeypatch.delenv(name, raising=False)
 
 
 def main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command line as the program does; gives its exit code."""
+    """Run the command line as the program does; return its exit code."""
     monkeypatch.setattr(sys, "argv", ["sluice", *arguments])
     with pytest.raises(SystemExit) as end:
         cli.main()
@@ -81,7 +81,7 @@ def test_help_is_shown_for_every_command(command: list[str]) -> None:
 
 
 def test_the_help_lists_commands_and_exit_codes() -> None:
-    """The first page of help names all commands and what the exit codes mean."""
+    """The first page of help names all commands and explains the exit codes."""
     text = CliRunner().invoke(cli.cli, ["-h"]).output
     for word in (
         "plan",
@@ -114,7 +114,7 @@ def test_the_documented_exit_codes_are_the_real_ones() -> None:
 
 
 def test_the_guide_has_each_command_and_each_exit_code() -> None:
-    """The table of exit codes has those of failures and those of waits."""
+    """The table has the exit codes of failures and of waits."""
     guide = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
     context = click.Context(cli.cli)
     for name in cli.COMMANDS:
@@ -165,7 +165,7 @@ def test_wrong_input_exits_with_2_and_a_remedy(
     said: str,
     remedy: str,
 ) -> None:
-    """A wrong file ends each command before any store is asked: code 2, text on stderr only."""
+    """A wrong file ends each command before any call to a store, with text on stderr only."""
     file = tmp_path / "copy.yaml"
     file.write_text(text)
     assert main(monkeypatch, command, "-f", str(file)) == 2
@@ -194,7 +194,7 @@ def test_a_file_that_cannot_be_read_exits_with_2(
     tmp_path: Path,
     content: bytes | None,
 ) -> None:
-    """A file that is not there or no text is wrong input."""
+    """A missing file and a file that is no text are wrong input."""
     file = tmp_path / "copy.yaml"
     if content is not None:
         file.write_bytes(content)
@@ -211,7 +211,7 @@ def test_no_events_go_to_streams_of_the_stores_own(
     name: str,
     create: tuple[str, ...],
 ) -> None:
-    """They are neither made nor written to, and the store is not asked."""
+    """They are neither made nor written to, and the store gets no call."""
     events = tmp_path / "events"
     events.write_text("one\n")
     words = ("streams", "write", name, str(events), "--store", "tcp://127.0.0.1:1", *create)

@@ -1,4 +1,4 @@
-"""The administrator's commands: what they print, and their exit codes."""
+"""The administrator's commands: their output and their exit codes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
-    """Gives the API server that commands find."""
+    """Return the API server that commands find."""
     made = FinalizingServer()
     made.put(NAMESPACE, {"metadata": {"name": "kube-system", "uid": "here", "namespace": None}})
 
@@ -51,7 +51,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
 
 @pytest.fixture
 def world(server: FinalizingServer, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Gives the store of a StreamStore, with a stream whose resource is gone."""
+    """Return the store of a StreamStore, with a stream whose resource is gone."""
     server.put(STREAM_STORE, resources.changed(resources.STORE, "metadata.name", "local"))
     made = World()
     who = Claimant(cluster="here", namespace="team", name="old", uid=UID, created=1000)
@@ -62,12 +62,12 @@ def world(server: FinalizingServer, monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture
 def sluice(run_here: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[int, str, str]]:
-    """Gives the program: arguments in; exit code, standard output and standard error out."""
+    """Return the program, which takes arguments and returns exit code, output and error."""
     return partial(run_here, "sluice")
 
 
 def hold(server: FinalizingServer) -> None:
-    """An EphemeralStream that has its stream."""
+    """Put an EphemeralStream that has its stream."""
     body = resources.changed(resources.EPHEMERAL, "metadata.finalizers", [STREAMS_FINALIZER])
     body["metadata"]["namespace"] = "default"
     server.put(EPHEMERAL_STREAM, body)
@@ -76,7 +76,7 @@ def hold(server: FinalizingServer) -> None:
 def test_draining_an_empty_cluster_is_well(
     server: FinalizingServer, sluice: Callable[..., tuple[int, str, str]]
 ) -> None:
-    """Whatever the policy."""
+    """This holds for any policy."""
     assert server
     for policy in ("refuse", "delete", "orphan"):
         code, out, err = sluice("drain", "--policy", policy)
@@ -87,7 +87,7 @@ def test_draining_an_empty_cluster_is_well(
 def test_a_refusal_says_what_is_held_and_what_to_do(
     server: FinalizingServer, sluice: Callable[..., tuple[int, str, str]]
 ) -> None:
-    """Exit code 2; what to do is the end, which a pod's termination message shows."""
+    """The exit code is 2. The remedy comes last, where a pod's termination message shows it."""
     hold(server)
     code, out, err = sluice("drain", "--policy", "refuse")
     assert (code, out) == (2, "")
@@ -101,7 +101,7 @@ def test_a_refusal_says_what_is_held_and_what_to_do(
 def test_a_refusal_advises_to_delete_just_what_it_lists(
     server: FinalizingServer, sluice: Callable[..., tuple[int, str, str]]
 ) -> None:
-    """Each resource with its kind, name and namespace, and none that is not listed."""
+    """The advice has each resource's kind, name and namespace, and no other resource."""
     held = {
         (kind, namespace, f"{namespace}-{kind.plural}")
         for kind in KINDS
@@ -124,7 +124,7 @@ def test_a_refusal_advises_to_delete_just_what_it_lists(
 def test_what_could_not_be_deleted_is_told(
     server: FinalizingServer, sluice: Callable[..., tuple[int, str, str]]
 ) -> None:
-    """Exit code 3, and which resources they are."""
+    """The exit code is 3, and the message names the resources."""
     hold(server)
     code, _, err = sluice("drain", "--policy", "delete", "--timeout", "0.05")
     assert code == 3
@@ -133,7 +133,7 @@ def test_what_could_not_be_deleted_is_told(
 
 
 def test_draining_needs_a_policy(sluice: Callable[..., tuple[int, str, str]]) -> None:
-    """Nothing is assumed."""
+    """There is no default."""
     code, _, err = sluice("drain")
     assert code == 2
     assert "--policy" in err
@@ -142,7 +142,7 @@ def test_draining_needs_a_policy(sluice: Callable[..., tuple[int, str, str]]) ->
 def test_stale_streams_are_listed(
     world: World, sluice: Callable[..., tuple[int, str, str]]
 ) -> None:
-    """As text and for programs; nothing is touched."""
+    """The list is text or JSON, and nothing is changed."""
     assert sluice("streams", "stale") == (
         0,
         "StreamStore default/local (tcp://127.0.0.1:9090) scope in: left; was of team/old\n",
@@ -170,14 +170,14 @@ def test_stale_streams_are_listed(
 def test_the_cluster_may_be_given(
     world: World, sluice: Callable[..., tuple[int, str, str]]
 ) -> None:
-    """Where the operator was given an identity, its tags have that one."""
+    """If the operator has a configured identity, its tags have that one."""
     assert world
     code, out, _ = sluice("streams", "stale", "--cluster-id", "paris")
     assert (code, out) == (0, "There are no streams whose EphemeralStream is gone.\n")
 
 
 def test_deleting_asks(world: World, server: FinalizingServer) -> None:
-    """No is no; nobody there is wrong input; --yes does not ask."""
+    """A no stops it, a missing user is wrong input, and --yes does not ask."""
     assert server
     arguments = ["streams", "stale", "--delete"]
     asked = CliRunner().invoke(cli.cli, arguments, input="n\n")
@@ -198,7 +198,7 @@ def test_a_store_that_cannot_be_asked_is_told(
     sluice: Callable[..., tuple[int, str, str]],
     server: FinalizingServer,
 ) -> None:
-    """By the exit code as well: an empty list must not be taken for the whole truth."""
+    """The exit code shows it, too: an empty list must not look complete."""
     assert world
     auth = {"basic": {"secretRef": {"name": "login"}}}
     body = resources.changed(resources.STORE, "spec.pravega.auth", auth)

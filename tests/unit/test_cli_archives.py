@@ -1,4 +1,4 @@
-"""`sluice archive`: what it prints, and its exit codes."""
+"""`sluice archive`: its output and its exit codes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ spec: {pravega: {controllerURI: "tcp://127.0.0.1:1"}}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Gives a folder with archives of two streams, of two runs and of one."""
+    """Return a folder with archives of two streams, of two runs and of one."""
     for name in ("SLUICE_CLUSTER_ID", "SLUICE_CREDENTIALS_DIR", "SLUICE_VOLUMES_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "250")
@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command line as the program does; gives its exit code."""
+    """Run the command line as the program does; return its exit code."""
     monkeypatch.setattr(sys, "argv", ["sluice", "archive", *arguments])
     try:
         cli.main()
@@ -63,7 +63,7 @@ def main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 def of_store(folder: Path) -> tuple[str, ...]:
-    """The options by which places are those of StreamStores."""
+    """Return the options by which places are those of StreamStores."""
     volumes = folder.parent
     return ("-f", str(volumes.parent / "stores.yaml"), "--volumes-dir", str(volumes))
 
@@ -71,7 +71,7 @@ def of_store(folder: Path) -> tuple[str, ...]:
 def test_archives_are_listed_with_their_last_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By a StreamStore's name, below a path of it, or in a directory: the same archives."""
+    """A StreamStore's name, a path below it, and a directory lead to the same archives."""
     assert main(monkeypatch, "ls", "backup", *of_store(folder), "-o", "json") == 0
     found = parsed(capsys.readouterr().out)
     assert [(one["path"], len(one["runs"])) for one in found] == [
@@ -89,7 +89,7 @@ def test_archives_are_listed_with_their_last_run(
 def test_an_archive_that_cannot_be_read_hides_no_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is named, the others are listed, and the exit code tells of it."""
+    """It is named, the others are listed, and the exit code shows the failure."""
     objects = DirectoryObjects(folder / "team" / "orders")
     objects.put(max(one.name for one in objects.list(HEADS)), b"no head")
     assert main(monkeypatch, "ls", str(folder), "-o", "json") == 6
@@ -101,7 +101,7 @@ def test_an_archive_that_cannot_be_read_hides_no_other(
 def test_a_run_is_inspected(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its segments, by default of the last one; which runs there are, in any case."""
+    """The output has the segments of a run, by default the last one, and all runs."""
     place = ("inspect", "backup/team/orders", *of_store(folder))
     assert main(monkeypatch, *place) == 0
     out = capsys.readouterr().out
@@ -118,7 +118,7 @@ def test_a_run_is_inspected(
 
 
 def test_a_restore_is_known_by_all_that_it_is_between() -> None:
-    """Buckets of one name on two servers are two; the same command is the same restore."""
+    """Buckets of one name on two servers are two. The same command is the same restore."""
     bucket = StoreAddress(backend="s3", uri="s3://backups", endpoint="https://one:9000")
     choice = ArchiveChoice(path="team/orders")
     stream = StreamName(scope="shop", stream="restored")
@@ -142,7 +142,7 @@ def test_a_restore_is_known_by_all_that_it_is_between() -> None:
 def test_damage_is_named_and_is_exit_code_6(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An archive is as it was recorded, or what is wrong with it is named."""
+    """An archive is as it was recorded, or the error names the damage."""
     place = ("verify", "backup/team/orders", *of_store(folder))
     assert main(monkeypatch, *place) == 0
     assert "is as it was recorded" in capsys.readouterr().out
@@ -181,6 +181,6 @@ def test_wrong_places_are_exit_code_2(
     arguments: list[str],
     said: str,
 ) -> None:
-    """What is wrong with a place is said, and nothing is made."""
+    """The error names the fault, and nothing is made."""
     assert main(monkeypatch, *arguments, *of_store(folder)) == 2
     assert said in capsys.readouterr().err

@@ -39,7 +39,7 @@ class Slow(FinalizingServer):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Slow:
-    """Gives the API server that commands find, with resources in two namespaces."""
+    """Return the API server that commands find, with resources in two namespaces."""
     made = Slow()
     for like, name, namespace in (
         (resources.COPY, "orders", "team"),
@@ -61,7 +61,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Slow:
 
 @pytest.fixture
 def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Complete:
-    """Gives the completion as kubectl asks for it: words in, candidates out."""
+    """Return the completion as kubectl calls it: from words to candidates."""
 
     def call(*words: str) -> list[str]:
         monkeypatch.setattr(sys, "argv", ["kubectl_complete-sluice", *words])
@@ -82,7 +82,7 @@ def test_commands_and_options_are_completed(complete: Complete) -> None:
 
 
 def test_names_are_completed_with_and_without_their_kind(server: Slow, complete: Complete) -> None:
-    """Of the namespace that is named, or the present one."""
+    """They are those of the named namespace, or of the present one."""
     assert server
     assert complete("wait", "o") == ["orders", "outlet"]
     assert complete("wait", "scopy/") == ["scopy/orders"]
@@ -96,7 +96,7 @@ def test_names_are_completed_with_and_without_their_kind(server: Slow, complete:
 
 
 def test_kinds_come_first_and_then_their_names(server: Slow, complete: Complete) -> None:
-    """A name that stands on the line already is not offered again."""
+    """A name that is already on the line is not offered again."""
     assert server
     assert complete("get", "streamc") == ["streamcopy", "streamcopies"]
     assert complete("get", "scopy", "") == ["orders"]
@@ -108,7 +108,7 @@ def test_kinds_come_first_and_then_their_names(server: Slow, complete: Complete)
 def test_a_cluster_that_is_slow_or_refuses_completes_nothing(
     server: Slow, complete: Complete, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shell is not held up, and shows no error."""
+    """The shell does not wait, and shows no error."""
     server.hangs = True
     assert complete("wait", "o") == []
 
@@ -123,7 +123,7 @@ def test_a_cluster_that_is_slow_or_refuses_completes_nothing(
 def test_a_script_asks_this_program(
     shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the variable that the program listens to."""
+    """The program listens to a variable."""
     monkeypatch.setattr(sys, "argv", ["kubectl-sluice", "completion", shell])
     cli.main()
     script = capsys.readouterr().out

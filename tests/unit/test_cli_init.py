@@ -1,4 +1,4 @@
-"""`sluice init`: what it prints and refuses before it asks a cluster, and what it proposes."""
+"""`sluice init`: its output, its refusals before any call, and its proposals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STORE = ("--store", "pravega", "--uri", "tcp://pravega.pravega-dev.svc:9090")
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
-    """Gives the API server that the command finds; people work in the namespace team."""
+    """Return the API server that the command finds; users work in the namespace team."""
     made = FinalizingServer()
 
     async def connect(**_: object) -> FinalizingServer:
@@ -40,14 +40,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
 
 @pytest.fixture
 def sluice(run_here: Sluice) -> Sluice:
-    """Gives the command: arguments in; exit code, standard output and standard error out."""
+    """Return the command, which takes arguments and returns exit code, output and error."""
     return partial(run_here, "sluice", "init")
 
 
 def test_a_dry_run_prints_the_objects_and_makes_none(
     server: FinalizingServer, sluice: Sluice
 ) -> None:
-    """As kubectl takes them; with the sample, its Job has a pod that every namespace admits."""
+    """The objects suit kubectl. The sample's Job has a pod that every namespace admits."""
     code, out, _ = sluice(*STORE, "-n", "demo", "--sample", "--image", "sluice:1", "--dry-run")
     namespace, store, job = yaml.safe_load_all(out)
     assert code == 0
@@ -78,7 +78,7 @@ def test_a_wrong_word_ends_it_before_anything_is_made(
 
 
 def test_it_says_what_it_did_and_what_comes_next(server: FinalizingServer, sluice: Sluice) -> None:
-    """Also when it is run again, and when the cluster has something else."""
+    """This includes another run, and a cluster with a different object."""
     code, _, err = sluice(*STORE, "-n", "demo")
     assert code == 0
     assert err == (
@@ -94,7 +94,7 @@ def test_it_says_what_it_did_and_what_comes_next(server: FinalizingServer, sluic
 
 
 def test_a_store_that_forbids_it_gets_no_sample(server: FinalizingServer, sluice: Sluice) -> None:
-    """The rules of a StreamStore that is there hold for the sample too."""
+    """The rules of an existing StreamStore hold for the sample, too."""
     assert sluice(*STORE, "-n", "demo")[0] == 0
     spec = {
         "pravega": {"controllerURI": STORE[-1]},

@@ -1,4 +1,4 @@
-"""What `sluice position` is asked for, and of which source a reader group is."""
+"""The options of `sluice position`, and the source of a reader group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("options", [["--apply"], ["--as", "b"], ["--only-this-stream"]])
 def test_options_of_a_group_need_one(options: list[str]) -> None:
-    """The error says which is missing."""
+    """The error names the missing option."""
     finished = CliRunner().invoke(position, ["-f", "copy.yaml", *options])
     assert isinstance(finished.exception, InvalidSpec)
     assert finished.exception.field == "--reader-group"
@@ -38,7 +38,7 @@ def test_options_of_a_group_need_one(options: list[str]) -> None:
 @pytest.mark.parametrize("field", ["--reader-group", "--as"])
 @pytest.mark.parametrize("text", ["", "/", "/a", "a/", "a/b/c"])
 def test_a_name_that_is_none_is_refused(field: str, text: str) -> None:
-    """The error says which option it was."""
+    """The error names the option."""
     options = ["--reader-group", "a", field, text]
     finished = CliRunner().invoke(position, ["-f", "copy.yaml", *options])
     assert isinstance(finished.exception, InvalidSpec)
@@ -70,7 +70,7 @@ OTHER = StreamName(scope="in", stream="other")
 
 
 def _moved(world: World, capsys: pytest.CaptureFixture[str], group: str) -> Any:
-    """What `--reader-group --apply` prints as JSON of a copy of two streams."""
+    """Return the JSON of `--reader-group --apply` for a copy of two streams."""
     (job,) = jobs(load(TWO), Settings())
     store = ModelStore(world)
     mapped = position_map(job.request.copy_id, job.request.target, store)
@@ -83,7 +83,7 @@ def _moved(world: World, capsys: pytest.CaptureFixture[str], group: str) -> Any:
 def test_of_a_copy_of_several_streams_a_group_may_read_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It goes on in what became of that one; one that reads two, or none, is refused."""
+    """The group continues in that stream's target. A group of two streams, or none, is refused."""
     world = World()
     put_source(world, [5, 6], [7])
     put_source(world, [8, 9], [10], name=OTHER)
@@ -126,7 +126,7 @@ spec: {s3: {bucket: backup}}
 
 
 def test_a_stream_of_a_scope_is_named_as_its_copy_is() -> None:
-    """By the identity of the stream's own copy, under its target's name."""
+    """The stream's own copy identifies it, under its target's name."""
     (job,) = all_jobs(load(SCOPE), Settings())
     found = job_of_stream(job, "a-b")
     assert found.request.target == StreamName(scope="out", stream="b-b")
@@ -160,7 +160,7 @@ def test_a_stream_of_a_scope_is_named_as_its_copy_is() -> None:
 def test_a_file_without_one_copy_is_refused(
     tmp_path: Path, text: str, options: list[str], field: str, said: str
 ) -> None:
-    """The error names the option that helps, and what to do."""
+    """The error names the option and the remedy."""
     file = tmp_path / "copy.yaml"
     file.write_text(text)
     finished = CliRunner().invoke(position, ["-f", str(file), *options])

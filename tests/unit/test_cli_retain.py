@@ -29,7 +29,7 @@ LAST = ("--keep-last", "1")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Gives a folder with the archive of a stream, `orders`, which has four runs."""
+    """Return a folder with the archive of a stream, `orders`, which has four runs."""
     for name in ("SLUICE_CLUSTER_ID", "SLUICE_CREDENTIALS_DIR", "SLUICE_VOLUMES_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "250")
@@ -75,7 +75,7 @@ def note(
 
 
 def retain(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command as the program does; gives its exit code."""
+    """Run the command as the program does; return its exit code."""
     monkeypatch.setattr(sys, "argv", ["sluice", "archive", "retain", *arguments])
     try:
         cli.main()
@@ -92,7 +92,7 @@ def test_a_run_that_the_last_complete_run_of_a_scope_names_stays(
     capsys: pytest.CaptureFixture[str],
     form: str,
 ) -> None:
-    """However the place is written. The command says so; --no-scope lets the run go."""
+    """This holds for any form of the place. The command says so; --no-scope removes the run."""
     note(folder, 1, 2)
     volumes = folder.parent.parent
     (volumes / "linked").symlink_to(folder / "orders")
@@ -123,7 +123,7 @@ def test_a_run_that_the_last_complete_run_of_a_scope_names_stays(
 def test_each_resource_of_a_folder_keeps_its_last_complete_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever lies after it: runs with failures, many runs of another one, foreign objects."""
+    """This holds behind runs with failures, many runs of another one, and foreign objects."""
     note(folder, 1, 1, series=WEEKLY)
     note(folder, 2, 2)
     note(folder, 3, 3, failed=("users",))
@@ -146,7 +146,7 @@ def test_without_a_rule_no_record_is_read(folder: Path, monkeypatch: pytest.Monk
 def test_records_that_cannot_be_read_let_nothing_go(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A later version's, too many, or without the right: each with its remedy."""
+    """Records of a later version, too many, or without the right: each error has its remedy."""
     place = str(folder / "orders")
     note(folder, 1, 1)
     name = scope_run_name(1)

@@ -1,4 +1,4 @@
-"""`sluice plan | run | abort` with ScopeCopies: what they print, do, and end with."""
+"""`sluice plan | run | abort` with ScopeCopies: output, effects and exit codes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ spec:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """Gives the world in which every store is; in it streams a to d, and no Spark."""
+    """Return the world of all stores, with streams a to d, and without Spark."""
     for name in ("SLUICE_CLUSTER_ID", "SLUICE_CREDENTIALS_DIR", "SLUICE_STORE_TIMEOUT"):
         monkeypatch.delenv(name, raising=False)
     made = World()
@@ -67,7 +67,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture
 def sluice(run_here: Sluice, tmp_path: Path) -> Sluice:
-    """Gives the program: a file's text and arguments in; exit code and both outputs out."""
+    """Return the program: from a file's text and arguments to exit code and both outputs."""
 
     def call(text: str, verb: str, *arguments: str) -> tuple[int, str, str]:
         file = tmp_path / "scope.yaml"
@@ -78,18 +78,18 @@ def sluice(run_here: Sluice, tmp_path: Path) -> Sluice:
 
 
 def name_of(stream: str, scope: str = "in") -> StreamName:
-    """A stream's name."""
+    """Return a stream's name."""
     return StreamName(scope=scope, stream=stream)
 
 
 def made(world: World) -> list[str]:
-    """The streams of the target's scope."""
+    """Return the streams of the target's scope."""
     return sorted(name.stream for name in world.streams if name.scope == "out")
 
 
 @pytest.fixture
 def lose(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], None]:
-    """Gives the function that lets a stream lose bytes right after each plan is made."""
+    """Return a function that lets a stream lose bytes right after each plan is made."""
     plan = Job.plan
 
     def call(stream: str, to: int) -> None:
@@ -104,14 +104,14 @@ def lose(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], 
 
 
 def spec(**fields: object) -> str:
-    """The ScopeCopy with more fields."""
+    """Return the ScopeCopy with more fields."""
     return (
         STORE + SCOPE + "".join(f"  {key}: {json.dumps(value)}\n" for key, value in fields.items())
     )
 
 
 def test_a_plan_shows_a_scope_and_makes_nothing(world: World, sluice: Sluice) -> None:
-    """A line for each stream; as JSON, all of it."""
+    """The text has a line for each stream, and the JSON all of it."""
     world.tables.add(name_of("prices"))
     text = spec(
         streams={"exclude": [{"type": "Exact", "value": "b"}]},
@@ -138,7 +138,7 @@ def test_a_plan_shows_a_scope_and_makes_nothing(world: World, sluice: Sluice) ->
 
 
 def test_a_run_copies_a_scope_and_says_so(world: World, sluice: Sluice) -> None:
-    """Without Spark, as all of it is small; another run finds it done."""
+    """Small streams need no Spark, and another run finds the copy done."""
     code, out, err = sluice(spec(), "run")
     assert (code, out) == (0, ""), err
     assert "ScopeCopy shop: in -> out: 4 of 4 streams are copied; 12 events, " in err
@@ -155,14 +155,14 @@ def test_a_run_copies_a_scope_and_says_so(world: World, sluice: Sluice) -> None:
 
 
 def test_nothing_is_left_of_a_copy_that_went_well(world: World, sluice: Sluice) -> None:
-    """Its log is deleted, too: targets tell by themselves that they are whole."""
+    """The log is deleted, too: targets are marked whole themselves."""
     sluice(spec(), "run")
     before = {name for name in world.segments if "#transaction" in name}
     assert before == set()
 
 
 def test_programs_get_every_stream(world: World, sluice: Sluice) -> None:
-    """With its digest, bytes and events."""
+    """The JSON has its digest, bytes and events."""
     code, out, _ = sluice(spec(), "run", "-o", "json")
     (report,) = parsed(out)
     assert code == 0
@@ -180,7 +180,7 @@ def test_programs_get_every_stream(world: World, sluice: Sluice) -> None:
 
 
 def test_copies_run_in_the_order_of_the_file(world: World, sluice: Sluice) -> None:
-    """Whatever their kind; a scope's copy refuses what a stream's has made before it."""
+    """This holds for any kinds. A scope's copy refuses an earlier stream copy's target."""
     copy = SCOPE.replace("shop", "later")
     code, out, _ = sluice(STORE + SCOPE + ORDERS + copy, "plan", "-o", "json")
     assert code == 0
@@ -188,7 +188,7 @@ def test_copies_run_in_the_order_of_the_file(world: World, sluice: Sluice) -> No
 
 
 def test_a_conflict_refuses_the_whole_copy(world: World, sluice: Sluice) -> None:
-    """Exit code 2, which streams, and what to do; nothing is made."""
+    """The exit code is 2, with the streams and the remedy, and nothing is made."""
     for stream in "bd":
         put_source(world, [1], name=name_of(stream, "out"))
     for verb in ("plan", "run"):
@@ -205,7 +205,7 @@ def test_a_conflict_refuses_the_whole_copy(world: World, sluice: Sluice) -> None
 
 
 def test_what_is_there_may_be_left_out(world: World, sluice: Sluice) -> None:
-    """By onExists: Skip; it is told by name."""
+    """With onExists: Skip such a stream is named."""
     put_source(world, [1], name=name_of("b", "out"))
     _, out, _ = sluice(spec(onExists="Skip"), "plan")
     assert "their targets are there, and onExists is Skip (b)" in out
@@ -225,9 +225,9 @@ def test_what_is_there_may_be_appended_to(world: World, sluice: Sluice) -> None:
 def test_one_bad_stream_stops_no_other(
     world: World, sluice: Sluice, lose: Callable[[str, int], None]
 ) -> None:
-    """It is told as it happens, in a table with a remedy, by the summary and by the exit code.
+    """The failure is logged, and shown in a table with a remedy, the summary and the exit code.
 
-    Running it again tries that one only.
+    Another run tries that stream only.
     """
     lose("b", 13)
     code, _, err = sluice(spec(), "run")
@@ -254,8 +254,8 @@ def test_one_bad_stream_stops_no_other(
 def test_a_failure_may_stop_the_rest(
     world: World, sluice: Sluice, lose: Callable[[str, int], None]
 ) -> None:
-    """By failurePolicy: Stop; what was not begun is named."""
-    lose("d", 13)  # the biggest goes first
+    """With failurePolicy: Stop, streams that were not begun are named."""
+    lose("d", 13)  # the biggest stream goes first
     code, _, err = sluice(spec(failurePolicy="Stop", parallelism=1), "run")
     assert code == 6
     assert "Not begun, since another one had failed: c, b, a" in err
@@ -264,7 +264,7 @@ def test_a_failure_may_stop_the_rest(
 
 
 def test_a_suspended_copy_is_planned_only(world: World, sluice: Sluice) -> None:
-    """As that of a stream."""
+    """A suspended StreamCopy is, too."""
     code, _, err = sluice(spec(suspend=True), "run")
     assert code == 0
     assert "shop is suspended: it is planned and not run" in err
@@ -274,7 +274,7 @@ def test_a_suspended_copy_is_planned_only(world: World, sluice: Sluice) -> None:
 def test_an_abort_deletes_what_is_not_whole(
     world: World, sluice: Sluice, lose: Callable[[str, int], None]
 ) -> None:
-    """What is copied stays; without a copy there is nothing to do."""
+    """Copied streams stay. Without a copy an abort does nothing."""
     lose("b", 13)
     sluice(spec(), "run")
     code, out, err = sluice(spec(), "abort")
@@ -286,7 +286,7 @@ def test_an_abort_deletes_what_is_not_whole(
 
 
 def test_a_move_needs_the_right_to_delete(world: World, sluice: Sluice) -> None:
-    """Before any store is asked."""
+    """The refusal comes before any call to a store."""
     access = STORE.replace("}}\n---", "}, access: {operations: [Read, Create]}}\n---")
     text = spec(sourceOnComplete="Delete").replace(STORE, access)
     for verb in ("plan", "run", "abort"):
@@ -297,7 +297,7 @@ def test_a_move_needs_the_right_to_delete(world: World, sluice: Sluice) -> None:
 
 
 def test_a_moved_scope_is_gone(world: World, sluice: Sluice) -> None:
-    """And that it is gone is no failure of another run."""
+    """Its absence is no failure of another run."""
     text = spec(sourceOnComplete="Delete")
     _, out, _ = sluice(text, "plan")
     assert "and then the scope in if nothing is left in it." in out
@@ -312,7 +312,7 @@ def test_a_moved_scope_is_gone(world: World, sluice: Sluice) -> None:
 
 
 def test_a_scope_that_stays_after_a_move_says_why(world: World, sluice: Sluice) -> None:
-    """Something else is in it."""
+    """The scope has other contents."""
     world.tables.add(name_of("prices"))
     code, _, err = sluice(spec(sourceOnComplete="Delete"), "run")
     assert code == 0
@@ -331,7 +331,7 @@ def test_a_scope_that_stays_after_a_move_says_why(world: World, sluice: Sluice) 
 def test_wrong_input_is_refused_before_anything_starts(
     world: World, sluice: Sluice, fields: dict[str, Any], said: str
 ) -> None:
-    """Exit code 2, with the field."""
+    """The exit code is 2, with the field."""
     code, _, err = sluice(spec(**fields), "run")
     assert code == 2
     assert said in err
@@ -339,7 +339,7 @@ def test_wrong_input_is_refused_before_anything_starts(
 
 
 def test_each_stream_of_a_scope_is_verified(world: World, sluice: Sluice) -> None:
-    """One that differs is found, and one that was never copied is an error; others are compared."""
+    """A stream that differs is found, a missing one is an error, and others are compared."""
     code, out, err = sluice(spec(), "verify")
     assert (code, out) == (2, "")
     assert err.count("  ScopeCopy shop/") == 4
@@ -354,7 +354,7 @@ def test_each_stream_of_a_scope_is_verified(world: World, sluice: Sluice) -> Non
 
 
 def test_a_scope_that_cannot_be_read_is_not_verified(world: World, sluice: Sluice) -> None:
-    """It is named, and the exit code tells."""
+    """It is named, and the exit code shows it."""
     world.streams.clear()
     world.scopes.remove("in")
     code, out, err = sluice(spec(), "verify")
@@ -364,7 +364,7 @@ def test_a_scope_that_cannot_be_read_is_not_verified(world: World, sluice: Sluic
 
 
 def test_positions_are_of_single_streams(world: World, sluice: Sluice) -> None:
-    """A file with a ScopeCopy only is refused; the option for one of its streams is named."""
+    """A file with only a ScopeCopy is refused, with the option for one of its streams."""
     code, out, err = sluice(spec(), "position")
     assert (code, out) == (2, "")
     assert "--stream: there are 0 StreamCopies in" in err

@@ -1,4 +1,4 @@
-"""`sluice status`: which copies are shown, what is said of them and of their streams."""
+"""`sluice status`: the copies that it shows, and its text about them and their streams."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PARTLY: dict[str, Any] = {
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
-    """Gives the API server that the command finds; people work in the namespace team."""
+    """Return the API server that the command finds; users work in the namespace team."""
     made = FinalizingServer()
 
     async def connect() -> FinalizingServer:
@@ -89,7 +89,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
 
 @pytest.fixture
 def sluice(run_here: Sluice) -> Sluice:
-    """Gives the command: arguments in; exit code, standard output and standard error out."""
+    """Return the command, which takes arguments and returns exit code, output and error."""
     return partial(run_here, "sluice", "status")
 
 
@@ -101,14 +101,14 @@ def put(
     namespace: str = "team",
     status: Object | None = None,
 ) -> Object:
-    """A copy in the cluster."""
+    """Put a copy into the cluster."""
     body = resources.changed(like, "metadata", {"name": name, "namespace": namespace})
     kind = COPIES[like["kind"]]
     return server.put(kind, body | ({} if status is None else {"status": status}))
 
 
 def publish(server: FinalizingServer, body: Object, *found: StreamResult) -> None:
-    """The operator writes what came of each stream."""
+    """Write each stream's result, as the operator does."""
     meta = body["metadata"]
     child = Child(kind=SCOPE_COPY, namespace="team", name=meta["name"], uid=meta["uid"])
     for config_map in results.config_maps(child, found):
@@ -116,7 +116,7 @@ def publish(server: FinalizingServer, body: Object, *found: StreamResult) -> Non
 
 
 def copied(stream: str) -> StreamResult:
-    """A stream that is copied."""
+    """Return the result of a copied stream."""
     return StreamResult(stream=stream, target=f"old-{stream}", state=StreamState.COPIED, bytes=1536)
 
 
@@ -132,7 +132,7 @@ FAILED = StreamResult(
 def test_the_copies_of_the_current_namespace_are_shown(
     server: FinalizingServer, sluice: Sluice
 ) -> None:
-    """As kubectl does: by namespace, kind and name, those of others only if asked for."""
+    """As with kubectl, they come by namespace, kind and name; others only on request."""
     put(server, resources.COPY, "orders")
     put(server, resources.SCOPE, "shop")
     put(server, resources.SCOPE, "far", namespace="far")
@@ -150,7 +150,7 @@ def test_the_copies_of_the_current_namespace_are_shown(
 
 
 def test_a_copy_that_is_not_there_is_wrong_input(server: FinalizingServer, sluice: Sluice) -> None:
-    """Only where one was named; and two ways to name namespaces are one too many."""
+    """This needs a name on the command line. Two ways to name namespaces are wrong, too."""
     assert sluice() == (0, "", "There are no copies.\n")
     code, out, err = sluice("shop")
     assert (code, out) == (2, "")
@@ -161,7 +161,7 @@ def test_a_copy_that_is_not_there_is_wrong_input(server: FinalizingServer, sluic
 
 
 def test_a_running_copy_tells_how_far_it_is(server: FinalizingServer, sluice: Sluice) -> None:
-    """Condition, reason, message, progress, rate, time left, attempts."""
+    """The output has condition, reason, message, progress, rate, time left and attempts."""
     put(server, resources.COPY, "orders", status=RUNNING)
     assert sluice()[1] == (
         "StreamCopy team/orders: local:in/orders -> local:out/orders\n"
@@ -174,7 +174,7 @@ def test_a_running_copy_tells_how_far_it_is(server: FinalizingServer, sluice: Sl
 def test_a_watch_shows_copies_until_none_is_at_work(
     server: FinalizingServer, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Again and again, the last time when all have ended; one that has failed is at no work."""
+    """It shows them repeatedly, and finally when all have ended; a failed copy is not at work."""
     put(server, resources.COPY, "orders", status=RUNNING)
     put(server, resources.SCOPE, "shop", status=PARTLY)
     waits: list[float] = []
@@ -197,7 +197,7 @@ def test_a_watch_shows_copies_until_none_is_at_work(
 def test_a_scope_shows_its_streams_and_failed_ones_first(
     server: FinalizingServer, sluice: Sluice
 ) -> None:
-    """With state, size, target and reason; what is over has no rate and no time left."""
+    """The table has state, size, target and reason. A finished copy has no rate or time left."""
     stopped = StreamResult(stream="late", target="old-late", state=StreamState.STOPPED)
     body = put(server, resources.SCOPE, "shop", status=PARTLY)
     publish(server, body, copied("a"), stopped, FAILED)
@@ -216,7 +216,7 @@ def test_a_scope_shows_its_streams_and_failed_ones_first(
 
 
 def test_many_streams_are_counted(server: FinalizingServer, sluice: Sluice) -> None:
-    """Fifty are shown without --all; --failed shows no other; several ConfigMaps are read."""
+    """Fifty are shown without --all, --failed shows only failed ones, and all ConfigMaps count."""
     body = put(server, resources.SCOPE, "shop", status=PARTLY)
     publish(server, body, *(copied(f"s{number:04}") for number in range(1200)), FAILED)
     out = sluice()[1]
@@ -229,7 +229,7 @@ def test_many_streams_are_counted(server: FinalizingServer, sluice: Sluice) -> N
 
 
 def test_results_that_are_not_whole_are_not_shown(server: FinalizingServer, sluice: Sluice) -> None:
-    """One of the ConfigMaps is gone: nothing is better than a part that looks like all."""
+    """If one of the ConfigMaps is missing, no list is better than a misleading part."""
     body = put(server, resources.SCOPE, "shop", status=PARTLY)
     publish(server, body, *(copied(f"s{number:04}") for number in range(1200)))
     names = [name for kind, _, name in server.objects if kind == "ConfigMap"]
@@ -240,7 +240,7 @@ def test_results_that_are_not_whole_are_not_shown(server: FinalizingServer, slui
 def test_what_the_operator_has_not_looked_at_is_said(
     server: FinalizingServer, sluice: Sluice
 ) -> None:
-    """And what is being deleted."""
+    """So are resources in deletion."""
     body = put(server, resources.SCOPE, "shop")
     body["metadata"]["deletionTimestamp"] = TIME
     assert sluice()[1] == (
@@ -250,7 +250,7 @@ def test_what_the_operator_has_not_looked_at_is_said(
 
 
 def test_programs_get_all_of_it(server: FinalizingServer, sluice: Sluice) -> None:
-    """The whole status, and every stream whatever their number; with --failed, only those."""
+    """The JSON has the whole status and every stream; with --failed, only the failed ones."""
     body = put(server, resources.SCOPE, "shop", status=PARTLY)
     publish(server, body, *(copied(f"s{number:04}") for number in range(60)), FAILED)
     put(server, resources.COPY, "orders", status=RUNNING)
@@ -286,7 +286,7 @@ def test_several_sources_are_counted(server: FinalizingServer, sluice: Sluice) -
 def test_the_namespace_is_that_of_the_context(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, expected: str
 ) -> None:
-    """Of KUBECONFIG, or default."""
+    """It comes from KUBECONFIG, or is default."""
     file = tmp_path / "config"
     if text is not None:
         clusters = "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]"
@@ -298,7 +298,7 @@ def test_the_namespace_is_that_of_the_context(
 
 
 def test_a_pod_works_in_its_own_namespace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Which its service account tells."""
+    """Its service account has the namespace."""
     file = tmp_path / "namespace"
     file.write_text("sluice-system")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
@@ -309,7 +309,7 @@ def test_a_pod_works_in_its_own_namespace(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_what_a_tenant_wrote_does_nothing_to_a_terminal(
     server: FinalizingServer, sluice: Sluice
 ) -> None:
-    """A line stays a line, and nothing in it is a command."""
+    """A line stays a line, and no part of it is a terminal command."""
     body = put(server, resources.SCOPE, "shop")
     publish(server, body, copied("a\x1b]0;title\x07\x9b2J\nReady True"))
     out = sluice()[1]
@@ -318,7 +318,7 @@ def test_what_a_tenant_wrote_does_nothing_to_a_terminal(
 
 
 def test_an_archive_is_shown_with_its_runs(server: FinalizingServer, sluice: Sluice) -> None:
-    """Where it is, how many runs can be restored, when one was good, and when the next is due."""
+    """The output has its place, restorable runs, the last success and the next time."""
     ready = {
         "type": "Ready",
         "status": "True",

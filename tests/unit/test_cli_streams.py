@@ -19,11 +19,11 @@ def test_an_event_is_json_in_one_line_of_any_bytes(*, terminal: bool) -> None:
 
 
 def test_a_program_gets_an_events_own_bytes() -> None:
-    """So that a file of events can be written again as it was."""
+    """So a file of events can be written again unchanged."""
     assert line_of(Event(1, 2, ATTACK), "text", terminal=False) == ATTACK + b"\n"
 
 
 def test_an_event_does_not_control_the_terminal() -> None:
-    """Whatever a tenant has written, it is text there."""
+    """A tenant's bytes are shown as text."""
     line = line_of(Event(1, 2, ATTACK), "text", terminal=True).decode()
     assert line == " ]0;owned \ufffd\ufffd\n"

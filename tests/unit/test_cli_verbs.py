@@ -1,4 +1,4 @@
-"""`sluice get | describe | restore | watch | ...`: what they print, and their exit codes."""
+"""`sluice get | describe | restore | watch | ...`: their output and their exit codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TIME = "2026-01-01T00:00:00Z"
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
-    """Gives the API server that the commands find; people work in the namespace team."""
+    """Return the API server that the commands find; users work in the namespace team."""
     made = FinalizingServer()
 
     async def connect(**_: Any) -> FinalizingServer:
@@ -46,7 +46,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
 
 @pytest.fixture
 def sluice(run_here: Sluice, monkeypatch: pytest.MonkeyPatch) -> Sluice:
-    """Gives the program: arguments in; exit code, standard output and standard error out."""
+    """Return the program, which takes arguments and returns exit code, output and error."""
     monkeypatch.setattr(console.note, "quiet", False)
 
     def call(*arguments: str, program: str = "sluice") -> tuple[int, str, str]:
@@ -78,7 +78,7 @@ def conditions(*held: str, reason: str = "Copied", ready: str = "True") -> Objec
 
 
 def test_resources_are_listed_by_kind(server: FinalizingServer, sluice: Sluice) -> None:
-    """Of one kind by name, of several with the kind; wide tables have all columns."""
+    """One kind is listed by name, several with the kind. Wide tables have all columns."""
     put(server, resources.COPY, "orders")
     put(server, resources.SCOPE, "shop")
     assert sluice("get", "scopy") == (0, "NAME\norders\n", "")
@@ -92,7 +92,7 @@ def test_resources_are_listed_by_kind(server: FinalizingServer, sluice: Sluice) 
 
 
 def test_resources_are_printed_for_programs(server: FinalizingServer, sluice: Sluice) -> None:
-    """A named one by itself, several as a List, without notes about who set which field."""
+    """A named one comes by itself, several as a List, without managed fields."""
     body = put(server, resources.COPY, "orders")
     expected = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
     one = parsed(sluice("get", "scopy", "orders", "-o", "json")[1])
@@ -104,7 +104,7 @@ def test_resources_are_printed_for_programs(server: FinalizingServer, sluice: Sl
 
 
 def test_a_missing_resource_is_wrong_input(server: FinalizingServer, sluice: Sluice) -> None:
-    """In each form, with a name that is like it."""
+    """Each form of the error has a similar name."""
     put(server, resources.COPY, "orders")
     for words in (["get", "scopy", "order"], ["get", "scopy/order", "-o", "json"]):
         code, out, err = sluice(*words)
@@ -132,7 +132,7 @@ def test_a_cluster_that_refuses_is_told_with_a_remedy(
     error: Exception,
     remedy: str,
 ) -> None:
-    """For the person at the keyboard: the exit code is that of infrastructure."""
+    """The remedy is for the user, and the exit code is that of infrastructure."""
 
     async def fail(*_: Any, **__: Any) -> None:
         raise error
@@ -145,7 +145,7 @@ def test_a_cluster_that_refuses_is_told_with_a_remedy(
 
 
 def test_a_description_is_one_page(server: FinalizingServer, sluice: Sluice) -> None:
-    """Spec, conditions with each message once, progress, attempts, and the next step."""
+    """It has spec, conditions with each message once, progress, attempts, and the next step."""
     history = {
         "attempt": 1,
         "job": "sluice-x-1",
@@ -185,7 +185,7 @@ def test_a_description_is_one_page(server: FinalizingServer, sluice: Sluice) -> 
 def test_what_a_user_may_not_read_is_left_out_of_a_description(
     server: FinalizingServer, sluice: Sluice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And said."""
+    """The description says so."""
     put(server, resources.COPY, "orders", status=conditions())
 
     async def forbid(*_: Any, **__: Any) -> None:
@@ -214,13 +214,13 @@ def test_what_a_user_may_not_read_is_left_out_of_a_description(
 def test_the_next_step_follows_from_the_state(
     server: FinalizingServer, sluice: Sluice, status: Object, metadata: Object, step: str
 ) -> None:
-    """The catalogue's remedy, and the verb that goes with it."""
+    """The description has the catalogue's remedy and its verb."""
     put(server, resources.COPY, "orders", status=status, metadata=metadata)
     assert step in sluice("describe", "orders")[1].partition("Next step")[2]
 
 
 def test_verbs_print_what_they_changed(server: FinalizingServer, sluice: Sluice) -> None:
-    """A line for people, or the resources for programs; quiet ones print nothing."""
+    """They print a line for users, or the resources as JSON; quiet ones print nothing."""
     put(server, resources.COPY, "orders")
     put(server, resources.COPY, "clicks")
     assert sluice("suspend", "orders") == (0, "", "streamcopy/orders is suspended\n")
@@ -235,7 +235,7 @@ def test_verbs_print_what_they_changed(server: FinalizingServer, sluice: Sluice)
 
 
 def test_a_watch_without_a_terminal_prints_lines(server: FinalizingServer, sluice: Sluice) -> None:
-    """A line when something is new, and the exit code of the worst resource, as wait's."""
+    """Each change is a line, and the exit code is that of the worst resource, as with wait."""
     put(server, resources.COPY, "good", status=conditions())
     progress = {"progress": {"bytes": 42, "totalBytes": 100, "percent": 42, "bytesPerSecond": 7}}
     bad = conditions("Stalled", reason="SourceNotFound", ready="False") | progress
@@ -253,7 +253,7 @@ def test_a_watch_without_a_terminal_prints_lines(server: FinalizingServer, sluic
 def test_a_watch_of_suspended_or_unfinished_resources_ends_as_a_wait_whose_time_is_over(
     server: FinalizingServer, sluice: Sluice
 ) -> None:
-    """Suspended ones do not hold it up."""
+    """Suspended resources do not delay the end."""
     put(server, resources.COPY, "held", status=conditions("Suspended", ready="Unknown"))
     code, _, err = sluice("watch")
     assert (code, err) == (124, "streamcopy/held is suspended\n")
@@ -265,7 +265,7 @@ def test_a_watch_of_suspended_or_unfinished_resources_ends_as_a_wait_whose_time_
 
 
 def test_a_restore_is_printed_or_made(server: FinalizingServer, sluice: Sluice) -> None:
-    """A dry run makes nothing; a second command finds the resource of the first."""
+    """A dry run makes nothing, and a second command finds the resource of the first."""
     put(server, resources.ARCHIVE, "orders")
     put(server, resources.STORE, "local")
     words = ("restore", "sarc/orders", "--to", "local:out/orders", "--run", "3")
@@ -309,14 +309,14 @@ def test_a_wrong_restore_is_refused(
 
 
 def test_a_mistyped_command_is_answered_with_one_that_is_like_it(sluice: Sluice) -> None:
-    """Not with one that pods run."""
+    """The proposal is no command that pods run."""
     code, _, err = sluice("supend", "orders")
     assert (code, "No such command 'supend'. Did you mean suspend?" in err) == (2, True)
     assert "Did you mean" not in sluice("operater")[2]
 
 
 def test_the_plugin_shows_itself_as_kubectl_does(sluice: Sluice) -> None:
-    """In usage lines, of help and of errors."""
+    """Usage lines of help and errors have its name."""
     assert "Usage: kubectl sluice get " in sluice("get", "-h", program="kubectl-sluice")[1]
     assert "Usage: kubectl sluice wait " in sluice("wait", program="kubectl-sluice")[2]
     assert "Usage: sluice wait " in sluice("wait")[2]
@@ -329,7 +329,7 @@ def test_the_plugin_shows_itself_as_kubectl_does(sluice: Sluice) -> None:
 def test_the_exit_code_of_a_drill_is_its_result(
     server: FinalizingServer, sluice: Sluice, result: str, verdict: str, code: int
 ) -> None:
-    """With its sentence; the terminal gets no control characters of it."""
+    """The output has its sentence, without control characters for the terminal."""
     weekly = resources.changed(resources.ARCHIVE, "spec.verify", {"schedule": {"cron": "@weekly"}})
     put(server, weekly, "orders")
     assert sluice("archive", "drill", "orders") == (

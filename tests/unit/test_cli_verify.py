@@ -1,4 +1,4 @@
-"""`sluice verify`: what it prints and writes, and its exit codes."""
+"""`sluice verify`: its output, its report, and its exit codes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BLOCK = 1 << 20
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """Gives the world in which every store is; in it a stream of two segments."""
+    """Return the world of all stores, with a stream of two segments."""
     for name in ("SLUICE_CLUSTER_ID", "SLUICE_CREDENTIALS_DIR", "SLUICE_STORE_TIMEOUT"):
         monkeypatch.delenv(name, raising=False)
     made = World()
@@ -58,7 +58,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Gives a file with a store, and a copy of the stream."""
+    """Return a file with a store, and a copy of the stream."""
     path = tmp_path / "copy.yaml"
     path.write_text(STORE % "" + COPY % ("orders", "orders", "orders"))
     return path
@@ -72,7 +72,7 @@ def copy(world: World, file: Path) -> None:
 
 
 def main(monkeypatch: pytest.MonkeyPatch, file: Path, *arguments: str) -> int:
-    """Run the command line as the program does; gives its exit code."""
+    """Run the command line as the program does; return its exit code."""
     monkeypatch.setattr(sys, "argv", ["sluice", "verify", "-f", str(file), *arguments])
     with pytest.raises(SystemExit) as end:
         cli.main()
@@ -93,7 +93,7 @@ def test_equal_streams_exit_with_0(
     file: Path,
     arguments: list[str],
 ) -> None:
-    """The table shows what was compared, and the last line says that it is equal."""
+    """The table shows the compared segments, and the last line says that they are equal."""
     copy(world, file)
     assert main(monkeypatch, file, *arguments) == 0
     shown = capsys.readouterr().out
@@ -110,7 +110,7 @@ def test_a_difference_exits_with_6_and_its_place(
     file: Path,
     arguments: list[str],
 ) -> None:
-    """The first byte that differs, by segment and offset."""
+    """The place is the first different byte, by segment and offset."""
     copy(world, file)
     flip(world, COPIED, 0, 21)
     assert main(monkeypatch, file, *arguments) == 6
@@ -122,7 +122,7 @@ def test_a_difference_exits_with_6_and_its_place(
 def test_many_differences_are_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], world: World, file: Path
 ) -> None:
-    """A dozen segments differ: ten are shown."""
+    """A dozen segments differ, and ten are shown."""
     for name in (ORDERS, COPIED):
         put_source(world, *[[5]] * 12, name=name)
     for segment in range(12):
@@ -136,7 +136,7 @@ def test_many_differences_are_counted(
 def test_what_was_not_compared_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], world: World, file: Path
 ) -> None:
-    """Bytes that the source has no more; bytes that only the target has."""
+    """These are bytes that the source has lost, and bytes of the target alone."""
     copy(world, file)
     world.segments[segment_name(ORDERS, 0)].start = 13
     world.segments[segment_name(COPIED, 1)].data += b"\0\0\0\0\0\0\0\0"
@@ -152,7 +152,7 @@ def test_what_was_not_compared_is_told(
 def test_the_table_fits_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], world: World, file: Path
 ) -> None:
-    """Ids of segments that scale events made are whole, on a page of 80 characters."""
+    """Ids of segments after scale events are whole on a page of 80 characters."""
     world.numbers[ORDERS] = 2
     world.scale(ORDERS, 1)
     copy(world, file)
@@ -201,7 +201,7 @@ def test_every_field_of_the_report_is_documented(
 
 
 def read(world: World, stream: Any, segment: int, offset: int, count: int) -> bytes:
-    """Bytes of a segment of one of the streams of a report."""
+    """Return bytes of a segment of one of a report's streams."""
     name = segment_name(StreamName(**stream["stream"]), segment)
     return bytes(world.segments[name].data[offset:][:count])
 
@@ -222,7 +222,7 @@ def test_anybody_can_recompute_the_report(
 ) -> None:
     """The program in docs/verify.md, and hack/segment_hash.py, find the same digests.
 
-    The source is truncated, so the target has other offsets; a segment has several chunks.
+    The source is truncated, so the target has other offsets. A segment has several chunks.
     """
     event = struct.pack(">ii", 0, 5 << 20) + b"event" * (1 << 20)
     name = segment_name(ORDERS, 1)
@@ -269,7 +269,7 @@ def test_a_copy_of_several_streams_is_compared(
     file: Path,
     tmp_path: Path,
 ) -> None:
-    """Lines and differences name the stream; the program in docs/verify.md knows it too."""
+    """Lines and differences name the stream, and the program in docs/verify.md does, too."""
     later = StreamName(scope="in", stream="later")
     put_source(world, [7, 7], name=later)
     file.write_text(STORE % "" + SEVERAL)
@@ -293,7 +293,7 @@ def test_a_copy_of_several_streams_is_compared(
 def test_a_part_of_a_stream_is_compared(
     monkeypatch: pytest.MonkeyPatch, world: World, file: Path
 ) -> None:
-    """Cuts of both streams; what lies outside is not looked at."""
+    """Both streams have cuts, and bytes outside are not compared."""
     copy(world, file)
     flip(world, COPIED, 0, 21)
     cut = ModelStore(world).write_cut
@@ -331,7 +331,7 @@ def test_several_copies_are_verified_and_the_highest_code_counts(
     file: Path,
     tmp_path: Path,
 ) -> None:
-    """One that cannot be verified is named, and does not keep the others from it."""
+    """A copy that cannot be verified is named, and the others are verified."""
     copy(world, file)
     file.write_text(STORE % "" + COPY % ("none", "none", "none") + COPY % (("orders",) * 3))
     report = tmp_path / "report.json"
@@ -371,7 +371,7 @@ def test_wrong_input_exits_with_2(
     arguments: list[str],
     said: str,
 ) -> None:
-    """What is wrong is named on standard error, and nothing is printed elsewhere."""
+    """Standard error names the fault, and standard output stays empty."""
     put_source(world, [1], name=COPIED)
     assert main(monkeypatch, file, *arguments) == 2
     shown = capsys.readouterr()
@@ -382,7 +382,7 @@ def test_wrong_input_exits_with_2(
 def test_a_file_without_copies_is_enough_for_streams_that_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], world: World, file: Path
 ) -> None:
-    """Only stores are needed; of two that have one name, the namespace tells which."""
+    """Only stores are needed. The namespace distinguishes two of one name."""
     copy(world, file)
     file.write_text(STORE % "" + STORE % ", namespace: other")
     assert main(monkeypatch, file, *BOTH) == 2

@@ -15,7 +15,7 @@ VARIABLES = (
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable of the person who runs the tests."""
+    """Unset the variables of the user who runs the tests."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
@@ -31,7 +31,7 @@ def test_an_empty_environment_gives_the_defaults() -> None:
 
 
 def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each variable sets what its documentation says."""
+    """Each variable has its documented effect."""
     monkeypatch.setenv("SLUICE_CLUSTER_ID", "east")
     monkeypatch.setenv("SLUICE_CREDENTIALS_DIR", "/secrets")
     monkeypatch.setenv("SLUICE_STORE_TIMEOUT", "2.5")
@@ -44,7 +44,7 @@ def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that is set to nothing means its default, as manifests often leave it."""
+    """A variable with an empty value means its default, as manifests often leave it."""
     for name in VARIABLES:
         monkeypatch.setenv(name, "")
     assert Settings.from_environment() == Settings()

@@ -18,7 +18,7 @@ LONG = StreamName(scope="a-scope-of-some-length", stream="a-stream-with-a-rather
 
 
 def drawn(shown: RenderableType, width: int = 200, *, terminal: bool = False) -> str:
-    """Text on a page of this width: on a terminal, or in a file."""
+    """Return text drawn on a page of this width, on a terminal or in a file."""
     page = Console(width=width, soft_wrap=True, force_terminal=terminal, color_system=None)
     with page.capture() as capture:
         page.print(shown)
@@ -40,12 +40,12 @@ def drawn(shown: RenderableType, width: int = 200, *, terminal: bool = False) ->
     ],
 )
 def test_durations_are_written_for_people(seconds: float | None, expected: str) -> None:
-    """Seconds, minutes or hours, rounded; a dash where there is nothing to tell."""
+    """They are seconds, minutes or hours, rounded; a dash stands for an unknown time."""
     assert console.duration(seconds) == expected
 
 
 def report(**changes: object) -> StreamReport:
-    """A report of a copy of one segment."""
+    """Return a report of a copy of one segment."""
     segment = SegmentReport(source=7, target=8, start=10, end=1034, events=12345, digest="5e" * 32)
     done = StreamReport(
         copy_id=COPY,
@@ -59,7 +59,7 @@ def report(**changes: object) -> StreamReport:
 
 
 def test_a_report_shows_whole_names_and_digests() -> None:
-    """At a width of 200 nothing is cut: names, bounds, counts and both digests are whole."""
+    """At a width of 200 names, bounds, counts and both digests are whole."""
     text = drawn(console.report_table(report(), seconds=2))
     for shown in (
         str(LONG),

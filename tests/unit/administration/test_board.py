@@ -1,4 +1,4 @@
-"""A look at all resources that a user may see."""
+"""The listing of all resources that a user may see."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def names(found: board.Board) -> list[str]:
 
 
 def test_resources_come_by_namespace_kind_and_name() -> None:
-    """So that a page's rows keep their places; of one namespace or of all."""
+    """The order keeps the rows of a page in place, for one namespace and for all."""
     server = Strict()
     for namespace, like, name in (
         ("b", resources.COPY, "one"),
@@ -72,7 +72,7 @@ def test_resources_come_by_namespace_kind_and_name() -> None:
 
 
 def test_kinds_that_a_user_may_not_list_are_named() -> None:
-    """The others are shown. Without a right on any kind, the refusal is the answer."""
+    """Other kinds are shown. A user without a right on any kind gets the refusal."""
     server = Strict(["StreamStore", "ScopeCopy"])
     put(server, resources.COPY, "a", "one")
     found = looked(server)
@@ -84,7 +84,7 @@ def test_kinds_that_a_user_may_not_list_are_named() -> None:
 
 
 def test_a_look_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenant may make resources without end. The kind that has more is named."""
+    """A tenant may make any number of resources. The listing names a kind that has more."""
     monkeypatch.setattr(board, "MOST", 3)
     server = Strict()
     for number in range(9):

@@ -1,4 +1,4 @@
-"""What happens to the resources of a cluster before its operator goes."""
+"""The drain of a cluster's resources before its operator is removed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _no_time_to_lose(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> FinalizingServer:
-    """Gives a cluster with two streams, copies of all ages, and a store with its Secrets."""
+    """Yield a cluster with two streams, copies of all ages, and a store with its Secrets."""
     made = FinalizingServer()
     put(made, EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER, status={"conditions": [CONDITION]})
     put(made, EPHEMERAL_STREAM, "waiting")
@@ -68,7 +68,7 @@ def server() -> FinalizingServer:
 
 
 def put(server: FinalizingServer, kind: Kind, name: str, *finalizers: str, **more: Any) -> Object:
-    """Somebody's resource, with what holds it back."""
+    """Put a resource with its finalizers."""
     templates = {
         EPHEMERAL_STREAM: resources.EPHEMERAL,
         STREAM_COPY: resources.COPY,
@@ -88,14 +88,14 @@ def run(
     excluded: tuple[str, ...] = (),
     timeout: float = 5,
 ) -> tuple[list[Holder], list[str]]:
-    """What is left, and what was said."""
+    """Drain the cluster; return the resources that are left, and the messages."""
     said: list[str] = []
     work = Drainer(server.api, Served(namespaces, excluded), timeout=timeout, say=said.append)
     return asyncio.run(work.run(policy)), said
 
 
 def operator(server: FinalizingServer) -> None:
-    """An operator that cleans up after what was deleted, then lets the store go."""
+    """Play an operator that cleans up after deleted resources, then releases the store."""
 
     def work() -> None:
         users = False
@@ -116,12 +116,12 @@ def operator(server: FinalizingServer) -> None:
 
 
 def titles(left: list[Holder]) -> list[str]:
-    """What is left, for people."""
+    """Return the titles of the remaining resources."""
     return [one.title for one in left]
 
 
 def test_refusing_tells_what_is_held_and_touches_nothing(server: FinalizingServer) -> None:
-    """Only what has a finalizer of ours, with what it holds, where, and what it says."""
+    """Refusing names each resource with Sluice's finalizer, its contents, place and status."""
     left, said = run(server, DrainPolicy.REFUSE)
     assert titles(left) == ["EphemeralStream default/helper", "StreamCopy default/running"]
     assert left[0].where == "StreamStore local, scope in: helper"
@@ -132,7 +132,7 @@ def test_refusing_tells_what_is_held_and_touches_nothing(server: FinalizingServe
 
 
 def test_copies_of_scopes_hold_as_others_do(server: FinalizingServer) -> None:
-    """One that is over and has failed streams holds what they have staged, and goes with it."""
+    """A finished copy with failed streams holds their staged bytes until it is deleted."""
     put(server, SCOPE_COPY, "half", STAGING_FINALIZER, status=DONE)
     put(server, SCOPE_COPY, "fresh")
     put(server, SCOPE_COPY, "whole", status=DONE)
@@ -161,7 +161,7 @@ def test_copies_of_scopes_hold_as_others_do(server: FinalizingServer) -> None:
 def test_refusing_tells_of_archives(
     server: FinalizingServer, kind: Kind, spec: dict[str, Any], where: str
 ) -> None:
-    """Where they are, and what of them goes with the resource."""
+    """The message names the archive's place and the part that goes with the resource."""
     put(server, kind, "a", STAGING_FINALIZER, spec=spec)
     (left,) = [one for one in run(server, DrainPolicy.REFUSE)[0] if one.kind == kind]
     assert left.where == f"StreamStore archives, {where}"
@@ -175,14 +175,14 @@ SCHEDULED = {
 
 
 def test_refusing_tells_of_schedules(server: FinalizingServer) -> None:
-    """At rest one has nothing in a store; its stores are held, and nobody would let them go."""
+    """A schedule at rest has nothing in a store, but its stores are held until it is deleted."""
     put(server, STREAM_ARCHIVE, "nightly", spec=SCHEDULED)
     (left,) = [one for one in run(server, DrainPolicy.REFUSE)[0] if one.kind == STREAM_ARCHIVE]
     assert left.where == "its schedule needs StreamStore archives, local"
 
 
 def test_orphaning_deletes_schedules(server: FinalizingServer) -> None:
-    """Else the operator would hold their stores again."""
+    """Otherwise the operator would hold the schedules' stores again."""
     put(server, STREAM_ARCHIVE, "nightly", spec=SCHEDULED)
     operator(server)
     _, said = run(server, DrainPolicy.ORPHAN, timeout=0.05)
@@ -193,7 +193,7 @@ def test_orphaning_deletes_schedules(server: FinalizingServer) -> None:
 
 
 def test_refusing_tells_of_a_prefixs_streams(server: FinalizingServer) -> None:
-    """As far as its status names them."""
+    """The streams that its status names are listed."""
     spec = {"storeRef": {"name": "local"}, "scope": "in", "streamPrefix": "app-"}
     put(server, EPHEMERAL_STREAM, "a", STREAMS_FINALIZER, spec=spec)
     status = {"streams": ["app-x", "app-y"]}
@@ -203,7 +203,7 @@ def test_refusing_tells_of_a_prefixs_streams(server: FinalizingServer) -> None:
 
 
 def test_a_store_that_is_held_is_no_news_while_its_users_are(server: FinalizingServer) -> None:
-    """Where nothing else is left it is: without an operator it could never be deleted."""
+    """A held store is listed alone: without an operator it could never be deleted."""
     for kind, name, finalizer in (
         (EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER),
         (STREAM_COPY, "running", STAGING_FINALIZER),
@@ -222,13 +222,13 @@ def test_a_store_that_is_held_is_no_news_while_its_users_are(server: FinalizingS
 def test_namespaces_bound_what_is_looked_at(
     server: FinalizingServer, namespaces: tuple[str, ...], found: int
 ) -> None:
-    """None means all of them."""
+    """None stands for all namespaces."""
     put(server, EPHEMERAL_STREAM, "far", STREAMS_FINALIZER, namespace="other")
     assert len(run(server, DrainPolicy.REFUSE, *namespaces)[0]) == found
 
 
 def test_what_another_operator_serves_is_its_business(server: FinalizingServer) -> None:
-    """It is neither told nor deleted."""
+    """A drain neither lists nor deletes another operator's resources."""
     put(server, EPHEMERAL_STREAM, "far", STREAMS_FINALIZER, namespace="other")
     assert len(run(server, DrainPolicy.REFUSE, excluded=("oth*",))[0]) == 2
     assert run(server, DrainPolicy.DELETE, excluded=("oth*", "def*"), timeout=0)[0] == []
@@ -236,7 +236,7 @@ def test_what_another_operator_serves_is_its_business(server: FinalizingServer) 
 
 
 def test_without_definitions_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster whose CRDs are gone holds nothing; any other refusal is an error."""
+    """A cluster without the CRDs holds nothing. Any other refusal is an error."""
     server = FinalizingServer()
 
     async def refuse(*_: object) -> list[Object]:
@@ -264,7 +264,7 @@ def test_deleting_waits_for_the_operator(server: FinalizingServer) -> None:
 
 
 def test_deleting_tells_what_is_left_and_why(server: FinalizingServer) -> None:
-    """Without an operator nothing is taken off by hand: what is held must not leak."""
+    """Without an operator no finalizer is removed: held data must not leak."""
     left, _ = run(server, DrainPolicy.DELETE, timeout=0.05)
     assert titles(left) == ["EphemeralStream default/helper", "StreamCopy default/running"]
     assert all(one.deleting for one in left)
@@ -275,7 +275,7 @@ def test_deleting_tells_what_is_left_and_why(server: FinalizingServer) -> None:
 
 
 def test_deleting_follows_what_is_made_anew(server: FinalizingServer) -> None:
-    """A GitOps controller may bring a resource back once; it is deleted again."""
+    """A GitOps controller may make a resource again once; the drain deletes it again."""
     operator(server)
     work, again = server.meanwhile, [True]
 
@@ -291,7 +291,7 @@ def test_deleting_follows_what_is_made_anew(server: FinalizingServer) -> None:
 
 
 def test_orphaning_goes_through_the_operator(server: FinalizingServer) -> None:
-    """It is asked by the annotation and lets go itself; what stays behind is said."""
+    """The annotation makes the operator release the resource; the drain names the remains."""
     operator(server)
     left, said = run(server, DrainPolicy.ORPHAN)
     assert left == []
@@ -312,7 +312,7 @@ def test_orphaning_goes_through_the_operator(server: FinalizingServer) -> None:
 def test_orphaning_needs_no_operator(
     server: FinalizingServer, monkeypatch: pytest.MonkeyPatch, timeout: float, quiet: float
 ) -> None:
-    """Where none answers, our finalizers are taken off here, of stores and Secrets as well."""
+    """If no operator answers, the drain removes the finalizers, of stores and Secrets as well."""
     monkeypatch.setattr(drain, "QUIET_SECONDS", quiet)
     left, said = run(server, DrainPolicy.ORPHAN, timeout=timeout)
     assert left == []
@@ -329,7 +329,7 @@ def test_orphaning_needs_no_operator(
 def test_orphaning_frees_stores_that_nothing_needs(
     server: FinalizingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the operator went before it had let the store go."""
+    """This holds even if the operator ended before it released the store."""
     monkeypatch.setattr(drain, "QUIET_SECONDS", 0.01)
     for kind, name, finalizer in (
         (EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER),
@@ -343,7 +343,7 @@ def test_orphaning_frees_stores_that_nothing_needs(
 def test_nothing_is_deleted_before_it_may_leave_things_behind(
     server: FinalizingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or the operator would clean up. An annotation that does not get through is tried again."""
+    """Otherwise the operator would clean up. An annotation that fails is tried again."""
     operator(server)
     patch, busy = server.patch, ["helper", "helper"]
 
@@ -361,7 +361,7 @@ def test_nothing_is_deleted_before_it_may_leave_things_behind(
 
 
 def test_what_took_a_name_meanwhile_is_spared(server: FinalizingServer) -> None:
-    """Deleting and annotating are for the object that was looked at."""
+    """Deletions and annotations apply only to the object that was listed."""
     (helper,) = [one for one in run(server, DrainPolicy.REFUSE)[0] if one.name == "helper"]
     put(server, EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER)
     work = Drainer(server.api, Served(), timeout=0, say=print)

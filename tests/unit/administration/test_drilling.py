@@ -1,4 +1,4 @@
-"""A drill that a person asks for, and the wait for its result."""
+"""A user's request for a drill, and the wait for its result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def seen(
 def waited(
     *answers: dict[str, Any] | Exception | None, seconds: float | None = None
 ) -> tuple[Drilled, list[str]]:
-    """Wait while the API server answers in turn, the last one for ever; return what was said."""
+    """Wait while the API server gives these answers in turn; return the messages."""
     left, said = list(answers), list[str]()
 
     class Script:
@@ -71,7 +71,7 @@ def waited(
 
 
 def test_a_request_is_an_annotation() -> None:
-    """With the time, so that each command asks for a drill of its own."""
+    """The annotation holds the time, so each command asks for a drill of its own."""
     server = ApiServer()
     server.put(STREAM_ARCHIVE, DRILLS)
     body = asyncio.run(request(server.api, ORDERS))
@@ -88,7 +88,7 @@ def test_a_request_is_an_annotation() -> None:
 def test_an_archive_that_begins_no_drill_is_told_with_the_field(
     body: dict[str, Any], field: str, remedy: str
 ) -> None:
-    """And stays as it is: a request would begin a drill later, unasked."""
+    """The archive stays unchanged: a request would begin an unwanted drill later."""
     server = ApiServer()
     server.put(STREAM_ARCHIVE, body)
     changes = list(server.changes)
@@ -100,7 +100,7 @@ def test_an_archive_that_begins_no_drill_is_told_with_the_field(
 
 
 def test_an_earlier_result_does_not_end_the_wait() -> None:
-    """Only that of the drill which began for the request; what it does is told once."""
+    """Only the result of the requested drill counts, and each step is reported once."""
     found, said = waited(
         ApiUnavailable("away"),
         Refused("later", status=503, why=""),
@@ -122,7 +122,7 @@ def test_a_later_request_of_another_client_is_waited_for() -> None:
 
 
 def test_the_reason_is_that_of_this_drill() -> None:
-    """A drill that could not run takes no earlier failure back, and has not found it."""
+    """A drill that could not run neither repeats an earlier failure nor withdraws it."""
     failed, _ = waited(seen("2", "2", "Failed", verdict="False"))
     assert failed.reason == "ArchiveDamaged"
     unknown, _ = waited(seen("2", "2", "NotRun", verdict="False"))
@@ -130,7 +130,7 @@ def test_the_reason_is_that_of_this_drill() -> None:
 
 
 def test_a_wait_ends_with_its_time_or_its_request() -> None:
-    """A request that is taken back, or an archive that is deleted, has no result any more."""
+    """A withdrawn request or a deleted archive can have no result any more."""
     assert waited(seen("2", "2"), seconds=0)[0] == Drilled(ORDERS, None)
     with pytest.raises(InvalidSpec, match="called off"):
         waited(seen(None, "2"))
@@ -141,5 +141,5 @@ def test_a_wait_ends_with_its_time_or_its_request() -> None:
 
 
 def test_only_archives_have_drills() -> None:
-    """So that the command finds nothing else by a name."""
+    """So the command finds no other kind by a name."""
     assert [kind.name for kind in drilling.DRILLED] == ["StreamArchive"]

@@ -33,8 +33,8 @@ TIME: Final = "2026-01-01T00:00:00Z"
 class Logging(ApiServer):
     """A server with the logs of pods. Each opening of a log takes the next of its scripts.
 
-    A script is a list of lines; an error in it breaks the connection there. The last script counts
-    for ever.
+    Its script is a list of lines; an error in it breaks the connection there. The last script is
+    repeated.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Logging:
-    """Gives a server with a copy that is at work."""
+    """Yield a server with a copy at work."""
     made = Logging()
     meta = {"name": "orders", "namespace": "default", "uid": UID, "generation": 1}
     made.put(STREAM_COPY, resources.changed(resources.COPY, "metadata", meta))
@@ -98,7 +98,7 @@ def attempts(server: Logging) -> list[drivers.Attempt]:
 
 
 def finish(server: Logging) -> None:
-    """The operator says that the copy is done."""
+    """Mark the copy as done, as the operator does."""
     ready = {"type": "Ready", "status": "True", "reason": "Copied", "observedGeneration": 1}
     server.edit(
         STREAM_COPY, "orders", status={"conditions": [ready | {"lastTransitionTime": TIME}]}
@@ -136,7 +136,7 @@ def test_labels_alone_make_no_driver(server: Logging) -> None:
 def test_drivers_in_the_namespace_of_a_store_are_found_by_the_status(
     server: Logging, *, said: bool
 ) -> None:
-    """No other namespace is searched, in which anybody could name the copy."""
+    """No other namespace is searched, since any tenant could name the copy there."""
     if said:
         server.edit(STREAM_COPY, "orders", status={"driverNamespace": "platform"})
     job = job_name(UID, 1)
@@ -151,7 +151,7 @@ def test_drivers_in_the_namespace_of_a_store_are_found_by_the_status(
 
 
 def test_the_last_attempt_is_shown_unless_another_is_named(server: Logging) -> None:
-    """A third one without a pod has no log yet."""
+    """A third attempt without a pod has no log yet."""
     for number in (1, 2):
         server.scripts[attempt(server, number)] = [[f"{TIME} of {number}".encode()]]
     server.put(JOB, {"metadata": owned(job_name(UID, 3), UID, "StreamCopy")})
@@ -163,7 +163,7 @@ def test_the_last_attempt_is_shown_unless_another_is_named(server: Logging) -> N
 
 
 def test_a_pod_that_has_not_started_has_no_log(server: Logging) -> None:
-    """The remedy says how to see why, and how to wait."""
+    """The remedy says how to find the cause, and how to wait."""
     attempt(server, 1, phase="Pending")
     with pytest.raises(InvalidSpec, match="pod has not started") as caught:
         read(server)
@@ -171,7 +171,7 @@ def test_a_pod_that_has_not_started_has_no_log(server: Logging) -> None:
 
 
 def test_lines_come_once_although_connections_break(server: Logging) -> None:
-    """A log is opened again from the last second on, and what is known of it is left out."""
+    """A log is opened again from its last second on, and known lines are left out."""
     pod = attempt(server, 1)
     stamps = [f"2026-01-01T00:00:0{second}.000000000Z".encode() for second in range(3)]
     one, two, same, three = (
@@ -191,7 +191,7 @@ def test_lines_come_once_although_connections_break(server: Logging) -> None:
 
 
 def test_following_goes_on_with_later_attempts(server: Logging) -> None:
-    """It waits for the first pod, and ends once the copy is at rest."""
+    """The command waits for the first pod, and ends once the copy is at rest."""
     steps = iter((lambda: attempt(server, 1), lambda: attempt(server, 2), lambda: finish(server)))
     for number in (1, 2):
         server.scripts[f"{job_name(UID, number)}-x"] = [[f"{TIME} of {number}".encode()]]
@@ -200,7 +200,7 @@ def test_following_goes_on_with_later_attempts(server: Logging) -> None:
     async def get(kind: Any, namespace: str | None, name: str) -> Object | None:
         if kind == STREAM_COPY:
             body = await plain(kind, namespace, name)
-            next(steps, lambda: None)()  # after the look, as an operator beside it would
+            next(steps, lambda: None)()  # after the look, as a concurrent operator would
             return body
         return await plain(kind, namespace, name)
 
@@ -209,7 +209,7 @@ def test_following_goes_on_with_later_attempts(server: Logging) -> None:
 
 
 def test_a_part_of_a_long_line_needs_no_time(server: Logging) -> None:
-    """It belongs to the line before it."""
+    """The part belongs to the line before it."""
     pod = attempt(server, 1)
     server.scripts[pod] = [[f"{TIME} begin".encode(), b"end \xff"]]
     assert read(server) == ["1: begin", "1: end \ufffd"]

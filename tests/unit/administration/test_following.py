@@ -1,4 +1,4 @@
-"""When a watch of many resources ends, and what it says of each."""
+"""The end of a watch of many resources, and its result for each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def looks(
     seconds: float | None = None,
     after: Callable[[int], None] = lambda _: None,
 ) -> list[list[Followed]]:
-    """Follow copies; `after` acts after each look, which it is told the number of."""
+    """Follow copies; call `after` with the number of each look."""
 
     async def all_looks() -> list[list[Followed]]:
         found = []
@@ -65,12 +65,12 @@ def looks(
 
 
 def state(one: Followed) -> tuple[str, bool | None, bool, bool]:
-    """Return what is told of a resource: its name, whether it is met, suspended, gone."""
+    """Return a followed resource's name, and whether it is met, suspended and gone."""
     return (one.resource.name, one.end and one.end.met, one.suspended, one.gone)
 
 
 def test_a_watch_ends_when_all_are_at_rest() -> None:
-    """Ready, stalled or suspended; a copy that comes meanwhile is waited for."""
+    """At rest is ready, stalled or suspended. The watch waits for a copy that is made meanwhile."""
     server = FinalizingServer()
     put(server, "a", "Ready")
     put(server, "b")
@@ -93,7 +93,7 @@ def test_a_watch_ends_when_all_are_at_rest() -> None:
 
 
 def test_a_copy_that_is_deleted_early_is_gone() -> None:
-    """One that had ended before counts as it ended."""
+    """A copy that had ended before its deletion counts as it ended."""
     server = FinalizingServer()
     put(server, "a", "Ready")
     put(server, "b")
@@ -117,7 +117,7 @@ def test_a_copy_that_is_deleted_early_is_gone() -> None:
 
 
 def test_a_watch_ends_when_its_time_is_over() -> None:
-    """After one look at least."""
+    """The watch takes at least one look."""
     server = FinalizingServer()
     put(server, "a")
     (look,) = looks(server, seconds=0)
@@ -125,7 +125,7 @@ def test_a_watch_ends_when_its_time_is_over() -> None:
 
 
 def test_a_name_that_is_wrong_from_the_beginning_ends_a_watch() -> None:
-    """As an error; nothing to watch is none."""
+    """A wrong name is an error. An empty list of resources is none."""
     server = FinalizingServer()
     with pytest.raises(InvalidSpec, match="no StreamCopy 'a'"):
         looks(server, ["scopy/a"])
@@ -133,7 +133,7 @@ def test_a_name_that_is_wrong_from_the_beginning_ends_a_watch() -> None:
 
 
 def test_a_watch_outlives_an_api_server_that_starts_anew() -> None:
-    """A refusal of the user ends it, and so does a server that is away from the beginning."""
+    """A refusal of the user ends the watch. So does a server that is unreachable from the start."""
     server = FinalizingServer()
     put(server, "a")
     errors: list[Exception] = []

@@ -1,4 +1,4 @@
-"""Names that people type: which resources they mean, and what is said of those that are wrong."""
+"""Names that users type: their resources, and the errors for wrong names."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def found(server: ApiServer, text: str, kinds: Any = KINDS) -> Named:
 
 
 def test_every_name_of_a_kind_is_understood() -> None:
-    """As kubectl does, in any case, and as `-o name` prints it."""
+    """Names are understood in any case as kubectl does, and in the form of `-o name`."""
     server = ApiServer()
     put(server, resources.COPY, "orders")
     words = (
@@ -76,7 +76,7 @@ def test_every_name_of_a_kind_is_understood() -> None:
 
 
 def test_a_name_is_found_by_users_with_rights_on_its_kind_only() -> None:
-    """Kinds that are forbidden are left out, unless nothing else has the name."""
+    """Forbidden kinds are skipped, unless no other kind has the name."""
     server = Guarded("StreamCopy")
     put(server, resources.COPY, "orders")
     assert found(server, "orders") == Named(COPY, "team", "orders")
@@ -85,7 +85,7 @@ def test_a_name_is_found_by_users_with_rights_on_its_kind_only() -> None:
 
 
 def test_a_missing_name_is_answered_with_one_that_is_like_it() -> None:
-    """The remedy has a name that exists; without any it only says where to look."""
+    """The remedy proposes a similar existing name; without any it only says where to look."""
     server = ApiServer()
     put(server, resources.COPY, "orders")
     with pytest.raises(InvalidSpec, match="no StreamCopy 'order' in namespace 'team'") as caught:
@@ -97,7 +97,7 @@ def test_a_missing_name_is_answered_with_one_that_is_like_it() -> None:
 
 
 def test_a_name_of_two_resources_needs_its_kind() -> None:
-    """Both are named; with the kind, each is found."""
+    """The error names both resources; with its kind, each is found."""
     server = ApiServer()
     put(server, resources.COPY, "main")
     put(server, resources.STORE, "main")
@@ -120,7 +120,7 @@ def test_a_name_of_two_resources_needs_its_kind() -> None:
     ids=str,
 )
 def test_words_mean_what_they_mean_to_kubectl(words: list[str], expected: list[Wanted]) -> None:
-    """Kinds with commas, KIND NAME..., KIND/NAME..., or nothing for all."""
+    """Users write kinds with commas, KIND NAME..., KIND/NAME..., or no word for all."""
     assert wanted(words) == expected
 
 
@@ -135,14 +135,14 @@ def test_words_mean_what_they_mean_to_kubectl(words: list[str], expected: list[W
     ids=str,
 )
 def test_wrong_words_are_refused(words: list[str], said: str, remedy: str) -> None:
-    """With the kind that was probably meant, or the kinds that there are."""
+    """The error names the kind that was probably meant, or all kinds."""
     with pytest.raises(InvalidSpec, match=said) as caught:
         wanted(words)
     assert remedy in caught.value.remedy
 
 
 def test_a_kind_that_a_command_does_not_take_is_refused() -> None:
-    """The remedy lists those that it takes."""
+    """The remedy lists the kinds that the command takes."""
     with pytest.raises(InvalidSpec, match="'sst' is no kind that this command") as caught:
         found(ApiServer(), "sst/main", DRIVEN)
     assert "streamarchive" in caught.value.remedy

@@ -28,10 +28,10 @@ FORBIDDEN = Refused("not you", status=403, why="Forbidden")
 
 
 class Script:
-    """An API server that gives these answers in turn, the last one for ever.
+    """An API server that gives these answers in turn and repeats the last one.
 
     Args:
-        answers: what it answers about each kind.
+        answers: its answers for each kind.
     """
 
     def __init__(self, **answers: list[Answer]) -> None:
@@ -48,7 +48,7 @@ class Script:
 
     @property
     def api(self) -> Api:
-        """The server as the client that the code expects."""
+        """Return the server as the client that the code expects."""
         return cast("Api", self)
 
 
@@ -77,7 +77,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wait_outlives_an_api_server_that_starts_anew() -> None:
-    """It goes on asking; a refusal of the user is another matter."""
+    """The wait repeats its calls, but a refusal of the user ends it."""
     away = [ApiUnavailable("away"), *(Refused("later", status=code, why="") for code in (429, 503))]
     assert wait(Script(StreamCopy=[*away, body("Ready")])).met
     with pytest.raises(Refused, match="not you"):
@@ -85,7 +85,7 @@ def test_a_wait_outlives_an_api_server_that_starts_anew() -> None:
 
 
 def test_a_condition_from_before_a_request_does_not_end_a_wait() -> None:
-    """Only once the operator has handled the request, of which it keeps a part."""
+    """The wait ends only once the operator has handled the request, of which it keeps a part."""
     old, new = (
         body("Stalled", requested="2", handled="1"),
         body("Ready", requested="2", handled="2"),
@@ -97,13 +97,13 @@ def test_a_condition_from_before_a_request_does_not_end_a_wait() -> None:
 
 
 def test_a_resource_that_is_deleted_ends_a_wait() -> None:
-    """With its name and namespace."""
+    """The error has the resource's name and namespace."""
     with pytest.raises(InvalidSpec, match=r"streamcopy/orders was deleted.*'team'"):
         wait(Script(StreamCopy=[body("Reconciling"), None]))
 
 
 def test_a_stalled_resource_is_told_with_the_sentence_of_ready() -> None:
-    """Stalled itself has a short message: the sentence is in one place."""
+    """Stalled has a short message of its own: only Ready has the full sentence."""
     found = body("Stalled")
     (stalled,) = found["status"]["conditions"]
     ready = {**stalled, "type": "Ready", "status": "False", "message": "No such stream. Make it."}

@@ -1,4 +1,4 @@
-"""The resource that `sluice restore` makes of an archive and a wish."""
+"""The resource that `sluice restore` makes of an archive and the user's options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def made(wish: Restore = WISH) -> dict[str, Any]:
 
 
 def test_a_stream_is_restored_by_a_copy_from_its_archive() -> None:
-    """In the archive's namespace, from its store and path, with what was wished."""
+    """The copy is in the archive's namespace, from its store and path, with the user's options."""
     wish = replace(
         WISH,
         run=3,
@@ -60,7 +60,7 @@ def test_a_stream_is_restored_by_a_copy_from_its_archive() -> None:
 
 
 def test_a_scope_is_restored_from_the_archives_of_a_scope() -> None:
-    """Up to a time that holds for all streams."""
+    """The restore goes up to a time that holds for all streams."""
     wish = replace(WISH, stream=None, until="2026-05-04T12:00:00Z")
     found = restore_of(SHOP, ARCHIVES, wish)
     assert found["kind"] == "ScopeCopy"
@@ -77,14 +77,14 @@ def test_a_scope_is_restored_from_the_archives_of_a_scope() -> None:
 
 
 def test_a_run_of_a_scope_is_restored_by_its_number() -> None:
-    """If a schedule makes runs of the whole scope, which have numbers."""
+    """Only a schedule makes runs of a whole scope, and only they have numbers."""
     hourly = resources.changed(ARCHIVES, "spec.schedule", {"cron": "0 * * * *"})
     found = restore_of(SHOP, hourly, replace(WISH, stream=None, run=3))
     assert found["spec"]["source"]["archive"]["run"] == 3
 
 
 def test_the_same_wish_has_the_same_name() -> None:
-    """Another wish has another one, and the longest archive's name fits."""
+    """Other options give another name, and the name of the longest archive fits."""
     name = made()["metadata"]["name"]
     assert name == made()["metadata"]["name"]
     assert name.startswith("restore-orders-")
@@ -109,17 +109,17 @@ def test_the_same_wish_has_the_same_name() -> None:
 def test_a_wish_that_does_not_fit_is_refused(
     archive: Named, body: dict[str, Any], wish: dict[str, Any], said: str
 ) -> None:
-    """Before anything is made, with the option or the field."""
+    """The refusal comes before anything is made, and names the option or the field."""
     with pytest.raises(InvalidSpec, match=said):
         restore_of(archive, body, replace(WISH, **wish))
 
 
 def test_a_restore_is_made_once() -> None:
-    """The same command finds it again; a resource that restores something else is not taken."""
+    """The same command finds the restore again, and rejects a resource that restores other data."""
     server = ApiServer()
     resource, _, new = asyncio.run(create(server.api, made()))
     assert (str(resource), new) == (f"streamcopy/{resource.name}", True)
-    # The API server writes defaults into what it keeps.
+    # The API server writes defaults into the stored object.
     kept = server.body(STREAM_COPY, resource.name, "team") or {}
     server.put(STREAM_COPY, resources.changed(kept, "spec.target.onExists", "Fail"))
     assert asyncio.run(create(server.api, made()))[2] is False
@@ -130,7 +130,7 @@ def test_a_restore_is_made_once() -> None:
 
 
 def test_the_store_to_restore_to_must_exist() -> None:
-    """The error has the option, and a name that is like it."""
+    """The error names the option and a similar store."""
     server = ApiServer()
     server.put(STREAM_STORE, resources.changed(resources.STORE, "metadata.namespace", "team"))
     asyncio.run(require_store(server.api, "team", "local"))

@@ -1,4 +1,4 @@
-"""The objects of a first copy: made once, never changed; and the Job that fills the store."""
+"""The objects of a first copy, made once and never changed, and the Job that fills the store."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def made(server: ApiServer, body: Object = STORE) -> bool:
 
 
 def test_an_object_is_made_once_and_then_left() -> None:
-    """A second run changes nothing, nor does it mind the fields that others have added."""
+    """A second run changes nothing and accepts fields that other clients added."""
     server = ApiServer()
     assert made(server)
     login = {"auth": {"basic": {"secretRef": {"name": "login"}}}}
@@ -63,7 +63,7 @@ def test_an_object_is_made_once_and_then_left() -> None:
 
 
 def test_an_object_that_differs_is_refused_by_the_name_of_the_field() -> None:
-    """It stays as it is, and the message has both values."""
+    """The object stays unchanged, and the message has both values."""
     server = ApiServer()
     made(server)
     other = STORE | {"spec": {"pravega": {"controllerURI": "tcp://there:9090"}}}
@@ -75,7 +75,7 @@ def test_an_object_that_differs_is_refused_by_the_name_of_the_field() -> None:
 
 
 def test_an_object_that_is_being_deleted_is_no_object_to_keep() -> None:
-    """The user has to wait, or take another name."""
+    """The user has to wait or choose another name."""
     server = ApiServer()
     meta = STORE["metadata"] | {"deletionTimestamp": ENDED, "finalizers": ["x"]}
     server.put(STREAM_STORE, STORE | {"metadata": meta})
@@ -103,14 +103,14 @@ class Refusing(ApiServer):
 
 
 def test_a_cluster_without_sluice_says_what_to_install() -> None:
-    """The API server has no such path."""
+    """The API server has no path for the kind."""
     with pytest.raises(InvalidSpec, match="knows no StreamStore") as caught:
         made(Refusing(404, ""))
     assert "crds.yaml" in caught.value.remedy
 
 
 def test_a_user_of_one_namespace_need_not_read_it() -> None:
-    """Whether it exists, the next call tells."""
+    """The next call shows whether the namespace exists."""
     assert not asyncio.run(ensure_namespace(Refusing(403, "Forbidden").api, "demo"))
     server = ApiServer()
     assert asyncio.run(ensure_namespace(server.api, "demo"))
@@ -126,7 +126,7 @@ def deployment(name: str, namespace: str) -> Object:
 
 
 def test_the_image_is_that_of_the_operator_in_its_namespace() -> None:
-    """An operator that a tenant has labelled elsewhere does not count; two are ambiguous."""
+    """An operator that a tenant labels in another namespace does not count. Two are ambiguous."""
     server = ApiServer()
     server.put(DEPLOYMENT, deployment("evil", "tenant"))
     with pytest.raises(InvalidSpec, match="there are 0 operators"):
@@ -140,10 +140,10 @@ def test_the_image_is_that_of_the_operator_in_its_namespace() -> None:
 
 
 class Cluster(ApiServer):
-    """An API server whose Jobs end as told.
+    """An API server whose Jobs end as scripted.
 
     Args:
-        ends: for each Job that is made, what becomes of it: `Complete`, or why it failed.
+        ends: for each Job that is made, its end: `Complete`, or the reason of its failure.
     """
 
     def __init__(self, *ends: str | Object) -> None:
@@ -189,7 +189,7 @@ def ran(server: ApiServer, say: Callable[[str], None] = print) -> Trouble | None
 
 
 def test_a_job_that_failed_says_why_and_the_next_run_makes_it_anew() -> None:
-    """As does a run after one that succeeded: the store may be empty since."""
+    """A run after a success makes the Job anew, too: the store may be empty since."""
     server = Cluster(FAILED, "Complete", "Complete")
     trouble = ran(server)
     assert trouble is not None
@@ -200,7 +200,7 @@ def test_a_job_that_failed_says_why_and_the_next_run_makes_it_anew() -> None:
 
 
 def test_a_pod_that_does_not_start_is_told_and_blamed_at_the_deadline() -> None:
-    """Kubernetes deletes the pod then, so the last reason counts."""
+    """Kubernetes deletes the pod at the deadline, so its last reason counts."""
     waiting = {"reason": "ErrImagePull", "message": "no such image"}
     server = Cluster({"name": "sample", "image": "i", "state": {"waiting": waiting}})
     told: list[str] = []
@@ -218,7 +218,7 @@ def test_a_pod_that_does_not_start_is_told_and_blamed_at_the_deadline() -> None:
 
 
 def test_a_job_that_another_made_is_refused() -> None:
-    """With the name of the field that differs."""
+    """The refusal names the field that differs."""
     server = ApiServer()
     pod = SAMPLE_JOB["spec"]["template"]["spec"]
     container = pod["containers"][0] | {"image": "other"}
@@ -269,7 +269,7 @@ def there(changes: Any) -> Cluster:
 
 
 def test_a_job_of_an_earlier_run_is_adopted_with_what_the_api_server_adds() -> None:
-    """It is over, so it is deleted and made anew. None of these fields changes its work."""
+    """The finished Job is deleted and made anew. None of the added fields changes its work."""
     server = there(DEFAULTS)
     assert ran(server) is None
     assert [change[0] for change in server.changes if change[1] == "Job"].count("delete") == 1
@@ -293,7 +293,10 @@ def test_a_job_of_an_earlier_run_is_adopted_with_what_the_api_server_adds() -> N
     ],
 )
 def test_a_forged_job_of_its_name_is_refused(path: str, field: str, value: Any) -> None:
-    """Whatever it would run, and although it has succeeded. It stays, and the field is named."""
+    """The Job is refused for any other content, even after success.
+
+    It stays, and the error names the field.
+    """
     server = there({path: {field: value}})
     with pytest.raises(InvalidSpec, match=f"Job {NAME} is there") as caught:
         ran(server)

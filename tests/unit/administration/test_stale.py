@@ -1,4 +1,4 @@
-"""Streams whose resource is gone, through the StreamStores of a cluster."""
+"""Streams whose resource is gone, found through the StreamStores of a cluster."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NOW = 103_000
 
 
 class Network:
-    """The stores, by address; one that is not there does not answer."""
+    """The stores, by address; any other address does not answer."""
 
     def __init__(self, **worlds: World) -> None:
         self.worlds = worlds
 
     async def get(self, namespace: str, address: StoreAddress) -> ModelStore:
-        """As Connections.get."""
+        """See Connections.get."""
         assert namespace
         if address.uri not in self.worlds:
             raise StoreUnavailable(f"no answer from {address.uri}")
@@ -46,7 +46,7 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def world() -> World:
-    """Gives a store with streams of two resources, and of another cluster's."""
+    """Yield a store with streams of two resources and of another cluster."""
     made = World()
     made.time = NOW
     store = ModelStore(made)
@@ -61,7 +61,7 @@ def world() -> World:
 
 @pytest.fixture
 def server() -> FinalizingServer:
-    """Gives a cluster with a StreamStore, and the EphemeralStream of stream b."""
+    """Yield a cluster with a StreamStore, and the EphemeralStream of stream b."""
     made = FinalizingServer()
     add_store(made, "local")
     live(made, "b", UIDS[1], namespace="far")
@@ -69,49 +69,49 @@ def server() -> FinalizingServer:
 
 
 def claim(stream: str, cluster: str, uid: str) -> Claim:
-    """A claim to one stream."""
+    """Make a claim to one stream."""
     who = Claimant(cluster=cluster, namespace="team", name=stream, uid=uid, created=1000)
     return Claim(claimant=who, scope="in", stream=stream)
 
 
 def add_store(server: FinalizingServer, name: str, *, uri: str = HERE, **meta: str) -> None:
-    """A StreamStore."""
+    """Add a StreamStore to the cluster."""
     body = resources.changed(resources.STORE, "spec.pravega.controllerURI", uri)
     body["metadata"] = {"name": name, **meta}
     server.put(STREAM_STORE, body)
 
 
 def live(server: FinalizingServer, name: str, uid: str, **meta: str) -> None:
-    """An EphemeralStream."""
+    """Add an EphemeralStream to the cluster."""
     body = resources.changed(resources.EPHEMERAL, "metadata.uid", uid)
     body["metadata"] |= {"name": name, **meta}
     server.put(EPHEMERAL_STREAM, body)
 
 
 def streams(server: FinalizingServer, **worlds: World) -> StaleStreams:
-    """What looks for them, as cluster `here`."""
+    """Make the search for stale streams of cluster `here`."""
     return StaleStreams(server.api, cast("Connections", Network(**worlds)), "here")
 
 
 def find(server: FinalizingServer, worlds: dict[str, World], *where: Any) -> Search:
-    """One search."""
+    """Search once."""
     return asyncio.run(streams(server, **worlds).find(*where))
 
 
 def delete(server: FinalizingServer, worlds: dict[str, World], one: Stale) -> int | None:
-    """Delete one of them."""
+    """Delete a stale stream."""
     return asyncio.run(streams(server, **worlds).delete(one))
 
 
 def names(search: Search) -> list[tuple[str, str]]:
-    """What was found, and by which StreamStore."""
+    """Return the streams that were found, each with the StreamStore that led to it."""
     return [(one.store, one.tagged.stream) for one in search.found]
 
 
 def test_only_this_clusters_without_a_resource_are_found(
     server: FinalizingServer, world: World
 ) -> None:
-    """A resource in any namespace keeps its stream; another cluster's is not ours to judge."""
+    """A resource in any namespace keeps its stream. Streams of another cluster are left out."""
     search = find(server, {HERE: world})
     assert (names(search), search.unasked) == ([("local", "a")], [])
     assert search.found[0].tagged.resource == "team/a"
@@ -128,7 +128,7 @@ def test_a_store_of_two_names_is_one(server: FinalizingServer, world: World) -> 
 def test_a_store_that_does_not_answer_hides_no_other(
     server: FinalizingServer, world: World
 ) -> None:
-    """It is told, with its error."""
+    """The unreachable store is listed with its error."""
     add_store(server, "away", uri=THERE)
     search = find(server, {HERE: world})
     assert names(search) == [("local", "a")]
@@ -137,7 +137,7 @@ def test_a_store_that_does_not_answer_hides_no_other(
 
 
 def test_a_store_that_is_named_exists(server: FinalizingServer, world: World) -> None:
-    """Nothing found is no answer to a name that is wrong."""
+    """A wrong store name is an error, not an empty result."""
     with pytest.raises(StoreNotFound, match="in namespace 'team'"):
         find(server, {HERE: world}, "team", "local")
     with pytest.raises(StoreNotFound, match="in any namespace"):
@@ -145,7 +145,7 @@ def test_a_store_that_is_named_exists(server: FinalizingServer, world: World) ->
 
 
 def test_what_comes_while_stores_are_asked_is_seen(server: FinalizingServer, world: World) -> None:
-    """The resources are listed after the streams."""
+    """The search lists the resources after the streams."""
     calls = []
 
     def meanwhile() -> None:
@@ -158,7 +158,7 @@ def test_what_comes_while_stores_are_asked_is_seen(server: FinalizingServer, wor
 
 
 def test_deleting_is_sealing_and_deleting(server: FinalizingServer, world: World) -> None:
-    """The stream goes and no other; twice is no error."""
+    """Only this stream is deleted, and a second deletion is no error."""
     (found,) = find(server, {HERE: world}).found
     assert delete(server, {HERE: world}, found) == 1
     assert {name.stream for name in world.streams} == {"b", "c"}
@@ -166,7 +166,7 @@ def test_deleting_is_sealing_and_deleting(server: FinalizingServer, world: World
 
 
 def test_what_has_a_resource_by_now_is_left_alone(server: FinalizingServer, world: World) -> None:
-    """Both are looked at again: the resources, and the stream's own tags."""
+    """The resources and the stream's own tags are read again before the deletion."""
     (found,) = find(server, {HERE: world}).found
     live(server, "a", UIDS[0])
     assert delete(server, {HERE: world}, found) is None
@@ -177,7 +177,7 @@ def test_what_has_a_resource_by_now_is_left_alone(server: FinalizingServer, worl
 
 
 def test_a_prefix_without_streams_goes_as_well(server: FinalizingServer, world: World) -> None:
-    """Its marker is deleted, which counts for no stream."""
+    """The prefix's marker is deleted, and counts as no stream."""
     who = Claimant(cluster="here", namespace="team", name="p", uid=UIDS[3], created=1000)
     claims.make(Claim(claimant=who, scope="out", prefix="app-"), ModelStore(world), NOW)
     found = next(one for one in find(server, {HERE: world}).found if one.tagged.prefix)

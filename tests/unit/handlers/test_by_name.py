@@ -51,7 +51,7 @@ class Bench:
         self.mirror.see(kind, body | parts, gone=gone)
 
     def scrape(self, metric: str) -> dict[str, float]:
-        """The series of a metric, by namespace and name, or by its only label."""
+        """Return the series of a metric, by namespace and name, or by its only label."""
         self._by_name.update()
         text = self.metrics.text().decode()
         found = re.findall(rf"^{metric}{{([^}}]*)}} (\S+)$", text, re.MULTILINE)
@@ -64,12 +64,12 @@ class Bench:
 
 
 def unix(text: str) -> float:
-    """A time as metrics have it."""
+    """Return a time in the form of metrics."""
     return datetime.fromisoformat(text).astimezone(UTC).timestamp()
 
 
 def test_a_schedule_that_never_succeeded_tells_since_when_it_is_there() -> None:
-    """Its first run is due by the schedule; it has no success."""
+    """Its first run is due by the schedule, and it has no success."""
     bench = Bench()
     bench.see("new")
     assert bench.scrape(CREATED) == {"team/new": unix(MADE)}
@@ -78,7 +78,7 @@ def test_a_schedule_that_never_succeeded_tells_since_when_it_is_there() -> None:
 
 
 def test_a_schedule_tells_its_last_good_run_and_the_next_one_that_has_to_be() -> None:
-    """The next time stays in the past while no run is good, however many times pass."""
+    """The next time stays in the past while no run succeeds, however many times pass."""
     bench = Bench()
     bench.see("good", status={"lastSuccessTime": "2026-02-01T03:10:00Z"})
     assert bench.scrape(LAST_SUCCESS) == {"team/good": unix("2026-02-01T03:10:00Z")}
@@ -86,14 +86,14 @@ def test_a_schedule_tells_its_last_good_run_and_the_next_one_that_has_to_be() ->
 
 
 def test_a_time_zone_counts() -> None:
-    """As for the runs themselves."""
+    """The runs themselves use it, too."""
     bench = Bench()
     bench.see("new", spec={"schedule": DAILY | {"timeZone": "Europe/Berlin"}})
     assert bench.scrape(DUE) == {"team/new": unix("2026-01-03T02:00:00Z")}
 
 
 def test_a_suspended_schedule_is_not_late_and_grows_old() -> None:
-    """A schedule that was suspended and forgotten is a backup that is missing."""
+    """A schedule that was suspended and forgotten is a missing backup."""
     bench = Bench()
     good = {"lastSuccessTime": "2026-02-01T03:10:00Z"}
     bench.see("asleep", spec={"suspend": True}, status=good)
@@ -102,7 +102,7 @@ def test_a_suspended_schedule_is_not_late_and_grows_old() -> None:
 
 
 def test_the_series_of_a_resource_go_with_it() -> None:
-    """At the next scrape, and as soon as it is being deleted; also without its schedule."""
+    """They end at the next scrape, once it is being deleted or loses its schedule."""
     bench = Bench()
     for name in ("kept", "gone", "going", "once"):
         bench.see(name, status={"lastSuccessTime": MADE})
@@ -115,14 +115,14 @@ def test_the_series_of_a_resource_go_with_it() -> None:
 
 
 def drilled(status: str, **drill: str) -> dict[str, Any]:
-    """An archive with weekly drills, its condition RestoreVerified, and its `status.drill`."""
+    """Return an archive with weekly drills, its condition RestoreVerified, and `status.drill`."""
     said = {"type": "RestoreVerified", "status": status}
     spec = {"schedule": None, "verify": {"schedule": {"cron": "@weekly"}}}
     return {"spec": spec, "status": {"conditions": [said], "drill": drill}}
 
 
 def test_an_archive_with_drills_tells_of_the_last_good_one() -> None:
-    """When it ended, when the next one has to be, and whether one has failed since."""
+    """The metrics have its end, the next required drill, and whether one has failed since."""
     bench = Bench()
     bench.see("good", **drilled("True", since=MADE, lastSuccessTime="2026-02-01T03:10:00Z"))
     bench.see("failed", **drilled("False", since=MADE))
@@ -143,7 +143,7 @@ def test_an_archive_with_drills_tells_of_the_last_good_one() -> None:
 
 @pytest.mark.parametrize("verify", [{"schedule": 3}, {"schedule": {"cron": []}}, [1], "x"])
 def test_nonsense_about_drills_stops_no_scrape(verify: object) -> None:
-    """Nor does a status that is none."""
+    """Neither does an invalid status."""
     bench = Bench()
     bench.see("nonsense", spec={"verify": verify}, status={"drill": {"since": MADE}})
     bench.see("other", **drilled("False", since=MADE))
@@ -172,7 +172,7 @@ def test_nonsense_of_a_tenant_stops_no_scrape(spec: dict[str, Any], status: dict
 
 
 def test_thousands_of_one_namespace_hide_no_other() -> None:
-    """The number of series is bounded; what is left out is counted."""
+    """The number of series is bounded, and the omitted ones are counted."""
     bench = Bench(metrics={"max_resources": 10})
     for number in range(3000):
         bench.see(f"a-{number}", metadata={"namespace": "evil"})
@@ -200,7 +200,7 @@ def test_new_resources_take_no_series_of_older_ones() -> None:
 
 
 def test_only_namespaces_that_are_served_count() -> None:
-    """Else two operators would tell of the same resource."""
+    """Otherwise two operators would report the same resource."""
     bench = Bench(excluded_namespaces=["oth*"])
     bench.see("mine")
     bench.see("theirs", metadata={"namespace": "other"})
@@ -208,7 +208,7 @@ def test_only_namespaces_that_are_served_count() -> None:
 
 
 def test_states_by_name_are_an_option() -> None:
-    """Of every kind, each resource with one state."""
+    """Each resource of any kind has one state."""
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     for asked, expected in (
         (False, set()),
@@ -222,7 +222,7 @@ def test_states_by_name_are_an_option() -> None:
 
 
 def followed(**status: Any) -> dict[str, Any]:
-    """A copy that follows its source, as the operator's watch shows it."""
+    """Return a copy that follows its source, as the operator's watch shows it."""
     parts: dict[str, Any] = {"kind": STREAM_COPY, "spec": {"mode": "Continuous"}, "status": status}
     return parts
 
@@ -235,7 +235,10 @@ LAG, BEHIND, PROVED = (
 
 
 def test_a_copy_that_follows_tells_how_far_it_is_behind() -> None:
-    """In bytes and seconds, and up to when it was compared; what is unknown is absent."""
+    """The lag is in bytes and seconds, with the time of the last proof.
+
+    Unknown values are absent.
+    """
     bench = Bench()
     known = {"lagBytes": 70, "lagSeconds": 2, "provedTo": "2026-02-01T03:10:00Z"}
     bench.see("live", **followed(follow=known))
@@ -247,7 +250,7 @@ def test_a_copy_that_follows_tells_how_far_it_is_behind() -> None:
 
 
 def test_a_scope_that_is_followed_tells_its_lag_and_its_streams() -> None:
-    """The lag by the same metrics as that of one stream; the streams by their states."""
+    """The lag has the metrics of one stream's lag, and the streams count by their states."""
     bench = Bench()
     known = {"lagBytes": 70, "lagSeconds": 2, "streams": 28, "coming": 1, "failed": 2, "gone": 1}
     bench.see("shop", **followed(follow=known) | {"kind": SCOPE_COPY})
@@ -263,7 +266,7 @@ def test_a_scope_that_is_followed_tells_its_lag_and_its_streams() -> None:
 
 
 def test_a_copy_that_is_suspended_or_done_is_behind_nothing() -> None:
-    """Nobody waits for it."""
+    """No client waits for its bytes."""
     bench = Bench()
     done = {"type": "Succeeded", "status": "True"}
     bench.see("done", **followed(follow={"lagBytes": 1}, conditions=[done]))
@@ -275,7 +278,7 @@ def test_a_copy_that_is_suspended_or_done_is_behind_nothing() -> None:
 
 
 def test_copies_that_follow_share_the_series() -> None:
-    """Those beyond the option are counted."""
+    """Copies beyond the option's bound are counted."""
     bench = Bench(metrics={"maxResources": 2})
     for number in range(5):
         bench.see(f"live-{number}", **followed(follow={"lagBytes": number}))
@@ -284,7 +287,7 @@ def test_copies_that_follow_share_the_series() -> None:
 
 
 def test_a_query_tells_its_rows_its_lag_and_its_watermark() -> None:
-    """A suspended one, and one that is done, is behind nothing; one without a batch has none."""
+    """A suspended or finished query has no lag, and a query without a batch has no rows."""
     bench = Bench()
     progress = {"rows": 3, "lagBytes": 70, "watermark": "2026-05-04T12:00:00Z", "lateEvents": 2}
     done = {"type": "Succeeded", "status": "True"}

@@ -27,7 +27,7 @@ NO_API = cast("Api", None)
 
 
 class Bench:
-    """An operator's health, and the parts that it is told by."""
+    """An operator's health, and the parts that report to it."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -48,14 +48,14 @@ class Bench:
 
 
 def test_an_operator_that_has_just_begun_is_well() -> None:
-    """Nothing waits, and nothing is late."""
+    """No key waits, and no part is late."""
     bench = Bench()
     assert bench.health.problems() == []
     assert bench.resync.synced is False
 
 
 def test_a_watch_that_misses_changes_is_a_problem() -> None:
-    """Each one by its kind."""
+    """Each watch is reported with its kind."""
     bench = Bench()
     bench.resync.behind |= {"StreamStore", "Pod"}
     assert bench.health.problems() == [
@@ -65,7 +65,7 @@ def test_a_watch_that_misses_changes_is_a_problem() -> None:
 
 
 def test_a_queue_that_stands_still_is_a_problem() -> None:
-    """Nobody takes what is to do, whichever lane it is in."""
+    """No worker takes the waiting key, in either lane."""
     bench = Bench()
     bench.queue.add(KEY, lane=Lane.DELETION)
     bench.now = MOST_STILL
@@ -87,7 +87,7 @@ def _take(bench: Bench) -> Key:
 
 
 def test_workers_that_all_hang_are_a_problem() -> None:
-    """Nothing is done any more, though it was begun."""
+    """Work has begun, but makes no progress."""
     bench = Bench()
     bench.queue.add(KEY)
     _take(bench)
@@ -96,7 +96,7 @@ def test_workers_that_all_hang_are_a_problem() -> None:
 
 
 def test_a_backlog_is_no_problem_while_it_is_worked_off() -> None:
-    """Nor is a resource that takes very long: to begin anew would help neither."""
+    """A slow resource is no problem either: a restart would not help."""
     bench = Bench()
     keys = [Key("StreamCopy", "team", f"c{number}") for number in range(50)]
     for key in [KEY, *keys]:
@@ -110,14 +110,14 @@ def test_a_backlog_is_no_problem_while_it_is_worked_off() -> None:
 
 
 def test_a_resync_that_ended_is_a_problem() -> None:
-    """Everything is looked at now and then, whatever the watches say."""
+    """Each resource must be checked from time to time, whatever the watches show."""
     bench = Bench()
     bench.resync.last = time.monotonic() - 1000
     assert bench.health.problems() == ["no resync has begun for 1000 s"]
 
 
 def test_an_api_server_that_is_away_is_no_problem_of_ours() -> None:
-    """A round that fails is a round: to begin anew would bring no API server back."""
+    """A failed round counts as a round: a restart would not bring the API server back."""
     bench = Bench()
     bench.resync.last = time.monotonic() - 1000
 
@@ -150,7 +150,7 @@ def test_an_api_server_that_is_away_is_no_problem_of_ours() -> None:
     ],
 )
 def test_copies_are_counted_by_what_their_conditions_say(said: dict[str, str], state: str) -> None:
-    """Each in one state."""
+    """Each copy has one state."""
     conditions = [{"type": kind, "status": status} for kind, status in said.items()]
     assert copy_state({"status": {"conditions": conditions}}) == state
     assert copy_state({}) == "Active"

@@ -1,4 +1,4 @@
-"""What the slow look at everything counts; what a watch has not shown."""
+"""The resync's check of all resources, and its count of changes that a watch missed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Bench:
-    """A resync, objects that were listed, and how often was asked for them again."""
+    """A resync, listed objects, and the number of further calls for them."""
 
     def __init__(self, count: int) -> None:
         self.server, self.asked = FinalizingServer(), 0
@@ -46,14 +46,14 @@ class Bench:
         self.asked += 1
 
     def behind(self) -> bool:
-        """Whether the watch, which has shown nothing, has missed something."""
+        """Tell whether the watch, which has shown nothing, has missed an object."""
         return asyncio.run(self.resync._still_there(EPHEMERAL_STREAM, self.listed))
 
     def late(self, shows: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-        """How many a watch has not shown in the end that shows so many in all, two at a time.
+        """Count the objects missed by a watch that shows so many in all, two at a time.
 
         Returns:
-            That, and how often it was waited for.
+            The count, and the number of waits.
         """
         waits = 0
 
@@ -69,19 +69,19 @@ class Bench:
 
 
 def test_a_watch_that_goes_on_showing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of resources take a while at the start; the operator is not dead."""
+    """Thousands of resources take a while at the start, and the operator still works."""
     assert Bench(7).late(7, monkeypatch) == (0, 4)
 
 
 def test_a_watch_that_shows_no_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it has not shown by then is missed."""
+    """Objects that it has not shown by then count as missed."""
     assert Bench(7).late(4, monkeypatch) == (3, 3)
     assert Bench(7).late(0, monkeypatch) == (7, 1)
 
 
 @pytest.mark.parametrize("left", [1, 2])
 def test_what_is_there_still_was_missed(left: int) -> None:
-    """Also if the others were deleted."""
+    """This holds even if the others were deleted."""
     bench = Bench(3)
     for key in list(bench.server.objects)[left:]:
         del bench.server.objects[key]
@@ -89,7 +89,7 @@ def test_what_is_there_still_was_missed(left: int) -> None:
 
 
 def test_what_was_deleted_meanwhile_is_asked_for_once() -> None:
-    """However many they were."""
+    """This holds for any number of them."""
     bench = Bench(300)
     bench.server.objects.clear()
     assert not bench.behind()
@@ -97,7 +97,7 @@ def test_what_was_deleted_meanwhile_is_asked_for_once() -> None:
 
 
 def test_a_replica_that_begins_to_work_queues_all_that_the_watches_have_shown() -> None:
-    """A deleted resource is in the lane of deletions. Before, nothing is queued or counted."""
+    """A deleted resource enters the lane of deletions. Before, no key is queued or counted."""
     bench = Bench(2)
     bench.queue.is_open = False
     for body in bench.listed:

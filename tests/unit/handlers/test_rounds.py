@@ -1,4 +1,4 @@
-"""Whom a round of the resync has looked at: nothing that a watch missed stays unnoticed."""
+"""The resources that a round of the resync checks: no missed change stays unnoticed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Bench:
         self.server.news.clear()
 
     def round(self) -> dict[Key, Lane]:
-        """Make a round. Return what it has queued, with the lanes."""
+        """Make a round. Return the keys that it has queued, with their lanes."""
         for lane in Lane:
             self.queue._lanes[lane].at.clear()
             self.queue._lanes[lane].due.clear()
@@ -92,7 +92,7 @@ async def _at_once(_seconds: float) -> None:
 
 
 def status(conditions: list[Object], **fields: Any) -> Object:
-    """A status of generation 1 with these conditions."""
+    """Return a status of generation 1 with these conditions."""
     return {"observedGeneration": 1, "conditions": conditions} | fields
 
 
@@ -108,9 +108,9 @@ changes = st.tuples(
 def test_a_round_finds_all_that_the_watches_missed(
     before: list[tuple[Kind, str, str, bool]], missed: list[tuple[Kind, str, str, bool]]
 ) -> None:
-    """New, changed, being deleted or gone; of our own kinds, and of Jobs and pods for their copy.
+    """Objects may be new, changed, in deletion or gone: resources, and Jobs and pods of copies.
 
-    So any missed event is found within `operator.resyncSeconds`, and the time of a list.
+    So a missed event is found within `operator.resyncSeconds` and the time of a list.
     """
     bench = Bench()
     for kind in KINDS:
@@ -137,7 +137,7 @@ def test_a_round_finds_all_that_the_watches_missed(
 
 
 def act(bench: Bench, kind: Kind, name: str, what: str, held: bool) -> set[Key]:  # noqa: FBT001
-    """Change an object. Return the resources that have to be looked at then."""
+    """Change an object. Return the resources that need a look then."""
     body = bench.server.body(kind, name)
     if what == "put":
         if body is not None:
@@ -161,7 +161,7 @@ def act(bench: Bench, kind: Kind, name: str, what: str, held: bool) -> set[Key]:
     known = bench.mirror.get(kind, "default", name)
     there = bench.server.body(kind, name)
     if there is None and (known is None or known["metadata"]["labels"][UID_LABEL] != uid):
-        return set()  # it came and went
+        return set()  # the object was made and deleted
     return {
         Key(STREAM_COPY.name, "default", one["metadata"]["name"])
         for one in bench.server.all(STREAM_COPY)
@@ -170,7 +170,7 @@ def act(bench: Bench, kind: Kind, name: str, what: str, held: bool) -> set[Key]:
 
 
 def test_what_the_watches_show_late_after_the_start_is_no_news() -> None:
-    """The first list may be done before them; what they have not shown after the grace is."""
+    """The first list may end before them. Only what they miss after the grace time counts."""
     bench = Bench()
     bench.put(STREAM_COPY, "done")
 
@@ -182,18 +182,18 @@ def test_what_the_watches_show_late_after_the_start_is_no_news() -> None:
     assert bench.queue.depth(Lane.NORMAL) == 0
     late = Bench()
     late.put(STREAM_COPY, "done")
-    # The grace is of the real clock, so that the round would spin for all of it.
+    # The grace time is of the real clock, and the round would spin for all of it.
     with mock.patch.object(resync, "WATCH_GRACE", 0.1):
         assert late.round() == {Key("StreamCopy", "default", "done"): Lane.NORMAL}
 
 
 def test_each_resource_that_is_settled_has_its_turn() -> None:
-    """One look in thirty rounds, and about as many in each round."""
+    """Each has one look in thirty rounds, about equally many in each round."""
     bench = Bench()
     for number in range(300):
         bench.put(EPHEMERAL_STREAM, f"n{number}")
     bench.show()
-    assert len(bench.round()) == 300  # the first round: this process knows nothing
+    assert len(bench.round()) == 300  # the first round, before this process knows any object
     rounds = [bench.round() for _ in range(TURNS)]
     assert sorted(key.name for found in rounds for key in found) == sorted(
         f"n{number}" for number in range(300)
@@ -228,7 +228,7 @@ STALLED: Final = [{"type": "Ready", "status": "False"}, {"type": "Stalled", "sta
     ],
 )
 def test_what_is_settled(parts: Object, *, settled: bool) -> None:
-    """An end or a lasting state of this generation, that no request waits behind."""
+    """It has an end or a lasting state of this generation, and no waiting request."""
     body = made(COPY, **parts)
     assert is_settled(body) is settled
     looked = [turn for turn in range(1, 2 * TURNS) if is_due(STREAM_COPY, body, turn)]
@@ -261,7 +261,7 @@ def test_what_is_settled(parts: Object, *, settled: bool) -> None:
     ],
 )
 def test_what_is_at_rest(kind: Kind, parts: Object, *, rests: bool) -> None:
-    """Nothing is left of it, and no time waited for: after a start it has its turn as ever."""
+    """It has no remains and waits for no time: after a start it has its usual turn."""
     body = made(EPHEMERAL if kind == EPHEMERAL_STREAM else COPY, **parts)
     assert is_at_rest(kind, body) is rests
     turns = [is_due(kind, body | {"metadata": body["metadata"] | {"uid": str(n)}}, 0) for n in "ab"]
@@ -269,7 +269,7 @@ def test_what_is_at_rest(kind: Kind, parts: Object, *, rests: bool) -> None:
 
 
 def test_grants_of_stores_of_other_namespaces_are_looked_at_in_each_round() -> None:
-    """They depend on labels of namespaces, which nobody watches."""
+    """They depend on labels of namespaces, which the operator does not watch."""
     body = made(COPY, **{"spec.source.storeRef": {"name": "main", "namespace": "platform"}})
     assert all(is_due(STREAM_COPY, body, turn) for turn in range(TURNS))
     store = made(STORE)
@@ -277,7 +277,7 @@ def test_grants_of_stores_of_other_namespaces_are_looked_at_in_each_round() -> N
 
 
 def test_after_a_start_what_is_over_is_not_looked_at_at_once() -> None:
-    """Most of all resources are, and none of them needs anything."""
+    """Most resources are finished, and none of these needs an action."""
     bench = Bench()
     bench.put(STREAM_COPY, "done")
     bench.put(STREAM_COPY, "at-work", status=status(WORKING))
@@ -287,7 +287,7 @@ def test_after_a_start_what_is_over_is_not_looked_at_at_once() -> None:
 
 
 def made(document: Object, **parts: Any) -> Object:
-    """A resource that is done, with other parts."""
+    """Return a finished resource with these changes."""
     meta = {"namespace": "default", "uid": "5b6a7c1e", "generation": 1}
     body = document | {"metadata": document["metadata"] | meta, "status": status(DONE)}
     for path, value in parts.items():

@@ -1,4 +1,4 @@
-"""How many resources of each state the metrics tell."""
+"""The numbers of resources in each state, as metrics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RELEASED = {"release": {"completed": "2026-01-02T03:04:05Z"}}
 
 
 def test_resources_are_counted_by_what_they_say() -> None:
-    """Each kind by itself, as the watches showed them last; no state is left out."""
+    """Each kind counts by itself, as the watches showed it last, and no state is left out."""
     mirror, metrics = Mirror(), Metrics()
     numbers = iter(range(100))
 

@@ -24,14 +24,14 @@ LOCAL = Key("StreamStore", "team", "local")
 
 
 class Bench:
-    """Watches, and what they have put into the queue."""
+    """Watches, and the keys that they have put into the queue."""
 
     def __init__(self) -> None:
         self.queue, self.mirror = WorkQueue(), Mirror()
         self.watches = Watches(self.queue, self.mirror)
 
     def see(self, kind: Kind, body: Object, *, gone: bool = False) -> dict[Key, Lane]:
-        """What is woken up by the sight of an object, and in which lane."""
+        """Show an object, and return the woken keys with their lanes."""
         for lane in Lane:
             self.queue._lanes[lane].at.clear()
             self.queue._lanes[lane].due.clear()
@@ -43,25 +43,25 @@ class Bench:
 
 
 def copy(**meta: Any) -> Object:
-    """A StreamCopy; metadata may be set."""
+    """Return a StreamCopy with this metadata."""
     own = {"name": "orders", "namespace": "team", "uid": "u", "generation": 1} | meta
     return COPY | {"metadata": own}
 
 
 def scope(**meta: Any) -> Object:
-    """A ScopeCopy; metadata may be set."""
+    """Return a ScopeCopy with this metadata."""
     own = {"name": "shop", "namespace": "team", "uid": "v", "generation": 1} | meta
     return SCOPE | {"metadata": own}
 
 
 def hosted(**meta: Any) -> Object:
-    """A pod of the copy, in the namespace of a StreamStore."""
+    """Return a pod of the copy in the namespace of a StreamStore."""
     own = {"name": "pod", "namespace": "platform", "labels": {UID_LABEL: "u"}}
     return {"metadata": own | {"annotations": {COPY_ANNOTATION: "StreamCopy/team/orders"}} | meta}
 
 
 def test_a_driver_in_the_namespace_of_a_store_wakes_its_copy() -> None:
-    """If the operator has written that it runs there; no stranger's pods make work for it."""
+    """The operator must have recorded that it runs there: pods of strangers cause no work."""
     bench = Bench()
     bench.see(STREAM_COPY, copy())
     assert bench.see(POD, hosted()) == {}
@@ -74,18 +74,18 @@ def test_a_driver_in_the_namespace_of_a_store_wakes_its_copy() -> None:
 
 
 def store() -> Object:
-    """A StreamStore."""
+    """Return a StreamStore."""
     return STORE | {"metadata": {"name": "local", "namespace": "team", "uid": "s"}}
 
 
 def child(uid: str | None) -> Object:
-    """A Job or a pod with this label."""
+    """Return a Job or a pod with this label."""
     meta: Object = {"name": "x", "namespace": "team", "uid": "c"}
     return {"metadata": meta | ({} if uid is None else {"labels": {UID_LABEL: uid}})}
 
 
 def test_a_new_copy_is_looked_at_and_its_stores_with_it() -> None:
-    """A store has to know whom it is held for."""
+    """A store has to know the resources for which it is held."""
     assert Bench().see(STREAM_COPY, copy()) == {ORDERS: Lane.NORMAL, LOCAL: Lane.NORMAL}
 
 
@@ -102,7 +102,7 @@ def test_a_new_copy_is_looked_at_and_its_stores_with_it() -> None:
 def test_a_store_of_another_namespace_is_looked_at_if_it_is_shared(
     access: Object | None, *, admitted: bool, woken: bool
 ) -> None:
-    """A resource that names a stranger's StreamStore, or none at all, makes no work for it."""
+    """A resource that names a stranger's or a missing StreamStore causes no work for it."""
     bench = Bench()
     far = changed(copy(), "spec.target.storeRef", {"name": "main", "namespace": "platform"})
     far |= {"status": {"planHash": "h"}} if admitted else {}
@@ -115,12 +115,12 @@ def test_a_store_of_another_namespace_is_looked_at_if_it_is_shared(
 
 
 def test_a_store_is_looked_at_alone() -> None:
-    """Whether its copies are woken up is seen when it was asked."""
+    """The look at the store decides whether its copies are woken."""
     assert Bench().see(STREAM_STORE, store()) == {LOCAL: Lane.NORMAL}
 
 
 def test_our_own_status_wakes_nobody() -> None:
-    """Or each write would be followed by a look, for ever."""
+    """Otherwise each write would cause a look, for ever."""
     bench = Bench()
     bench.see(STREAM_COPY, copy(resourceVersion="1"))
     conditions = [{"type": "Ready", "status": "True", "message": "long"}]
@@ -143,14 +143,14 @@ def test_our_own_status_wakes_nobody() -> None:
     ],
 )
 def test_what_can_change_a_decision_wakes(change: dict[str, Any]) -> None:
-    """The spec, annotations and finalizers of the same name."""
+    """These are the spec, annotations and finalizers."""
     bench = Bench()
     bench.see(STREAM_COPY, copy())
     assert ORDERS in bench.see(STREAM_COPY, copy(**change))
 
 
 def test_a_deletion_goes_to_its_own_lane() -> None:
-    """However much else there is to do."""
+    """This holds for any amount of other work."""
     bench = Bench()
     bench.see(STREAM_COPY, copy())
     leaving = copy(deletionTimestamp="2026-01-02T03:04:05Z")
@@ -158,7 +158,7 @@ def test_a_deletion_goes_to_its_own_lane() -> None:
 
 
 def test_a_copy_that_is_gone_wakes_its_stores() -> None:
-    """They may go now."""
+    """The stores may be deleted now."""
     bench = Bench()
     bench.see(STREAM_COPY, copy())
     assert LOCAL in bench.see(STREAM_COPY, copy(), gone=True)
@@ -181,7 +181,7 @@ OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}
 def test_an_owner_wakes_what_names_it(
     spec: dict[str, Any], references: list[Object], *, later: bool
 ) -> None:
-    """At once; but what the garbage collector deletes with it, only if it has not done so soon."""
+    """It does so at once, or later if the garbage collector may delete the resource first."""
     bench = Bench()
     meta = {"name": "eps", "namespace": "team", "uid": "e", "ownerReferences": references}
     body = EPHEMERAL | {"metadata": meta, "spec": EPHEMERAL["spec"] | {"owners": [OWNER]} | spec}
@@ -192,7 +192,7 @@ def test_an_owner_wakes_what_names_it(
 
 
 def test_a_job_or_a_pod_wakes_its_copy() -> None:
-    """By the copy's uid on its label; others wake nobody."""
+    """The label has the copy's uid. Other Jobs and pods wake no resource."""
     bench = Bench()
     bench.see(STREAM_COPY, copy())
     for kind in (JOB, POD):
@@ -203,7 +203,7 @@ def test_a_job_or_a_pod_wakes_its_copy() -> None:
 
 
 def test_a_copy_of_a_scope_is_looked_at_as_any_other() -> None:
-    """With its stores; by what its own Job and pods do, and by what is written on it."""
+    """Its own Job and pods wake it, and so do changes of it. Its stores are checked, too."""
     bench = Bench()
     bench.see(STREAM_COPY, copy())
     assert bench.see(SCOPE_COPY, scope()) == {SHOP: Lane.NORMAL, LOCAL: Lane.NORMAL}
@@ -217,7 +217,7 @@ def test_a_copy_of_a_scope_is_looked_at_as_any_other() -> None:
 
 
 def test_the_watches_write_nothing() -> None:
-    """No finalizers, no annotations, no events: that is all ours to do."""
+    """The operator itself writes finalizers, annotations and events."""
     handlers = registry(Bench().watches)
     selectors = [handler.selector for handler in handlers._watching.get_all_handlers()]
     watched = {str(selector.any_name) for selector in selectors if selector is not None}
@@ -235,13 +235,13 @@ def test_the_watches_write_nothing() -> None:
     [(JOB, [MANAGED]), (POD, [MANAGED]), (STREAM_COPY, []), (STREAM_STORE, [])],
 )
 def test_the_server_leaves_out_what_others_run(kind: Kind, expected: list[str]) -> None:
-    """Of all pods and Jobs of a cluster the operator hears only of those that are its own."""
+    """The operator hears only of its own pods and Jobs."""
     resource = Resource(kind.group, kind.version, kind.plural, preferred=True)
     assert list(settings().watching.label_selectors.collect(resource)) == expected
 
 
 def test_a_watch_that_hangs_is_ended() -> None:
-    """Every wait for the API server has an end."""
+    """Each wait for the API server has an end."""
     found = settings()
     watching, networking = found.watching, found.networking
     assert watching.server_timeout is not None
@@ -252,7 +252,7 @@ def test_a_watch_that_hangs_is_ended() -> None:
 
 
 def test_watching_is_never_given_up() -> None:
-    """However long the API server is away, there is another try, and before long."""
+    """There is always another try, and a soon one, for an API server that is away for long."""
     backoffs = settings().networking.error_backoffs
     assert isinstance(backoffs, Iterable)
     assert not isinstance(backoffs, Sized)

@@ -24,10 +24,10 @@ Caused by: io.fabric8.kubernetes.client.KubernetesClientException: pods is forbi
 
 
 class GoneError(Exception):
-    """One whose text is in a JVM that has ended, as Py4J's errors are."""
+    """An error whose text is in a JVM that has ended, as for Py4J's errors."""
 
     def __str__(self) -> str:
-        """Not to be had."""
+        """Fail, as the JVM has ended."""
         raise ConnectionRefusedError
 
 
@@ -51,5 +51,5 @@ class GoneError(Exception):
     ids=["python", "causes", "java", "plain", "empty", "gone", "long"],
 )
 def test_one_line_says_what_happened(error: Exception, line: str) -> None:
-    """Of the stack traces of two languages, the one line that matters is told."""
+    """It is the one relevant line of the stack traces of two languages."""
     assert first_line(error) == line

@@ -11,7 +11,7 @@ DEFAULT = Limits(slice_seconds=SLICE_SECONDS, slice_bytes=SLICE_BYTES)
 
 
 def test_null_means_the_default(tmp_path: Path) -> None:
-    """A copy without limits of its own has those that every copy has."""
+    """A copy without limits of its own has the default limits."""
     file = tmp_path / "controls.json"
     file.write_text('{"bytesPerSecond": null, "inFlightBytes": null}')
     assert Controls(file)() == DEFAULT
@@ -34,7 +34,7 @@ def test_a_change_of_the_file_holds_from_the_next_round(tmp_path: Path) -> None:
 def test_a_damaged_file_leaves_the_last_limits_and_is_told_once(
     tmp_path: Path, damage: str | None
 ) -> None:
-    """Neither a missing nor a damaged file ends a copy or takes its limits away."""
+    """Neither a missing nor a damaged file ends a copy or removes its limits."""
     file = tmp_path / "controls.json"
     file.write_text('{"bytesPerSecond": 1000}')
     controls = Controls(file)
@@ -50,7 +50,7 @@ def test_a_damaged_file_leaves_the_last_limits_and_is_told_once(
 
 
 def test_a_file_that_was_mended_and_breaks_again_is_told_again(tmp_path: Path) -> None:
-    """The warning is once for each time that it breaks."""
+    """The warning comes once for each time that it breaks."""
     file = tmp_path / "controls.json"
     controls = Controls(file)
     with capture_logs() as logs:
@@ -63,7 +63,7 @@ def test_a_file_that_was_mended_and_breaks_again_is_told_again(tmp_path: Path) -
 
 
 def test_keys_of_a_newer_operator_are_passed_over(tmp_path: Path) -> None:
-    """A driver of this version works beside an operator of the next."""
+    """A driver of this version works with an operator of the next."""
     file = tmp_path / "controls.json"
     file.write_text('{"bytesPerSecond": 7, "colour": "blue"}')
     assert Controls(file)().bytes_per_second == 7

@@ -34,7 +34,7 @@ sys.exit(any(codes))
 
 
 def test_workers_that_were_forked_call_the_store() -> None:
-    """The clients that they have from their parent were imported there, and not begun."""
+    """They inherit clients that their parent has imported, and not started."""
     controller = HostileController(checkScopeExists=lambda _: pb.ExistsResponse(exists=True))
     with controller.running():
         subprocess.run([sys.executable, "-c", PROGRAM, controller.uri], check=True, timeout=60)

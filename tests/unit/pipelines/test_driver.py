@@ -44,7 +44,7 @@ LARGE = Settings(spark_bytes=95)
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a small source."""
+    """Return a world with a small source."""
     made = World()
     put_source(made, [40, 40])
     return made
@@ -52,7 +52,7 @@ def world() -> World:
 
 @pytest.fixture
 def options(tmp_path: Path, world: World) -> DriverOptions:
-    """Gives what the driver of that source's copy is started with."""
+    """Return the options of the driver for that source's copy."""
     plan = tmp_path / "plan.json"
     plan.write_text(whole_plan(planned(ModelStore(world))).model_dump_json())
     return DriverOptions(plan=plan, termination_log=tmp_path / "termination")
@@ -60,7 +60,7 @@ def options(tmp_path: Path, world: World) -> DriverOptions:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
-    """Lets drivers work on the model store, in this process; gives what of Spark was started."""
+    """Let drivers use the model store in this process; return the log of Spark's starts."""
     log: list[str] = []
     store = ModelStore(world)
 
@@ -92,7 +92,7 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
 
 
 def said(options: DriverOptions) -> dict[str, Any]:
-    """The termination message."""
+    """Return the termination message."""
     assert options.termination_log is not None
     return dict(json.loads(options.termination_log.read_bytes()))
 
@@ -104,7 +104,7 @@ def test_a_plan_is_read_as_the_operator_writes_it(options: DriverOptions, world:
 
 @pytest.mark.parametrize("text", [None, "", "{", "{}", '{"version": 2}', '"a"'])
 def test_a_damaged_plan_is_named(options: DriverOptions, text: str | None) -> None:
-    """The error says which file; the message says so, too; nothing was started."""
+    """Error and termination message name the file, and nothing is started."""
     if text is None:
         options.plan.unlink()
     else:
@@ -132,7 +132,7 @@ def test_a_plan_of_a_stream_copy_has_one_stream(
 def test_a_driver_runs_from_nothing_but_what_its_job_names(
     options: DriverOptions, started: list[str], tmp_path: Path, changed: str
 ) -> None:
-    """Whoever may change its ConfigMap gets nothing done, and nothing made; the next one may do."""
+    """A user who changes its ConfigMap causes no work; a later attempt may succeed."""
     template = tmp_path / "executor.yaml"
     template.write_text("kind: Pod")
     given = replace(
@@ -154,7 +154,7 @@ def test_a_driver_runs_from_nothing_but_what_its_job_names(
 def test_a_driver_runs_from_what_its_job_names(
     options: DriverOptions, world: World, started: list[str]
 ) -> None:
-    """With the plan that the operator wrote the copy is made."""
+    """With the plan that the operator wrote, the copy is made."""
     assert started == []
     plan = hashlib.sha256(options.plan.read_bytes()).hexdigest()
     assert drive(replace(options, plan_sha256=plan), LARGE) is None
@@ -164,7 +164,7 @@ def test_a_driver_runs_from_what_its_job_names(
 def test_a_driver_ends_when_spark_does_not_start(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says why, and leaves further tries to the operator: in this process none would go well."""
+    """It reports the cause and leaves retries to the operator: this process could not succeed."""
 
     @contextmanager
     def application(_configuration: object) -> Iterator[Any]:
@@ -182,7 +182,7 @@ def test_a_driver_ends_when_spark_does_not_start(
 
 
 def test_a_copy_is_run_to_its_end(options: DriverOptions, world: World, started: list[str]) -> None:
-    """The target is there, the message says so, and Spark was stopped."""
+    """The target exists, the message says so, and Spark was stopped."""
     assert drive(options, LARGE) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert TARGET in world.streams
@@ -192,7 +192,7 @@ def test_a_copy_is_run_to_its_end(options: DriverOptions, world: World, started:
 def test_a_small_copy_is_run_without_spark(
     options: DriverOptions, world: World, started: list[str]
 ) -> None:
-    """One process has copied it before Spark would be there."""
+    """One process has copied it before Spark could start."""
     assert drive(options, Settings(spark_bytes=96)) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert TARGET in world.streams
@@ -202,7 +202,7 @@ def test_a_small_copy_is_run_without_spark(
 def test_a_copy_that_is_complete_needs_no_spark(
     options: DriverOptions, world: World, started: list[str]
 ) -> None:
-    """A driver that comes late succeeds at once."""
+    """A late driver succeeds at once."""
     drive(options, LARGE)
     del started[:]
     assert drive(options, LARGE) is None
@@ -213,7 +213,7 @@ def test_a_copy_that_is_complete_needs_no_spark(
 def test_a_late_driver_deletes_what_even_later_ones_left(
     options: DriverOptions, world: World, started: list[str]
 ) -> None:
-    """Staging that a zombie made for a copy that is complete is deleted by the next driver."""
+    """The next driver deletes bytes that a late driver staged for a complete copy."""
     drive(options, LARGE)
     store = ModelStore(world)
     segment = world.streams[TARGET].segments[0].id
@@ -226,7 +226,7 @@ def test_a_late_driver_deletes_what_even_later_ones_left(
 def test_an_abort_that_was_cut_off_is_finished_first(
     options: DriverOptions, world: World, started: list[str]
 ) -> None:
-    """The copy begins anew and comes to its end, with no trace of what was aborted."""
+    """The copy begins anew and ends, with no trace of the abort."""
     store = ModelStore(world)
     copy = StreamCopyWork(planned(store), 0, [store], store)
     copy.plan = copy.journal.begin(copy.plan)
@@ -242,7 +242,7 @@ def test_an_abort_that_was_cut_off_is_finished_first(
 def test_a_store_that_is_busy_is_asked_again(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first look at a copy is as patient as all that follow."""
+    """The first look at a copy is as patient as all later ones."""
     asked: list[str] = []
 
     def busy(plan: StreamPlan, copy_journal: CopyJournal, target: Store) -> Resumed:
@@ -259,7 +259,7 @@ def test_a_store_that_is_busy_is_asked_again(
 def test_a_target_of_somebody_else_is_refused_before_spark_starts(
     options: DriverOptions, world: World, started: list[str]
 ) -> None:
-    """The category decides the exit code, the message names the field."""
+    """The category decides the exit code, and the message names the field."""
     put_source(world, [1], name=TARGET)
     trouble = drive(options, LARGE)
     assert trouble is not None
@@ -271,7 +271,7 @@ def test_a_target_of_somebody_else_is_refused_before_spark_starts(
 def test_the_failure_of_a_copy_is_the_driver_s(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch, world: World
 ) -> None:
-    """The driver fails with the reason that the report gives."""
+    """The driver fails with the reason in the report."""
     report = StreamReport.failed(planned(ModelStore(world)), DigestMismatch("other bytes"))
     monkeypatch.setattr(driver, "run_plan", lambda *_, **__: report)
     trouble = drive(options, LARGE)
@@ -282,7 +282,7 @@ def test_the_failure_of_a_copy_is_the_driver_s(
 def test_a_bug_leaves_a_message_and_is_raised(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The operator learns of it, and the log has all of it."""
+    """The operator gets the message, and the log has the details."""
 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
@@ -297,7 +297,7 @@ def test_a_bug_leaves_a_message_and_is_raised(
 def test_sigterm_ends_the_driver_between_rounds(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked for its limits before the next round, the driver ends; Spark is stopped."""
+    """It ends when it reads its limits before the next round, and Spark is stopped."""
     before = signal.getsignal(signal.SIGTERM)
 
     def run_plan(*_: object, **given: Any) -> None:
@@ -318,7 +318,7 @@ def test_sigterm_ends_the_driver_between_rounds(
 def test_sigterm_cuts_off_what_lasts_too_long(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wait that does not end in time is not waited for."""
+    """The driver does not wait for a call that does not end in time."""
     monkeypatch.setattr(stopping, "GRACE", 0.05)
 
     def run_plan(*_: object, **__: object) -> None:
@@ -332,7 +332,7 @@ def test_sigterm_cuts_off_what_lasts_too_long(
 
 
 def test_steps_are_told_once_each(options: DriverOptions, started: list[str], world: World) -> None:
-    """At level info the log says how far a copy is, and not every round."""
+    """At level info the log has the steps of a copy, and not every round."""
     with capture_logs() as logs:
         drive(options, LARGE)
     steps = [log["step"] for log in logs if log["event"] == "step" and log["log_level"] == "info"]
@@ -350,7 +350,7 @@ def test_executors_without_a_template_are_refused(options: DriverOptions) -> Non
 
 
 def test_a_copy_of_another_stream_is_none_of_its_business(world: World) -> None:
-    """Looking whether a copy is settled changes nothing for one that was not begun."""
+    """The check whether a copy is settled changes nothing for one that was not begun."""
     store = ModelStore(world)
     put_source(world, [3], name=StreamName(scope="in", stream="other"))
     before = dict(world.segments)

@@ -1,4 +1,4 @@
-"""Queries of Spark are written for DuckDB, whose windows are columns of views."""
+"""Queries of Spark as DuckDB runs them: its windows are columns of views."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def computed(sql: str, events: list[dict[str, Any]], watermark: int = FAR) -> list[Any]:
-    """What DuckDB makes of a query over events."""
+    """Return DuckDB's result of a query over events."""
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
         database.execute("CREATE TABLE clicks (k VARCHAR, v DOUBLE, ts TIMESTAMPTZ)")
@@ -36,7 +36,7 @@ def computed(sql: str, events: list[dict[str, Any]], watermark: int = FAR) -> li
 
 
 def event(second: int, key: str = "a") -> dict[str, Any]:
-    """An event."""
+    """Return an event."""
     return {"k": key, "v": 1.0, "ts": EPOCH + timedelta(seconds=second)}
 
 
@@ -51,7 +51,7 @@ def event(second: int, key: str = "a") -> dict[str, Any]:
 def test_an_event_is_in_each_closed_window_around_it(
     seconds: list[int], slide: int, times: int, extra: int, start: int, watermark: int
 ) -> None:
-    """Windows begin at multiples of the slide behind the start, and have their begin inside."""
+    """Windows begin at multiples of the slide after the start, and include their begin."""
     length = slide * times + min(extra, slide - 1)
     window = f"window(ts, '{length} seconds', '{slide} seconds', '{start} seconds')"
     found = computed(
@@ -71,7 +71,7 @@ def test_an_event_is_in_each_closed_window_around_it(
 
 
 def test_windows_without_a_slide_follow_one_another() -> None:
-    """The window itself may be a column of the result, in other letters, behind a name."""
+    """The window itself may be a column of the result, in any case, behind a name."""
     events = [event(0), event(59), event(60), event(60, "b")]
     found = computed(
         "SELECT WINDOW, c.k, sum(v) FROM clicks c GROUP BY Window(ts, '1 minute'), k", events
@@ -86,7 +86,7 @@ def test_windows_without_a_slide_follow_one_another() -> None:
 
 
 def test_queries_without_windows_read_the_tables() -> None:
-    """Parameters keep their names; a text may have the word in it."""
+    """Parameters keep their names, and a text may contain the word."""
     text = translated("SELECT 'window(' AS w, k FROM clicks WHERE v > :least", ["clicks"])
     assert (text.views, text.parameters) == ((), {"least"})
     assert "'window('" in text.sql
@@ -123,7 +123,7 @@ def test_queries_without_windows_read_the_tables() -> None:
     ],
 )
 def test_what_cannot_be_computed_anew_is_refused(sql: str, said: str) -> None:
-    """With the field, and a page that says which queries can."""
+    """The error has the field, and a page that lists valid queries."""
     with pytest.raises(InvalidQuery, match=said) as raised:
         translated(sql, ["clicks"])
     assert raised.value.field == "spec.query.sql"

@@ -23,7 +23,7 @@ ENVIRONMENT = {
 
 
 def test_spark_says_by_variables_what_the_executor_is() -> None:
-    """Each variable of Spark's comes as the argument that its executor wants."""
+    """Each variable of Spark becomes the argument that its executor needs."""
     given = arguments(ENVIRONMENT)
     words = given[given.index(MAIN) + 1 :]
     assert dict(zip(words[::2], words[1::2], strict=True)) == {
@@ -39,7 +39,7 @@ def test_spark_says_by_variables_what_the_executor_is() -> None:
 
 
 def test_the_drivers_settings_come_in_its_order() -> None:
-    """They are numbered, and 10 comes after 2; Java's modules are none of the driver's business."""
+    """They are numbered, with 10 after 2. Java's modules do not come from the driver."""
     given = arguments(ENVIRONMENT)
     settings = [word for word in given if word.startswith("-Dspark.")]
     assert settings == ["-Dspark.authenticate=true", "-Dspark.driver.port=7078"]
@@ -47,12 +47,12 @@ def test_the_drivers_settings_come_in_its_order() -> None:
 
 
 def test_the_secret_is_no_argument() -> None:
-    """Arguments can be seen by everybody on the machine."""
+    """Every user on the machine can see arguments."""
     assert not any("hunter2" in word for word in arguments(ENVIRONMENT))
 
 
 def test_a_machine_without_java_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The error says where Java was looked for, and the remedy which version."""
+    """The error has the searched places, and the remedy the needed version."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(InfrastructureError, match="JAVA_HOME=") as caught:
         java.java()
@@ -60,7 +60,7 @@ def test_a_machine_without_java_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_jars_are_named_in_a_fixed_order() -> None:
-    """An archive of classes fits one class path only, and folders have no order of their own."""
+    """An archive of classes fits one class path only, and folders have no order."""
     given = java.options("1g", {})
     jars = [Path(jar) for jar in given[given.index("-cp") + 1].split(":")]
     assert jars == sorted(jars, key=lambda jar: (-jar.stat().st_size, jar))

@@ -14,7 +14,7 @@ ENVIRONMENT = {"POD_NAME": "d", "POD_UID": "u", "POD_IP": "10.0.0.7", "POD_NAMES
 
 
 class Application:
-    """A Spark context in which executors come and go as a test says."""
+    """A Spark context whose executors come and go as a test decides."""
 
     def __init__(self, *counts: int) -> None:
         self._counts = list(counts)
@@ -29,7 +29,7 @@ class Application:
 
 
 def crew(application: Any, *, count: int = 2, cores: int = 1, seconds: float = 0.2) -> Crew:
-    """The crew of an application that asked for so many executors."""
+    """Make the crew of an application that asked for so many executors."""
     template = Template(file=Path("t.yaml"), image="i")
     pod = Pod("d", "u", "10.0.0.7", "team-a")
     executors = Executors(count=count, cores=cores, heap=512 * MIB, template=template, pod=pod)
@@ -44,7 +44,7 @@ def test_a_driver_waits_for_all_its_executors() -> None:
 
 
 def test_without_any_executor_in_time_the_copy_gives_up() -> None:
-    """The error is one of scheduling, can be tried again, and says for how long it waited."""
+    """The error has the category Scheduling and the length of the wait, and is retryable."""
     with pytest.raises(WaitingForExecutors, match="none of 2 executors was there") as caught:
         crew(Application(0)).wait()
     assert caught.value.retryable
@@ -52,20 +52,20 @@ def test_without_any_executor_in_time_the_copy_gives_up() -> None:
 
 
 def test_with_some_executors_in_time_the_copy_begins() -> None:
-    """Fewer are slower, and better than none."""
+    """A copy with fewer executors is slower, but better than none."""
     ready = crew(Application(1), count=4, cores=2)
     ready.wait()
     assert ready.slots() == 2
 
 
 def test_slots_follow_the_executors_that_are_there() -> None:
-    """A lost one is no slot until it is replaced; a round has one slot at least."""
+    """A lost executor is no slot until it is replaced, and a round has at least one slot."""
     ready = crew(Application(2, 1, 0, 2), cores=3)
     assert [ready.slots() for _ in range(4)] == [6, 3, 3, 6]
 
 
 def test_waiting_ends_when_the_driver_is_told_to_stop() -> None:
-    """What the check raises ends the wait."""
+    """The check's exception ends the wait."""
 
     def check() -> None:
         raise InterruptedError
@@ -77,7 +77,7 @@ def test_waiting_ends_when_the_driver_is_told_to_stop() -> None:
 
 
 def test_tasks_that_nothing_can_run_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When all executors are gone for too long: a short while is none of the tasks' trouble."""
+    """All executors must be gone for long: the tasks survive a short absence."""
     now = 0.0
     monkeypatch.setattr(kubernetes, "time", SimpleNamespace(monotonic=lambda: now))
     watched = crew(Application(1, 0, 0, 1, *([0] * 99)), seconds=10)
@@ -86,7 +86,7 @@ def test_tasks_that_nothing_can_run_fail(monkeypatch: pytest.MonkeyPatch) -> Non
             watched.check()
         except WaitingForExecutors:
             break
-    assert now == 15  # 10 s and a look after the last executor was there, at 4
+    assert now == 15  # 10 s and a look after the last executor, which was there at 4
 
 
 def test_time_without_tasks_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,18 +99,18 @@ def test_time_without_tasks_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_drivers_pod_comes_from_the_environment() -> None:
-    """The downward API says who the driver is."""
+    """The downward API identifies the driver."""
     assert own_pod(ENVIRONMENT) == Pod("d", "u", "10.0.0.7", "team-a")
 
 
 def test_what_is_missing_of_it_is_named() -> None:
-    """All missing variables stand in one error."""
+    """One error names all missing variables."""
     with pytest.raises(InvalidSpec, match="POD_UID, POD_IP"):
         own_pod({**ENVIRONMENT, "POD_UID": "", "POD_IP": ""})
 
 
 def test_the_template_is_read_for_what_spark_would_overwrite(tmp_path: Path) -> None:
-    """Image, its policy, processors and memory of the first container; the limit counts."""
+    """These are image, pull policy, processors and memory of the first container. Limits count."""
     path = tmp_path / "executor.yaml"
     path.write_text(
         "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n"
@@ -142,7 +142,7 @@ def test_a_template_may_leave_resources_open(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_template_is_named(tmp_path: Path, text: str | None) -> None:
-    """The error says which file it is."""
+    """The error names the file."""
     path = tmp_path / "executor.yaml"
     if text is not None:
         path.write_text(text)

@@ -16,7 +16,7 @@ LIVE = {"storeRef": {"name": "local"}, "scope": "in", "stream": "orders"}
 
 
 def archived(store: str) -> dict[str, Any]:
-    """Archives in a store."""
+    """Return archives in a store."""
     return {"archive": {"storeRef": {"name": store}, "path": "in"}}
 
 
@@ -36,7 +36,7 @@ def archived(store: str) -> dict[str, Any]:
 def test_a_store_that_is_not_there_or_of_another_kind_is_named(
     body: dict[str, Any], path: str, value: object, field: str
 ) -> None:
-    """Before anybody asks it, and by the field that names it."""
+    """The error names the field, and comes before any call to the store."""
     found = load(text(STORE, BUCKET, changed(body, path, value)))
     with pytest.raises(InvalidSpec) as caught:
         all_jobs(found, SETTINGS)
@@ -44,7 +44,7 @@ def test_a_store_that_is_not_there_or_of_another_kind_is_named(
 
 
 def test_of_several_sources_the_one_is_named() -> None:
-    """By its place among them."""
+    """The error has its place among them."""
     several = changed(COPY, "spec.sources", [LIVE, LIVE | {"storeRef": {"name": "gone"}}])
     del several["spec"]["source"]
     with pytest.raises(InvalidSpec) as caught:

@@ -1,4 +1,4 @@
-"""What two engines have computed is compared row for row."""
+"""The row-by-row comparison of the results of two engines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def compared(
     computed: Sequence[str], there: Sequence[str], kinds: Sequence[tuple[str, str]]
 ) -> tuple[int, int]:
-    """How many of two lists of rows are missing, and too many."""
+    """Return the numbers of missing and of excess rows between two lists."""
     with duckdb.connect() as database:
         for table, rows, at in ((EXPECTED, computed, 0), ("there", there, 1)):
             columns = ", ".join(f"x{place} {kind[at]}" for place, kind in enumerate(kinds))

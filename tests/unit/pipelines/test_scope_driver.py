@@ -37,7 +37,7 @@ STREAMS = 5
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with small sources."""
+    """Return a world with small sources."""
     made = World()
     put_scope(made, *([[40], [number]] for number in range(STREAMS)))
     return made
@@ -45,13 +45,13 @@ def world() -> World:
 
 @pytest.fixture
 def plan(world: World) -> Plan:
-    """Gives the plan of all of them."""
+    """Return the plan of all sources."""
     return scope_plan(SharedStore(world), range(STREAMS))
 
 
 @pytest.fixture
 def options(tmp_path: Path, plan: Plan) -> DriverOptions:
-    """Gives what their driver is started with."""
+    """Return the options of their driver."""
     file = tmp_path / "plan.json.gz"
     file.write_bytes(compressed(plan))
     return DriverOptions(plan=file, termination_log=tmp_path / "termination", patience=0.1)
@@ -59,13 +59,13 @@ def options(tmp_path: Path, plan: Plan) -> DriverOptions:
 
 @pytest.fixture
 def gate() -> list[Any]:
-    """Gives what decides about calls to the source, if it is put in there."""
+    """Return a list; a gate in it decides the fate of calls to the source."""
     return []
 
 
 @pytest.fixture(autouse=True)
 def started(monkeypatch: pytest.MonkeyPatch, world: World, gate: list[Any]) -> list[str]:
-    """Lets drivers work on the model store, in this process; gives what of Spark was started."""
+    """Let drivers use the model store in this process; return the log of Spark's starts."""
     log: list[str] = []
     store = SharedStore(world, lambda what: gate[0](what) if gate else Fate.DONE)
 
@@ -90,7 +90,7 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World, gate: list[Any]) -> l
         return SimpleNamespace(cancelAllJobs=lambda: None)
 
     class Spark(InlineExecutor):
-        """Stands for the executor, in the calling thread."""
+        """A stand-in for the executor, in the calling thread."""
 
         def __init__(self, _context: object, *, slots: Any, **_: object) -> None:
             super().__init__([store], store, slots=slots())
@@ -102,19 +102,19 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World, gate: list[Any]) -> l
 
 
 def said(options: DriverOptions) -> dict[str, Any]:
-    """The termination message."""
+    """Return the termination message."""
     assert options.termination_log is not None
     return dict(json.loads(options.termination_log.read_bytes()))
 
 
 def test_a_compressed_plan_is_read(options: DriverOptions, plan: Plan) -> None:
-    """As it is mounted where a plan has a scope."""
+    """A plan with a scope is mounted compressed."""
     assert read_plan(options.plan) == plan
 
 
 @pytest.mark.parametrize("cut", [2, 30, -1])
 def test_a_damaged_compressed_plan_is_named(options: DriverOptions, cut: int) -> None:
-    """As any other."""
+    """The error names the file, as for any plan."""
     options.plan.write_bytes(options.plan.read_bytes()[:cut])
     with pytest.raises(InvalidSpec, match=r"plan\.json\.gz is no plan"):
         read_plan(options.plan)
@@ -123,7 +123,7 @@ def test_a_damaged_compressed_plan_is_named(options: DriverOptions, cut: int) ->
 def test_small_streams_need_no_spark(
     options: DriverOptions, world: World, started: list[str]
 ) -> None:
-    """All are copied in this process; each is told of once, and no step of any."""
+    """This process copies all of them, and logs each stream once, without its steps."""
     with capture_logs() as logs:
         assert drive(options, Settings()) is None
     assert said(options) == {"outcome": "Succeeded"}
@@ -140,7 +140,7 @@ def test_small_streams_need_no_spark(
 def test_a_scope_s_driver_ends_when_spark_does_not_start(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says why, and no stream of the scope is said to have failed."""
+    """It reports the cause, and no stream of the scope counts as failed."""
 
     @contextmanager
     def application(_configuration: object) -> Iterator[Any]:
@@ -163,7 +163,7 @@ def test_a_scope_s_driver_ends_when_spark_does_not_start(
 def test_large_streams_start_spark_once(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the main thread; its JVM begins to start at once."""
+    """It starts in the main thread, and its JVM at once."""
     monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 10)
     assert drive(options, Settings()) is None
     main = threading.current_thread().name
@@ -171,7 +171,7 @@ def test_large_streams_start_spark_once(
 
 
 def test_a_scope_with_failures_is_done(options: DriverOptions, world: World) -> None:
-    """The driver succeeds: what failed stands in the log, for the operator to read."""
+    """The driver succeeds; the log has the failures for the operator."""
     world.segments[segment_name(source_name(1), 0)].attributes[CREATION_TIME] = 5
     with capture_logs() as logs:
         assert drive(options, Settings()) is None
@@ -198,7 +198,7 @@ def test_a_scope_that_is_not_done_fails_with_the_first_reason(
 def test_executors_that_do_not_come_are_the_drivers_failure(
     options: DriverOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not one of the streams that wait for them."""
+    """No waiting stream counts as failed."""
     monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 10)
 
     def start(_self: object) -> None:
@@ -211,7 +211,7 @@ def test_executors_that_do_not_come_are_the_drivers_failure(
 
 
 def test_sigterm_ends_the_driver(options: DriverOptions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is seen when limits are asked for; what was begun is gone on with later."""
+    """The driver sees it when it reads limits. A later attempt continues the streams."""
 
     def check(_self: object) -> None:
         raise Terminated
@@ -233,7 +233,7 @@ def test_a_driver_of_the_first_leg_ends_once_all_are_live(
     *,
     large: bool,
 ) -> None:
-    """It follows none. With large streams it starts Spark, as for any copy."""
+    """It follows no stream. With large streams it starts Spark, as for any copy."""
     if large:
         monkeypatch.setattr(run, "is_small", lambda *_: False)
     store = SharedStore(world)
@@ -250,7 +250,7 @@ def test_a_driver_of_the_first_leg_ends_once_all_are_live(
 
 
 def test_a_scope_that_is_not_followed_has_no_first_leg(options: DriverOptions) -> None:
-    """The option is named, and nothing is copied."""
+    """The error names the option, and nothing is copied."""
     trouble = drive(replace(options, until_live=True), Settings())
     assert trouble is not None
     assert trouble.reason == "InvalidSpec"

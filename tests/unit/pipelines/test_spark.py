@@ -10,7 +10,7 @@ SETTINGS = Settings()
 
 
 def test_a_slice_is_read_in_the_run_that_it_names(tmp_path: Path) -> None:
-    """Slices of many archives come to one worker; it keeps what it reads of few of them."""
+    """One worker gets slices of many archives, and caches few of the runs."""
     place = StoreAddress(backend="volume", uri=tmp_path.as_uri())
     for number in range(2 * tasks._MOST_RUNS):
         run = ArchivedRun(path=f"shop/s{number}", run=1, sha256="ab" * 32)

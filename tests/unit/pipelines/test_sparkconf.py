@@ -12,7 +12,7 @@ TEMPLATE = Template(file=Path("/run/executor.yaml"), image="sluice:1", cpu="500m
 
 
 def executors(*, count: int = 2, cores: int = 1, heap: int = 512 * MIB) -> Executors:
-    """Executors such as a profile asks for."""
+    """Make executors of a profile."""
     return Executors(count=count, cores=cores, heap=heap, template=TEMPLATE, pod=POD)
 
 
@@ -22,14 +22,14 @@ def test_a_task_is_tried_again_without_executors() -> None:
 
 
 def test_nothing_listens_beyond_the_pod_without_executors() -> None:
-    """The driver of a copy without executors serves this machine only, and no user interface."""
+    """Its driver serves this machine only, and has no user interface."""
     configuration = sparkconf.local(2)
     assert configuration["spark.driver.bindAddress"] == "127.0.0.1"
     assert configuration["spark.ui.enabled"] == "false"
 
 
 def test_the_driver_needs_no_right_but_to_pods() -> None:
-    """What would make Spark touch ConfigMaps, Services or volume claims is off."""
+    """Spark's use of ConfigMaps, Services and volume claims is off."""
     configuration = sparkconf.kubernetes(executors())
     assert configuration["spark.kubernetes.executor.disableConfigMap"] == "true"
     assert configuration["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
@@ -38,7 +38,7 @@ def test_the_driver_needs_no_right_but_to_pods() -> None:
 
 
 def test_executors_belong_to_the_driver_and_must_prove_who_they_are() -> None:
-    """They are owned by its pod, reach it on known ports, and know its secret."""
+    """Its pod owns them. They reach it on known ports, and know its secret."""
     configuration = sparkconf.kubernetes(executors())
     assert configuration["spark.kubernetes.driver.pod.name"] == POD.name
     assert configuration["spark.kubernetes.namespace"] == "team-a"
@@ -50,7 +50,7 @@ def test_executors_belong_to_the_driver_and_must_prove_who_they_are() -> None:
 
 
 def test_the_template_says_how_large_executors_are() -> None:
-    """Spark overwrites the template's resources, so it is told the same numbers."""
+    """Spark overwrites the template's resources, so it gets the same numbers."""
     configuration = sparkconf.kubernetes(executors(count=3, cores=2))
     assert configuration["spark.executor.instances"] == "3"
     assert configuration["spark.executor.cores"] == "2"
@@ -87,7 +87,7 @@ def test_executors_that_leave_python_no_memory_are_refused() -> None:
     ],
 )
 def test_what_a_copy_depends_on_cannot_be_set_from_outside(key: str) -> None:
-    """A profile may tune Spark, not turn it into something else."""
+    """A profile may tune Spark, but not change its function."""
     for configure in (
         lambda e: sparkconf.local(1, e),
         lambda e: sparkconf.kubernetes(executors(), e),
@@ -97,7 +97,7 @@ def test_what_a_copy_depends_on_cannot_be_set_from_outside(key: str) -> None:
 
 
 def test_other_settings_are_the_profiles_own() -> None:
-    """A setting that Sluice does not need goes through, and before a default."""
+    """A setting that Sluice does not need is kept, and precedes a default."""
     extra = {"spark.task.maxFailures": "9", "spark.network.timeout": "60s"}
     configuration = sparkconf.kubernetes(executors(), extra)
     assert configuration.items() >= extra.items()
@@ -105,14 +105,14 @@ def test_other_settings_are_the_profiles_own() -> None:
 
 
 def test_each_attempt_names_its_executors_differently() -> None:
-    """Executors of an attempt that is about to end never stand in the way of the next one's."""
+    """Executors of an ending attempt never conflict with those of the next one."""
     again = Pod(POD.name, "1e000000-0000", POD.ip, POD.namespace)
     assert sparkconf.prefix(POD) == "orders-1-x7k2p-0f9b2c44"
     assert sparkconf.prefix(again) == "orders-1-x7k2p-1e000000"
 
 
 def test_a_long_name_is_cut_to_what_spark_takes() -> None:
-    """Spark takes 47 characters; a cut never leaves two hyphens in a row."""
+    """Spark takes 47 characters, and a cut never leaves two hyphens in a row."""
     long = Pod("a" * 30 + "-" + "b" * 30, "0f9b2c44-aaaa", "10.0.0.7", "team-a")
     assert sparkconf.prefix(long) == "a" * 30 + "-0f9b2c44"
     assert len(sparkconf.prefix(Pod("a" * 63, "0f9b2c44", "", ""))) == 40

@@ -1,4 +1,4 @@
-"""Spans of a plan's steps: their names, and how many there may be."""
+"""Spans of a plan's steps: their names and their number."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ TARGET = stream_plan(segment_plan(1)).target
 
 
 class Journey:
-    """Steps of streams, of which a test tells the listener."""
+    """Steps of streams that a test reports to the listener."""
 
     def __init__(self, *, of_scope: bool = False) -> None:
         self.clock = ManualClock()
         self.spans = StepSpans(SilentScope(), of_scope=of_scope, clock=self.clock.monotonic)
 
     def go(self, *steps: Step, number: int = 0) -> None:
-        """Tell of steps of a stream."""
+        """Report steps of a stream."""
         for step in steps:
             self.spans.step(self._work(number), step)
 
     def fail(self, number: int = 0) -> None:
-        """Tell of a failure of a stream's step."""
+        """Report a failure of a stream's step."""
         self.spans.retry(self._work(number), StoreUnavailable("words of a store"), 1.0)
 
     @staticmethod
@@ -49,7 +49,7 @@ class Journey:
 
 
 def test_steps_of_one_kind_in_a_row_are_one_span(traces: Collector) -> None:
-    """With their number. The last step, that nothing is left to do, has none."""
+    """The span has their number. The final check without a step has no span."""
     with tracing.started("test"), tracing.span("driver"):
         journey = Journey()
         journey.go(Transfer(()), Transfer(()), Verify(()), Publish(()), Transfer(()), Done(""))
@@ -62,7 +62,7 @@ def test_steps_of_one_kind_in_a_row_are_one_span(traces: Collector) -> None:
 
 
 def test_a_step_that_fails_has_the_reason_and_no_words(traces: Collector) -> None:
-    """The next try is a span of its own. What is left at the end of a block has its reason."""
+    """The next try is a span of its own. A span open at a block's end gets its reason."""
     with tracing.started("test"), tracing.span("driver"):
         journey = Journey()
         journey.go(Transfer(()))
@@ -74,7 +74,7 @@ def test_a_step_that_fails_has_the_reason_and_no_words(traces: Collector) -> Non
 
 
 def test_following_is_one_span_an_hour(traces: Collector) -> None:
-    """However often its steps take turns."""
+    """This holds however often its steps take turns."""
     with tracing.started("test"):
         journey = Journey()
         for _ in range(3 * 360):
@@ -86,7 +86,7 @@ def test_following_is_one_span_an_hour(traces: Collector) -> None:
 
 
 def test_spans_are_bounded_and_come_back(traces: Collector) -> None:
-    """A store that fails for days makes some hundred spans, and then one a minute."""
+    """A store that fails for days causes some hundred spans, and then one a minute."""
     most = step_spans.MOST
     with tracing.started("test"):
         journey = Journey()
@@ -100,7 +100,7 @@ def test_spans_are_bounded_and_come_back(traces: Collector) -> None:
 
 
 def test_a_stream_of_a_scope_is_one_span(traces: Collector) -> None:
-    """From its first step to its result, also while its steps are tried again."""
+    """The span lasts from its first step to its result, retries included."""
     trouble = Trouble.of(StoreUnavailable("words of a store"))
     with tracing.started("test"), tracing.span("driver"):
         journey = Journey(of_scope=True)
@@ -127,14 +127,14 @@ def test_a_stream_of_a_scope_is_one_span(traces: Collector) -> None:
 
 
 def test_a_process_that_is_not_traced_has_its_own_listener() -> None:
-    """Nothing stands between the steps and who hears of them."""
+    """No layer stands between the steps and their listener."""
     own = SilentScope()
     with step_spans.step_spans(PLAN, own) as heard:
         assert heard is own
 
 
 def test_streams_of_scopes_have_a_span_each(traces: Collector) -> None:
-    """What a plan is of decides."""
+    """The plan's kind decides."""
     with tracing.started("test"):
         for plan in (PLAN, scope_plan()):
             with step_spans.step_spans(plan, None) as heard:

@@ -1,4 +1,4 @@
-"""Viewers see what their token allows, and strangers see nothing."""
+"""The rule that viewers see what their token allows, and strangers see nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = ViewRight("get", "streamqueries", "shop", "counts", "results")
 
 
 class Reviews:
-    """Answers as an API server gives them: the token `good` is alice's, who may see `shop`."""
+    """An API server's reviews: the token `good` is that of alice, who may see `shop`."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -46,7 +46,7 @@ def decide(rule: KubernetesAccess | OneToken, token: str, right: ViewRight = ROW
 
 
 def test_kubernetes_decides_who_sees_rows() -> None:
-    """By the user, the groups and the right."""
+    """The user, the groups and the right decide."""
     reviews = Reviews()
     rule = KubernetesAccess(reviews.create)
     assert decide(rule, "good") is Ruling.ALLOWED
@@ -70,14 +70,14 @@ def test_kubernetes_decides_who_sees_rows() -> None:
 
 @pytest.mark.parametrize("token", ["", "x" * 5000])
 def test_what_is_no_token_is_not_asked_about(token: str) -> None:
-    """The API server has no work with it."""
+    """A malformed token costs the API server no call."""
     reviews = Reviews()
     assert decide(KubernetesAccess(reviews.create), token) is Ruling.UNKNOWN
     assert not reviews.asked
 
 
 def test_answers_count_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that comes again and again does not ask each time; a right that is gone ends."""
+    """A page that reloads often does not cause a call each time; a revoked right ends."""
     reviews = Reviews()
     rule = KubernetesAccess(reviews.create)
     for _ in range(3):
@@ -91,7 +91,7 @@ def test_answers_count_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_strangers_cost_no_memory() -> None:
-    """However many wrong tokens come."""
+    """The number of wrong tokens does not matter."""
     reviews = Reviews()
     rule = KubernetesAccess(reviews.create)
 
@@ -105,7 +105,7 @@ def test_strangers_cost_no_memory() -> None:
 
 
 def test_strangers_hold_up_nobody_whose_token_was_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They wait apart, and those who are too many are sent away."""
+    """Strangers wait in a queue of their own, and excess ones are rejected."""
     monkeypatch.setattr(access, "AGAIN", 0.0)
     reviews, held = Reviews(), asyncio.Event()
 
@@ -130,7 +130,7 @@ def test_strangers_hold_up_nobody_whose_token_was_right(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("status", [None, {}, {"authenticated": "true"}, {"authenticated": True}])
 def test_an_answer_that_does_not_say_yes_is_a_no(status: object) -> None:
-    """Whatever the API server has sent."""
+    """This holds for any answer of the API server."""
 
     async def create(kind: Kind, namespace: None, body: dict[str, Any]) -> dict[str, Any]:
         del kind, namespace
@@ -140,7 +140,7 @@ def test_an_answer_that_does_not_say_yes_is_a_no(status: object) -> None:
 
 
 def test_one_token_opens_all(tmp_path: Path) -> None:
-    """It may be replaced in its file. An empty file opens nothing."""
+    """The token may be replaced in its file. An empty file opens nothing."""
     file = tmp_path / "token"
     file.write_text("secret\n")
     rule = OneToken(file)

@@ -1,4 +1,4 @@
-"""Nothing is shown without a right to see it, whatever is asked for."""
+"""The rule that the gateway shows nothing to a client without a right to see it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ GUARDED = (
 
 
 class Recorded:
-    """A rule that allows nothing but some rights, and records what it was asked."""
+    """A rule that allows only some rights, and records its calls."""
 
     def __init__(self, *allowed: ViewRight) -> None:
         self.allowed = allowed
@@ -64,7 +64,7 @@ class Recorded:
 
 
 class Followed(Queries):
-    """Queries whose rows a test gives."""
+    """Queries whose rows a test provides."""
 
     def __init__(self) -> None:
         super().__init__(NONE, NONE, Shares("queries", 1, alone=True), link=lambda _: None)
@@ -104,7 +104,7 @@ def play(
 @pytest.mark.parametrize("path", GUARDED)
 @pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer no"}, {"Authorization": TOKEN}])
 def test_without_the_token_nothing_is_told(path: str, header: dict[str, str]) -> None:
-    """And the page learns that it has to ask a person for one."""
+    """The answer tells the page to ask its user for a token."""
 
     async def act(client: TestClient[Any, Any]) -> None:
         async with client.get(path, headers=header) as answer:
@@ -116,7 +116,7 @@ def test_without_the_token_nothing_is_told(path: str, header: dict[str, str]) ->
 
 @pytest.mark.parametrize("path", [path for path in GUARDED if "some-uid" not in path])
 def test_a_lacking_right_is_named(path: str) -> None:
-    """With the command that checks it."""
+    """The answer has the command that checks the right."""
 
     async def act(client: TestClient[Any, Any]) -> None:
         async with client.get(path, headers=GIVEN) as answer:
@@ -129,7 +129,7 @@ def test_a_lacking_right_is_named(path: str) -> None:
 
 
 def test_rows_need_a_right_of_their_own() -> None:
-    """To see the query itself is not enough."""
+    """The right to see the query itself is not enough."""
     rule = Recorded(ViewRight("get", "streamqueries", "shop", "orders"))
 
     async def act(client: TestClient[Any, Any]) -> None:
@@ -142,7 +142,7 @@ def test_rows_need_a_right_of_their_own() -> None:
 
 @pytest.mark.parametrize("namespace", ["other", "..", "%2e%2e", "shop%2Fx"])
 def test_other_namespaces_are_not_served(namespace: str) -> None:
-    """Nobody is asked about them."""
+    """The gateway asks for no decision about them."""
     rule = Recorded()
 
     async def act(client: TestClient[Any, Any]) -> None:
@@ -156,7 +156,7 @@ def test_other_namespaces_are_not_served(namespace: str) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "HEAD"])
 def test_nothing_can_be_changed(method: str) -> None:
-    """There is only GET."""
+    """The only method is GET."""
 
     async def act(client: TestClient[Any, Any]) -> None:
         for path in (*GUARDED, "/", "/q/shop/orders"):
@@ -167,7 +167,7 @@ def test_nothing_can_be_changed(method: str) -> None:
 
 
 def test_pages_are_the_same_for_all_and_guarded_by_headers() -> None:
-    """They have no data, and take no script from elsewhere."""
+    """Pages hold no data, and take no script from other places."""
 
     async def act(client: TestClient[Any, Any]) -> None:
         for path in ("/", "/page.js", "/q/shop/orders", "/q/no/such", "/query.js", "/healthz"):
@@ -191,7 +191,7 @@ async def _events(answer: ClientResponse, count: int) -> list[str]:
 
 
 def test_a_viewer_gets_news_and_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And is forgotten once it has left."""
+    """The hub forgets the viewer once it has left."""
     monkeypatch.setattr("sluice.serving.app.BEAT", 0.05)
     queries = Followed()
 
@@ -209,7 +209,7 @@ def test_a_viewer_gets_news_and_signs_of_life(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_right_that_is_withdrawn_ends_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also to a viewer that stays connected."""
+    """This holds for a viewer that stays connected, too."""
     monkeypatch.setattr("sluice.serving.app.BEAT", 0.05)
     monkeypatch.setattr("sluice.serving.app.AGAIN", 0.0)
     rights = (
@@ -222,13 +222,13 @@ def test_a_right_that_is_withdrawn_ends_what_is_shown(monkeypatch: pytest.Monkey
         async with client.get(GUARDED[2], headers=GIVEN) as answer:
             assert await _events(answer, 2) == ["beat", "beat"]
             rule.allowed = ()
-            await asyncio.wait_for(answer.content.read(), 10)  # ends
+            await asyncio.wait_for(answer.content.read(), 10)  # the answer ends
 
     play(act, rule, queries)
 
 
 def test_errors_are_told_with_their_remedy() -> None:
-    """A page shows both."""
+    """A page shows the error and its remedy."""
     queries = Followed()
     queries.error = StoreBusy("too many", remedy="Close some.")
 
@@ -246,14 +246,14 @@ def test_errors_are_told_with_their_remedy() -> None:
 
 
 async def until(check: Callable[[], bool]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(20):
         while not check():  # noqa: ASYNC110 - what happens sets no event
             await asyncio.sleep(0.02)
 
 
 def test_a_viewer_that_does_not_read_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its connection is broken, since it would never receive the end of what it was sent."""
+    """The gateway breaks the connection, since the viewer would never receive the end."""
     monkeypatch.setattr("sluice.serving.sending.SLOW", 0.2)
     queries = Followed()
     rows = Rows((b'{"x":"%s"}' % (b"x" * 60_000),) * 60)
@@ -277,7 +277,7 @@ def test_a_viewer_that_does_not_read_is_sent_away(monkeypatch: pytest.MonkeyPatc
 
 
 def received(connection: socket.socket) -> bytes:
-    """Receive all that comes until the connection ends, and return it."""
+    """Receive and return all bytes until the connection ends."""
     connection.settimeout(10)
     found = bytearray()
     while data := connection.recv(1 << 20):
@@ -309,7 +309,7 @@ class Downloaded(Followed):
 
 @pytest.fixture
 def made() -> World:
-    """Gives a world with two rows in a result."""
+    """Return a world with two rows in a result."""
     world = World()
     store = ModelStore(world)
     store.create_scope(SINK.scope)
@@ -321,7 +321,7 @@ def made() -> World:
 
 
 def test_rows_are_downloaded(made: World) -> None:
-    """As they are, and as Arrow."""
+    """Rows are downloaded as JSON and as Arrow."""
 
     async def act(client: TestClient[Any, Any]) -> None:
         async with client.get(GUARDED[3], headers=GIVEN) as answer:
@@ -355,7 +355,7 @@ def test_a_download_that_fails_midway_is_no_whole_file(
 
 
 def test_a_stream_of_somebody_else_is_not_downloaded(made: World) -> None:
-    """Though the query names it as its sink."""
+    """This holds though the query names the stream as its sink."""
     config = made.streams[SINK].config
     made.streams[SINK].config = config.model_copy(update={"tags": ()})
 

@@ -1,4 +1,4 @@
-"""All viewers get the same, each at its own speed, and none costs memory."""
+"""The hub, which gives all viewers the same rows at their own speed and in bounded memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def events(told: bytes) -> list[tuple[str, Any]]:
 
 
 class Viewer:
-    """A viewer, as the page is one."""
+    """A viewer that works as the page does."""
 
     def __init__(self) -> None:
         self.seen = Received()
@@ -38,7 +38,7 @@ class Viewer:
         self.told: dict[str, Any] = {}
 
     def look(self, hub: Hub) -> None:
-        """Take all that is new."""
+        """Take all new rows."""
         told, self.seen = hub.since(self.seen)
         for name, data in events(b"".join(told)):
             if name == "rows":
@@ -53,7 +53,7 @@ class Viewer:
 
 @given(st.lists(st.sampled_from(["row", "rows", "nothing", "begin", "fast", "slow"]), max_size=60))
 def test_each_viewer_has_the_last_rows_in_order(acts: list[str]) -> None:
-    """However often it looks, and when it came."""
+    """This holds however often a viewer looks, and whenever it joins."""
 
     async def play() -> None:
         hub, viewers, number, first = Hub(), [Viewer(), Viewer()], 0, 0
@@ -81,7 +81,7 @@ def test_each_viewer_has_the_last_rows_in_order(acts: list[str]) -> None:
 
 
 def test_a_viewer_that_keeps_up_is_never_reset() -> None:
-    """It gets each row once."""
+    """The viewer gets each row once."""
 
     async def play() -> None:
         hub, viewer = Hub(), Viewer()
@@ -96,7 +96,7 @@ def test_a_viewer_that_keeps_up_is_never_reset() -> None:
 
 
 def test_long_rows_are_kept_within_bounds() -> None:
-    """The last ones."""
+    """The hub keeps the last rows."""
 
     async def play() -> None:
         hub = Hub()
@@ -111,7 +111,7 @@ def test_long_rows_are_kept_within_bounds() -> None:
 
 
 def test_state_and_problem_come_once_each_time_they_change() -> None:
-    """A problem that lasts is told once, and so is its end."""
+    """A lasting problem is sent once, and its end is sent once."""
 
     async def play() -> None:
         hub, viewer = Hub(), Viewer()
@@ -133,7 +133,7 @@ def test_state_and_problem_come_once_each_time_they_change() -> None:
 
 
 def test_rows_that_may_not_be_shown_are_forgotten() -> None:
-    """By all viewers, and by those that come later."""
+    """All viewers forget the rows, and later viewers never get them."""
 
     async def play() -> None:
         hub, viewer = Hub(), Viewer()
@@ -151,7 +151,7 @@ def test_rows_that_may_not_be_shown_are_forgotten() -> None:
 
 
 def test_waiting_ends_with_news_or_the_time() -> None:
-    """All who wait go on."""
+    """All waiting viewers go on."""
 
     async def play() -> None:
         hub = Hub()

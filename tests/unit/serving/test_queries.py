@@ -1,4 +1,4 @@
-"""Viewers see the rows of the present result, and none that may not be seen any more."""
+"""The rule that viewers see the rows of the present result, while they may be seen."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Viewer:
         self.told: dict[str, Any] = {}
 
     def look(self) -> None:
-        """Take all that is new."""
+        """Take all new rows."""
         pieces, self._seen = self._hub.since(self._seen)
         for event in b"".join(pieces).decode().split("\n\n")[:-1]:
             name, data = event.split("\n")
@@ -102,7 +102,7 @@ class Viewer:
                 self.rows = new if told["reset"] else self.rows + new
 
     async def until(self, check: Callable[[], bool]) -> None:
-        """Look until something holds."""
+        """Look until a condition holds."""
         async with asyncio.timeout(20):
             while not check():
                 await asyncio.sleep(0.01)
@@ -134,7 +134,7 @@ def play(site: Site, act: Callable[[Queries, Viewer], Awaitable[None]]) -> None:
 
 
 def test_rows_and_state_come_as_they_change() -> None:
-    """Each row once."""
+    """Each row comes once."""
     site = Site()
 
     async def act(_: Queries, viewer: Viewer) -> None:
@@ -147,12 +147,12 @@ def test_rows_and_state_come_as_they_change() -> None:
 
 
 def forbid(site: Site) -> None:
-    """Allow nobody to read the sink's scope."""
+    """Forbid to read the sink's scope."""
     site.objects["StreamStore"]["spec"]["access"] = {"scopes": ["elsewhere"]}
 
 
 def write_only(site: Site) -> None:
-    """Allow queries to write, and nobody to read."""
+    """Allow queries to write, and forbid to read."""
     site.objects["StreamStore"]["spec"]["access"] = {"operations": ["Create", "Append"]}
 
 
@@ -172,7 +172,7 @@ def no_secret(site: Site) -> None:
 
 
 def another_query(site: Site) -> None:
-    """Make the query again, with another sink, which is not there yet."""
+    """Make the query again with another sink that does not exist yet."""
     query = site.objects["StreamQuery"]
     query["metadata"]["uid"] = "q2"
     query["spec"]["sinks"][0]["stream"]["stream"] = "later"
@@ -180,7 +180,7 @@ def another_query(site: Site) -> None:
 
 
 def foreign_sink(site: Site) -> None:
-    """Name a stream of somebody else as the sink."""
+    """Name a stream of another owner as the sink."""
     site.objects["StreamQuery"]["status"]["queryID"] = OTHER_ID
 
 
@@ -189,7 +189,7 @@ def foreign_sink(site: Site) -> None:
     [forbid, write_only, no_query, no_store, no_secret, another_query, foreign_sink],
 )
 def test_rows_that_may_not_be_seen_any_more_are_gone(change: Callable[[Site], None]) -> None:
-    """Also those that the page already has; and no later one comes."""
+    """The page removes the rows that it has, and gets no later row."""
     site = Site()
 
     async def act(queries: Queries, viewer: Viewer) -> None:
@@ -208,7 +208,7 @@ def test_rows_that_may_not_be_seen_any_more_are_gone(change: Callable[[Site], No
 
 
 def test_a_result_that_is_made_later_is_shown() -> None:
-    """Of the query that was made again under the same name."""
+    """The result belongs to the query that was made again under the same name."""
     site = Site()
 
     async def act(_: Queries, viewer: Viewer) -> None:
@@ -224,7 +224,7 @@ def test_a_result_that_is_made_later_is_shown() -> None:
 
 
 def test_a_store_that_is_away_keeps_the_rows_that_are_seen() -> None:
-    """The page says what is wrong, and goes on once the store answers."""
+    """The page reports the failure, and goes on once the store answers."""
     site = Site()
 
     async def act(_: Queries, viewer: Viewer) -> None:
@@ -242,7 +242,7 @@ def test_a_store_that_is_away_keeps_the_rows_that_are_seen() -> None:
 
 
 def test_an_api_server_that_is_away_ends_nothing_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But rows are not shown for ever without a word of it."""
+    """After a while the page reports the failure rather than showing old rows silently."""
     site = Site()
 
     async def act(_: Queries, viewer: Viewer) -> None:
@@ -257,7 +257,7 @@ def test_an_api_server_that_is_away_ends_nothing_at_first(monkeypatch: pytest.Mo
 
 
 def test_a_fault_of_the_gateway_is_said_and_ends() -> None:
-    """It does not leave a page that stands still."""
+    """The page reports the fault instead of standing still."""
     site = Site()
 
     async def act(_: Queries, viewer: Viewer) -> None:
@@ -270,7 +270,7 @@ def test_a_fault_of_the_gateway_is_said_and_ends() -> None:
 
 
 def test_a_query_is_left_once_nobody_looks_at_it() -> None:
-    """After a while, in which a viewer may come again. Then another one has its place."""
+    """A viewer may come back for a while. Then another query gets the place."""
     site = Site()
 
     async def run() -> None:

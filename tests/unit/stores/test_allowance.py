@@ -1,4 +1,4 @@
-"""What looks hold of what peers say has a bound, one by one and together."""
+"""The bound on the memory that looks hold of peers' answers, one by one and together."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SMALL, LARGE = 1_000, 10_000
 
 
 def allowed(**more: int) -> Allowance:
-    """An allowance of few bytes."""
+    """Make an allowance of a few bytes."""
     return Allowance(**{"small": SMALL, "large": LARGE, "at_once": 1, "kept": 2_000} | more)
 
 
@@ -61,13 +61,13 @@ def test_without_a_look_nothing_is_counted() -> None:
 
 
 def test_a_look_that_would_hold_too_much_is_refused() -> None:
-    """All of its answers count together."""
+    """All answers of a look count together."""
     with allowed().look("a"), held(6_000), pytest.raises(ProtocolError, match="10 kB of memory"):
         take(5_000)
 
 
 def test_what_is_let_go_does_not_count() -> None:
-    """Many things one after the other are no more than the largest of them."""
+    """Values that are held one after another count as the largest of them."""
     with allowed().look("a"):
         for _ in range(10):
             with held(6_000):
@@ -81,7 +81,7 @@ def test_what_is_let_go_does_not_count() -> None:
 
 @pytest.mark.parametrize("each", [parallel.each, ownership.each])
 def test_many_streams_count_as_those_that_are_looked_at(each: Callable[..., list[object]]) -> None:
-    """Of each little is left, and of a hundred in one look not the sum."""
+    """A look at a hundred streams keeps little of each, so their answers do not add up."""
     with Allowance(small=1 << 20, large=1 << 20).look("a"):
         each(lambda _: take(20_000), range(100))
         with pytest.raises(ProtocolError):
@@ -89,7 +89,7 @@ def test_many_streams_count_as_those_that_are_looked_at(each: Callable[..., list
 
 
 def test_large_looks_are_let_in_one_after_the_other() -> None:
-    """A second one waits until the first is over, and small ones do not."""
+    """A second large look waits for the end of the first; small ones do not wait."""
     mine = allowed()
     inside, leave, order = threading.Event(), threading.Event(), []
 
@@ -119,7 +119,7 @@ def test_large_looks_are_let_in_one_after_the_other() -> None:
 
 
 def test_a_tenant_has_one_large_look_at_a_time() -> None:
-    """So another one's are let in, however many there are of the first."""
+    """Large looks of another tenant get their turn, however many the first tenant has."""
     mine = allowed(at_once=2)
     with mine.look("a"):
         take(2 * SMALL)
@@ -130,7 +130,7 @@ def test_a_tenant_has_one_large_look_at_a_time() -> None:
 
 
 def test_what_is_let_go_is_given_back_while_its_look_waits() -> None:
-    """By whichever thread finds that nobody has it any more; that one must not wait as well."""
+    """Any thread may find that a value is unreferenced; it must not wait to give its bytes back."""
     mine, kept, waits = allowed(), [Held()], threading.Event()
 
     def second() -> None:
@@ -152,7 +152,7 @@ def test_what_is_let_go_is_given_back_while_its_look_waits() -> None:
 
 
 def test_an_event_loop_does_not_wait_for_a_thread_that_waits() -> None:
-    """It serves other looks: it is told that there is no turn, and asks in a thread."""
+    """The loop serves other looks, so it gets the answer "no turn" and asks in a thread."""
     mine, waits = allowed(), threading.Event()
 
     def thread() -> bool:
@@ -173,7 +173,7 @@ def test_an_event_loop_does_not_wait_for_a_thread_that_waits() -> None:
 
 
 def test_heads_that_are_read_one_after_the_other_do_not_add_up() -> None:
-    """An operator looks at the head of an archive several times in one look."""
+    """An operator reads the head of an archive several times in one look."""
     objects = MemoryObjects()
     entry = RunEntry(
         run=1,
@@ -192,7 +192,7 @@ def test_heads_that_are_read_one_after_the_other_do_not_add_up() -> None:
 
 
 def test_a_late_turn_keeps_nobody_out() -> None:
-    """A call may go on in a thread of the library, though nobody waits for it any more."""
+    """A call may go on in a thread of the library after its caller has given up."""
     mine, waits = allowed(), threading.Event()
     contexts: list[Context] = []
 
@@ -213,13 +213,13 @@ def test_a_late_turn_keeps_nobody_out() -> None:
 
 
 def test_threads_of_one_look_are_let_in_together() -> None:
-    """The second one does not wait for the first one's turn to end."""
+    """The second thread does not wait for the end of the first one's turn."""
     with Allowance(small=SMALL, large=LARGE).look("a"), within(60):
         assert parallel.each(lambda _: take(2 * SMALL), range(4)) == [True] * 4
 
 
 def test_who_waits_for_a_turn_does_so_no_longer_than_there_is_time() -> None:
-    """The look is made again, later."""
+    """A look that gets no turn in its time is made again later."""
     mine = allowed()
     with mine.look("a"):
         take(2 * SMALL)
@@ -228,7 +228,7 @@ def test_who_waits_for_a_turn_does_so_no_longer_than_there_is_time() -> None:
 
 
 def test_what_is_kept_from_an_earlier_look_counts_for_the_next() -> None:
-    """A watch that reads on has in memory what it has read before."""
+    """A watch that continues still holds the answers that it read before."""
     mine, reader = allowed(), Held()
     with mine.look("a"):
         reader.add(8_000)
@@ -237,7 +237,7 @@ def test_what_is_kept_from_an_earlier_look_counts_for_the_next() -> None:
 
 
 def test_room_is_for_what_is_held_between_looks_too() -> None:
-    """Where there is none, nothing more is to be kept."""
+    """If no room is left, a look may keep no more values."""
     mine, reader = allowed(), Held()
     with mine.look("a"):
         reader.add(1_500)
@@ -252,7 +252,7 @@ def test_room_is_for_what_is_held_between_looks_too() -> None:
 
 
 def test_looks_of_threads_are_those_of_the_tenant_that_asks() -> None:
-    """They count for the namespace that is worked for, in any thread."""
+    """Bytes count for the namespace that is worked for, in any thread."""
     mine = allowed()
 
     async def ask() -> None:
@@ -279,7 +279,7 @@ json_values = st.recursive(
 
 
 def size_of(value: object) -> int:
-    """Bytes of memory of a value and all that is in it, each string counted where it stands."""
+    """Return the bytes of memory of a value and its parts, with each string counted each time."""
     size = sys.getsizeof(value)
     if isinstance(value, dict):
         return size + sum(size_of(key) + size_of(one) for key, one in value.items())
@@ -288,14 +288,14 @@ def size_of(value: object) -> int:
 
 @given(value=json_values, ascii_only=st.booleans())
 def test_json_takes_no_more_memory_than_is_told(*, value: object, ascii_only: bool) -> None:
-    """Whatever it says; a hundred bytes are the shortest's."""
+    """The estimate holds for any JSON, with a hundred bytes for the shortest."""
     data = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode()
     assert size_of(json.loads(data)) <= weight_of_json(data) + 100
 
 
 @pytest.mark.parametrize("one", [b"{}", b"[]", b'{"a":1}', b'"a"', b"1234", b'{"a":[]}', b"1.5"])
 def test_nor_does_much_of_the_same(one: bytes) -> None:
-    """As the allocator sees it, which a hostile server chooses."""
+    """The estimate holds for the allocator's sizes, which a hostile server chooses."""
     data = b"[" + b",".join([one] * 50_000) + b"]"
     tracemalloc.start()
     found = json.loads(data)
@@ -306,7 +306,7 @@ def test_nor_does_much_of_the_same(one: bytes) -> None:
 
 
 def peak(call: Callable[[], object]) -> int:
-    """The most bytes of memory that a call takes at a time."""
+    """Return the peak memory of a call in bytes."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -318,12 +318,12 @@ def peak(call: Callable[[], object]) -> int:
 
 
 def bomb(length: int) -> bytes:
-    """JSON that takes thirty times as much memory as it is long."""
+    """Return JSON that takes thirty times its length in memory."""
     return b'{"a":[' + b"{}," * ((length - 20) // 3) + b"{}]}"
 
 
 def test_a_journal_that_would_fill_the_memory_is_refused() -> None:
-    """Records as long as they may be, of nothing but empty values, in a journal of 63 MiB."""
+    """The journal of 63 MiB holds records of maximal length that consist of empty values."""
     world = World()
     store = cast("Store", ModelStore(world, block=1 << 20))
     mine = CopyJournal(store, COPY, TARGET)
@@ -335,7 +335,7 @@ def test_a_journal_that_would_fill_the_memory_is_refused() -> None:
 
 
 def test_a_head_of_an_archive_that_would_is_refused() -> None:
-    """It is in a bucket that others write to."""
+    """The head is in a bucket that other clients may write to."""
     objects = MemoryObjects()
     body = b'{"kind":"%s","version":"1.0",' % Head.model_fields["kind"].default.encode()
     objects.put(head_name(0), body + bomb(MOST_SHORT - 100)[1:])
@@ -344,7 +344,7 @@ def test_a_head_of_an_archive_that_would_is_refused() -> None:
 
 
 def test_a_plan_that_would_is_refused() -> None:
-    """Compressed it is short enough for a record."""
+    """The compressed plan is short enough for a record."""
     world = World()
     store = cast("Store", ModelStore(world, block=1 << 20))
     mine = ScopeLog(store, "0" * 32, "shop")
@@ -356,7 +356,7 @@ def test_a_plan_that_would_is_refused() -> None:
 
 
 def test_a_journal_of_terabytes_is_read_within_what_a_look_may_hold() -> None:
-    """What is refused is far from what is made: 4 TiB in 64 parts are half a million digests."""
+    """A journal of half a million digests (4 TiB in 64 parts) is far below the bound."""
     world = World()
     store = cast("Store", ModelStore(world, block=1 << 20))
     mine = CopyJournal(store, COPY, TARGET)
@@ -376,7 +376,7 @@ def test_a_journal_of_terabytes_is_read_within_what_a_look_may_hold() -> None:
 
 
 def test_a_connection_keeps_no_large_buffer() -> None:
-    """A store that once sent a long answer would hold the memory as long as it is kept open."""
+    """Otherwise one long answer would keep its memory as long as the connection is open."""
     decoder = FrameDecoder()
     header = struct.pack(">ii", FrameType.SEGMENT_READ, MAX_READ)
     decoder.room[:8] = header
@@ -388,7 +388,7 @@ def test_a_connection_keeps_no_large_buffer() -> None:
 
 
 def test_a_longer_answer_than_was_asked_for_is_none() -> None:
-    """It is refused by its header."""
+    """The client refuses the answer by its header."""
     decoder = FrameDecoder()
     decoder.room[:8] = struct.pack(">ii", FrameType.SEGMENT_READ, MAX_READ + 1)
     with pytest.raises(ProtocolError, match="SEGMENT_READ frame"):

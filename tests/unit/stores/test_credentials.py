@@ -10,7 +10,7 @@ from sluice.stores.credentials import Credentials, Grace
 
 
 def test_credentials_never_show() -> None:
-    """Neither the user nor the password is in any text that the object has."""
+    """No text of the object has the user or the password."""
     text = repr(Credentials("somebody", "hunter2"))
     assert "somebody" not in text
     assert "hunter2" not in text
@@ -25,7 +25,7 @@ def test_credentials_are_read_as_kubernetes_mounts_them(tmp_path: Path) -> None:
 
 
 def test_a_process_without_a_folder_of_credentials_is_told_to_mount_one() -> None:
-    """The error names the field and the remedy the setting."""
+    """The error names the field, and the remedy names the setting."""
     with pytest.raises(AuthenticationFailed, match="login") as caught:
         connect(StoreAddress(uri="tcp://store:9090", secret="login"), Settings())  # noqa: S106
     assert caught.value.field == "secret"
@@ -34,7 +34,7 @@ def test_a_process_without_a_folder_of_credentials_is_told_to_mount_one() -> Non
 
 @pytest.mark.parametrize("content", [None, "", "\n"])
 def test_a_missing_or_empty_file_is_named(tmp_path: Path, content: str | None) -> None:
-    """The error says which file, and the remedy which keys the Secret needs."""
+    """The error names the file, and the remedy the keys that the Secret needs."""
     (tmp_path / "login").mkdir()
     (tmp_path / "login" / "username").write_text("somebody")
     if content is not None:
@@ -51,7 +51,7 @@ def test_an_address_of_another_form_is_refused_before_any_call() -> None:
 
 
 def test_a_changed_secret_is_read_again(tmp_path: Path) -> None:
-    """As Kubernetes changes the files under a process; what cannot be read changes nothing."""
+    """Kubernetes changes the files under a process. Unreadable files change nothing."""
     folder = tmp_path / "login"
     folder.mkdir()
     for key in ("username", "password"):
@@ -66,13 +66,13 @@ def test_a_changed_secret_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_refusal_stands_at_once_where_nothing_was_accepted() -> None:
-    """A wrong password is told at once."""
+    """A wrong password is reported at once."""
     grace = Grace(lambda: 0.0)
     assert not grace.may_pass()
 
 
 def test_a_refusal_after_a_success_stands_once_nothing_changed_for_a_minute() -> None:
-    """It begins anew with each success."""
+    """The minute begins anew with each success."""
     now = [0.0]
     grace = Grace(lambda: now[0])
     grace.accepted()

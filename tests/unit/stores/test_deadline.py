@@ -1,4 +1,4 @@
-"""Whatever a store does, whoever asks it is done when its time is over."""
+"""The bound on the time of each call, for any behaviour of the store."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def _endless() -> HostileController:
 
 
 def test_a_listing_ends_with_the_time_of_whoever_asks() -> None:
-    """Each page comes at once, and there is always another one."""
+    """Each page comes at once, and each leads to another page."""
     with _endless().running() as store, within(SHORT), pytest.raises(StoreTimeout):
         store.list_scopes()
 
 
 def test_nothing_is_asked_when_the_time_is_over() -> None:
-    """Whoever goes on after a timeout hears of it again, and no store does."""
+    """A caller that goes on after a timeout gets another timeout, and the store gets no call."""
     controller = _endless()
     with controller.running() as store, within(0), pytest.raises(StoreTimeout, match="too long"):
         store.list_scopes()
@@ -66,7 +66,7 @@ def test_nothing_is_asked_when_the_time_is_over() -> None:
 
 
 def test_a_call_is_called_off() -> None:
-    """Its thread goes on, and what waited for the answer is cancelled."""
+    """The call's thread goes on, and its pending request is cancelled."""
     asked, cancelled = threading.Event(), threading.Event()
 
     async def hang(_: object) -> None:
@@ -85,7 +85,7 @@ def test_a_call_is_called_off() -> None:
 
 @pytest.fixture
 def pair() -> Iterator[tuple[Connection, socket.socket]]:
-    """Gives a connection and the bare socket at its other end."""
+    """Yield a connection and the bare socket at its other end."""
     ours, theirs = socket.socketpair()
     with theirs:
         connection = Connection(PlainWire(ours), Endpoint("store.example", 1))
@@ -96,13 +96,13 @@ def pair() -> Iterator[tuple[Connection, socket.socket]]:
 def test_a_message_ends_with_the_time_of_whoever_waits(
     pair: tuple[Connection, socket.socket],
 ) -> None:
-    """Though the call itself might take longer."""
+    """The caller's time ends the wait, though the call itself might take longer."""
     with within(SHORT), pytest.raises(StoreTimeout):
         pair[0].receive(600)
 
 
 def test_signs_of_life_keep_nobody(pair: tuple[Connection, socket.socket]) -> None:
-    """A peer may send them without end: whoever looks what is there looks for so long only."""
+    """A peer may send keep-alives without end: a caller reads them only until its time is over."""
     connection, theirs = pair
     alive = b"".join(encode(KeepAlive())) * 1000
     stop = threading.Event()
@@ -128,13 +128,13 @@ def test_signs_of_life_keep_nobody(pair: tuple[Connection, socket.socket]) -> No
 
 @pytest.mark.parametrize("each", [parallel.each, ownership.each])
 def test_threads_of_a_call_have_its_time(each: Callable[..., list[object]]) -> None:
-    """What is asked side by side is over by the same time."""
+    """Parallel calls all end by the same time."""
     with within(0), pytest.raises(StoreTimeout):
         each(lambda _: deadline.left(), [1, 2, 3])
 
 
 def test_each_call_of_the_operator_is_bounded() -> None:
-    """By its threads, whichever part of the operator it is of."""
+    """The operator's threads bound the calls of all its parts."""
 
     async def ask(store: Store) -> list[str]:
         return await Blocking(threads)(store.list_scopes)
@@ -148,7 +148,7 @@ def test_each_call_of_the_operator_is_bounded() -> None:
 
 
 class Punctual(MemoryObjects):
-    """Objects that keep to the time of whoever asks."""
+    """Objects that keep to the caller's time."""
 
     def delete(self, names: Sequence[str]) -> None:
         """See Objects."""
@@ -157,7 +157,7 @@ class Punctual(MemoryObjects):
 
 
 def test_a_lease_is_given_back_though_the_time_is_over() -> None:
-    """It would keep others away for hours."""
+    """An unreleased lease would keep other clients away for hours."""
     objects = Punctual()
     lease = Lease(objects, "0" * 32, LeaseWork.SWEEP)
     with suppress(StoreTimeout), within(0), lease:
@@ -166,14 +166,14 @@ def test_a_lease_is_given_back_though_the_time_is_over() -> None:
 
 
 def test_who_waits_for_others_at_a_scope_waits_for_so_long_only() -> None:
-    """They may be kept by the store."""
+    """The store may keep other clients' calls for ever."""
     store = cast("Store", ModelStore(World()))
     gate = scope_lifecycle._gate(store, "held")
     with gate.removing(), within(SHORT), pytest.raises(StoreTimeout), gate.using():
         raise AssertionError("the scope is being removed")
     with gate.using(), within(SHORT), pytest.raises(StoreTimeout), gate.removing():
         raise AssertionError("the scope is in use")
-    with gate.removing():  # a removal that was given up keeps nobody
+    with gate.removing():  # a removal that was given up does not block others
         pass
 
 
@@ -185,13 +185,13 @@ PAGE = """<ListBucketResult><Name>archives</Name><KeyCount>1</KeyCount>
 
 
 class Endless(BaseHTTPRequestHandler):
-    """A bucket of which each page leads to another one."""
+    """A bucket in which each page leads to another page."""
 
     protocol_version = "HTTP/1.1"
     count = itertools.count()
 
     def do_GET(self) -> None:
-        """As HTTP has it."""
+        """Answer with a page."""
         body = PAGE.format(token=next(self.count)).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -199,12 +199,12 @@ class Endless(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def bucket() -> Iterator[S3Objects]:
-    """Gives a bucket without end."""
+    """Yield a bucket whose listing has no end."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -216,12 +216,12 @@ def bucket() -> Iterator[S3Objects]:
 
 
 def test_a_bucket_without_end_is_listed_for_so_long_only(bucket: S3Objects) -> None:
-    """Page by page."""
+    """The bucket is listed page by page."""
     with within(SHORT), pytest.raises(StoreTimeout):
         list(bucket.list())
 
 
 def test_folders_without_end_are_listed_for_so_long_only(bucket: S3Objects) -> None:
-    """All in one call of the library."""
+    """One call of the library lists all folders."""
     with within(SHORT), pytest.raises(StoreTimeout):
         bucket.folders()

@@ -1,4 +1,4 @@
-"""The certificates that a system trusts, and those that are mounted."""
+"""The certificates that a system trusts, and mounted certificates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOWHERE = "/nowhere"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Gives a folder with two authorities, and links and other files beside them, as Debian has."""
+    """Yield a folder with two authorities, and links and other files beside them, as Debian has."""
     made = tmp_path / "certs"
     made.mkdir()
     for name in ("a", "b"):
@@ -33,21 +33,21 @@ def folder(tmp_path: Path) -> Path:
 def test_each_certificate_of_a_systems_folder_counts_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many names it has there."""
+    """Further names of a certificate in the folder do not count."""
     monkeypatch.setenv("SSL_CERT_FILE", NOWHERE)
     monkeypatch.setenv("SSL_CERT_DIR", str(folder))
     assert system_roots().count("BEGIN CERTIFICATE") == 2
 
 
 def test_a_systems_file_has_precedence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As OpenSSL has it."""
+    """OpenSSL has the same precedence."""
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "a.pem"))
     monkeypatch.setenv("SSL_CERT_DIR", str(folder))
     assert system_roots() == certificates((folder / "a.pem").read_text())
 
 
 def test_a_system_that_trusts_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the field that names a bundle."""
+    """The error names the field for a bundle of certificates."""
     monkeypatch.setenv("SSL_CERT_FILE", NOWHERE)
     monkeypatch.setenv("SSL_CERT_DIR", NOWHERE)
     with pytest.raises(InvalidSpec) as caught:
@@ -56,7 +56,10 @@ def test_a_system_that_trusts_nobody_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_files_that_are_not_mounted_are_named(tmp_path: Path) -> None:
-    """Of the bundle as of the client's certificate; without any, nothing is read."""
+    """This holds for the bundle and the client's certificate.
+
+    If neither is set, no file is read.
+    """
     assert Trust.read(None, None, server_name="a") == Trust(server_name="a")
     with pytest.raises(AuthenticationFailed, match=r"_trust/ca\.crt"):
         Trust.read("_trust/ca.crt", tmp_path)

@@ -47,7 +47,7 @@ forms = st.sampled_from(FORMATS)
 def test_what_is_read_is_what_was_written(
     form: Format, lengths: list[int], at: list[int], boundary: int, before: int, data: st.DataObject
 ) -> None:
-    """Any range of any events, fed in any blocks across any boundary, comes back byte for byte."""
+    """Any range of events, in any blocks across any boundary, comes back byte for byte."""
     objects = MemoryObjects()
     raw = framed(many_events(len(lengths), lengths))
     start = boundary - min(before, boundary)
@@ -62,7 +62,7 @@ def test_what_is_read_is_what_was_written(
 def test_objects_say_which_events_they_have(
     form: Format, lengths: list[int], at: list[int], boundary: int, before: int
 ) -> None:
-    """Objects follow one another and say how many events begin in them, and where."""
+    """Objects follow one another, with the number and places of events that begin in them."""
     objects = MemoryObjects()
     raw = framed(many_events(1, lengths))
     start = boundary - min(before, boundary)
@@ -86,7 +86,7 @@ def test_objects_say_which_events_they_have(
 def test_the_same_bytes_make_the_same_objects(
     form: Format, lengths: list[int], some: list[int], other: list[int]
 ) -> None:
-    """However the source's blocks are cut, the same objects come of them."""
+    """The cuts of the source's blocks do not change the objects."""
     raw = framed(many_events(2, lengths))
     start = OBJECT - len(raw) // 2
     one, two = MemoryObjects(), MemoryObjects()
@@ -111,7 +111,7 @@ def test_many_chunks_and_objects(form: Format, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_range_costs_a_range(form: Format) -> None:
-    """To read a few bytes of a big object takes its index and a frame, not all of it."""
+    """Reading a few bytes of a big object takes its index and a frame, not all of it."""
     objects = MemoryObjects()
     raw = framed(many_events(4, [100_000] * 400))
     entries = write(form, objects, raw, 0)
@@ -149,7 +149,7 @@ def test_segments_hold_any_bytes() -> None:
 
 
 def test_segments_can_begin_in_the_midst() -> None:
-    """A task that begins inside an event writes its bytes, and leaves the counting to others."""
+    """A task that begins inside an event writes its bytes, and leaves the count to others."""
     objects = MemoryObjects()
     raw = framed(many_events(6, [50] * 10))
     (entry,) = write(Format.SEGMENTS, objects, raw[13:], 13, whole=False)
@@ -160,7 +160,7 @@ def test_segments_can_begin_in_the_midst() -> None:
 @pytest.mark.parametrize("form", ALIGNED)
 @pytest.mark.parametrize("raw", [b"\0\0\0\0\0\0\0\5abcd", b"\0\0\0\0\0\0\0", b"\xff" * 20])
 def test_what_are_no_events_is_refused(form: Format, raw: bytes) -> None:
-    """Formats of single events refuse bytes that are none, or end inside one."""
+    """Formats of single events refuse other bytes, and bytes that end inside an event."""
     with pytest.raises(EventsDamaged, match=r"offset (0|7|12)$"):
         write(form, MemoryObjects(), raw, 0)
 
@@ -179,7 +179,7 @@ def test_an_event_too_long_is_refused_before_it_is_held(
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("length", [-1, 1])
 def test_a_source_that_gives_other_bytes_is_refused(form: Format, length: int) -> None:
-    """Fewer or more bytes than were asked for are an error."""
+    """Fewer or more bytes than requested are an error."""
     raw = framed(many_events(7, [20] * 4))
     piece = formats_piece(len(raw) + length)
     with pytest.raises((ProtocolError, EventsDamaged)):
@@ -187,7 +187,7 @@ def test_a_source_that_gives_other_bytes_is_refused(form: Format, length: int) -
 
 
 def formats_piece(end: int) -> Piece:
-    """A piece of so many bytes."""
+    """Return a piece of so many bytes."""
     return Piece(epoch=0, segment=0, start=0, end=end, following=Following(0))
 
 
@@ -239,7 +239,7 @@ def test_event_objects_are_named_by_their_place() -> None:
 
 
 def test_a_part_of_event_objects_is_listed_by_its_offset() -> None:
-    """A name made of an offset is before the event that begins there, and after the one before."""
+    """A name made of an offset sorts before the event that begins there, and after the last."""
     objects = MemoryObjects()
     write(Format.EVENT_OBJECTS, objects, framed(many_events(11, [10] * 100)), 0)
     after = f"events/{SEGMENT.epoch:08x}/{SEGMENT.id:016x}/{18 * 60:016x}"
@@ -260,7 +260,7 @@ def test_more_events_than_allowed_are_refused() -> None:
 
 
 def entries_of(form: Format) -> tuple[MemoryObjects, list[StoredObject], bytes]:
-    """Some events, archived."""
+    """Archive some events."""
     objects = MemoryObjects()
     raw = framed(many_events(13, [300] * 200))
     return objects, write(form, objects, raw, OBJECT - len(raw) // 2), raw
@@ -287,7 +287,7 @@ def test_an_object_that_was_changed_is_named(form: Format) -> None:
 
 
 class Named(Exception):
-    """An error that names what is damaged."""
+    """An error that names the damaged object."""
 
 
 @contextmanager
@@ -303,7 +303,7 @@ def named(entry: StoredObject) -> Iterator[None]:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_reading_in_ranges_ends_in_an_error_or_in_other_bytes(form: Format) -> None:
-    """Bytes that nobody compared with a SHA-256 are a named error or as many bytes."""
+    """Without a comparison, reading gives a named error or as many bytes."""
     objects, entries, _ = entries_of(form)
     victim = entries[1]
     good = objects.held[victim.name]
@@ -330,7 +330,7 @@ def test_a_frame_that_is_cut_elsewhere_is_damaged(by: int) -> None:
     objects = MemoryObjects()
     (entry,) = write(Format.SEGMENTS, objects, framed(many_events(14, [3_000_000] * 5)), 0)
     data = bytearray(objects.held[entry.name])
-    sizes = len(data) - 9 - 2 * 8  # of the two frames, each compressed and not, before the footer
+    sizes = len(data) - 9 - 2 * 8  # each frame compressed and not, before the footer
     first, raw, second, rest = struct.unpack_from("<IIII", data, sizes)
     struct.pack_into("<IIII", data, sizes, first + by, raw, second - by, rest)
     objects.held[entry.name] = bytes(data)

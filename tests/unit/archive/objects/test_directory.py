@@ -26,12 +26,12 @@ for number in range(10**9):
 
 @pytest.fixture
 def objects(tmp_path: Path) -> DirectoryObjects:
-    """Gives a directory that does not exist yet."""
+    """Return a directory that does not exist yet."""
     return DirectoryObjects(tmp_path / "a" / "b")
 
 
 def test_a_killed_writer_leaves_whole_objects(tmp_path: Path) -> None:
-    """Under its name an object is whole; what was being written can be listed, to be swept."""
+    """A named object is whole. Unfinished files are listed, so they can be swept."""
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     objects = DirectoryObjects(tmp_path)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
@@ -63,7 +63,7 @@ def test_a_killed_writer_leaves_whole_objects(tmp_path: Path) -> None:
 def test_what_the_file_system_says_is_told(
     objects: DirectoryObjects, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
 ) -> None:
-    """A full disk needs room, a read-only one rights; other trouble may pass. Nothing is left."""
+    """A full disk needs room, a read-only one rights; other errors may pass. Nothing is left."""
 
     def fails(_handle: int) -> None:
         raise OSError(number, os.strerror(number))
@@ -78,7 +78,7 @@ def test_what_the_file_system_says_is_told(
 def test_a_file_system_without_links_is_told(
     objects: DirectoryObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where an object cannot be made only if there is none, there can be no archive."""
+    """An archive needs conditional creation, which needs links."""
 
     def fails(*_arguments: object) -> None:
         raise OSError(errno.EOPNOTSUPP, "not supported")
@@ -90,7 +90,7 @@ def test_a_file_system_without_links_is_told(
 
 
 def test_a_folder_that_is_swept_is_made_again(tmp_path: Path) -> None:
-    """One who deletes the last object of a folder does not keep another from putting one there."""
+    """A deletion of the last object of a folder does not block a writer there."""
     one, other = DirectoryObjects(tmp_path), DirectoryObjects(tmp_path)
     for number in range(20):
         one.put("data/00/it", b"%d" % number)
@@ -103,7 +103,7 @@ def test_a_folder_that_is_swept_is_made_again(tmp_path: Path) -> None:
 def test_what_a_killed_writer_has_named_lasts_once_it_is_found(
     objects: DirectoryObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever relies on an object or a folder of another makes sure of its name first."""
+    """A client that relies on another's object or folder syncs its name first."""
     (tmp_path / "a" / "b" / "heads").mkdir(parents=True)
     (tmp_path / "a" / "b" / "heads" / "1").write_bytes(b"x")
     synced: list[Path] = []
@@ -118,7 +118,7 @@ def test_what_a_killed_writer_has_named_lasts_once_it_is_found(
 def test_what_lies_under_a_name_is_replaced_by_what_is_synced(
     objects: DirectoryObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of many objects as well: a run may list them already, whose task is done once more."""
+    """This holds for many objects as well: a run may list them while its task is repeated."""
     done: list[str] = []
     replace = Path.replace
     monkeypatch.setattr(directory, "_sync_file_system", lambda _: done.append("sync"))
@@ -134,7 +134,7 @@ def test_what_lies_under_a_name_is_replaced_by_what_is_synced(
 def test_a_folder_above_that_nobody_may_read_is_no_hindrance(
     objects: DirectoryObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None of us has made what is in it."""
+    """Sluice did not make the content of that folder."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     sync = directory._sync_folder
 
@@ -149,7 +149,7 @@ def test_a_folder_above_that_nobody_may_read_is_no_hindrance(
 
 
 def test_times_are_those_of_the_file_system(objects: DirectoryObjects) -> None:
-    """When an object was made is told in milliseconds."""
+    """The time of an object is in milliseconds."""
     objects.put("leases/it", b"x")
     found = objects.look("leases/it")
     assert found is not None

@@ -1,4 +1,4 @@
-"""Who asks which bucket, by a server that remembers it."""
+"""The identity of a request to a bucket, with a server that records it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EMPTY = (
 
 
 class Server(HTTPServer):
-    """An empty bucket; the headers of what it was asked, and what that was."""
+    """A server of an empty bucket that records requests and their headers."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
@@ -33,26 +33,26 @@ class Server(HTTPServer):
 
     @property
     def bucket(self) -> Bucket:
-        """The bucket."""
+        """Return the bucket."""
         return Bucket(name="archives", endpoint=f"http://127.0.0.1:{self.server_port}")
 
 
 class Answer(BaseHTTPRequestHandler):
-    """Answers every listing, and takes every object."""
+    """A handler that answers each listing, and takes each object."""
 
     server: Server
 
     def do_GET(self) -> None:
-        """As HTTP has it."""
+        """Answer a listing."""
         self._answer(EMPTY)
 
     def do_PUT(self) -> None:
-        """As HTTP has it."""
+        """Take an object."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self._answer(b"")
 
     def do_CONNECT(self) -> None:
-        """As HTTP has it; there is no way on from here."""
+        """Refuse to connect further."""
         self._answer(b"", code=502)
 
     def _answer(self, body: bytes, *, code: int = 200) -> None:
@@ -65,12 +65,12 @@ class Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Gives a server whose clients have an identity in their environment."""
+    """Yield a server whose clients have an identity in their environment."""
     with Server() as found, pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "OURS")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "ours")
@@ -92,7 +92,7 @@ def server() -> Iterator[Server]:
 def test_who_gives_keys_sends_nothing_of_the_environment(
     server: Server, keys: S3Keys | None, who: str, token: str | None
 ) -> None:
-    """Neither its key nor the token that goes with that; without keys it is who we are."""
+    """Neither its key nor its token is sent. Without keys the process has its own identity."""
     objects = S3Objects(server.bucket, keys=keys, timeouts=StoreTimeouts())
     assert list(objects.folders()) == []
     (headers,) = server.asked
@@ -122,7 +122,7 @@ def test_who_gives_keys_sends_nothing_of_the_environment(
 def test_the_environment_does_not_say_where_objects_go(
     server: Server, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
-    """Nor how: each request is signed, and an object is made only if there is none."""
+    """Each request is signed, and an object is made only if none exists."""
     monkeypatch.setenv(name, value)
     objects = S3Objects(server.bucket, keys=THEIRS, timeouts=StoreTimeouts())
     assert objects.folders() == ()
@@ -140,7 +140,7 @@ def test_the_environment_does_not_say_where_objects_go(
 def test_a_bucket_without_an_endpoint_is_amazons(
     server: Server, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Whoever the environment names instead; a proxy is asked for the way there."""
+    """The environment cannot name another one, but a proxy is used."""
     monkeypatch.setenv(name, "https://127.0.0.1:1")
     monkeypatch.setenv("HTTPS_PROXY", server.bucket.endpoint or "")
     bucket = Bucket(name="archives", region="nowhere-1")
@@ -150,7 +150,7 @@ def test_a_bucket_without_an_endpoint_is_amazons(
 
 
 def test_an_error_names_the_place_as_people_write_it() -> None:
-    """And no class of Python, nor the library that was asked."""
+    """It names neither a class of Python nor the library."""
     bucket = Bucket(name="archives", prefix="team", endpoint="http://127.0.0.1:1")
     objects = S3Objects(bucket, keys=THEIRS, timeouts=StoreTimeouts(connect=0.1, call=0.1))
     for act, place in ((lambda: objects.look("a"), "a"), (objects.folders, "its list of objects")):

@@ -20,14 +20,14 @@ from support.model.memory_objects import MemoryObjects
 
 
 def place(names: list[str]) -> ArchiveRoot:
-    """A place with objects of these names."""
+    """Return a place with objects of these names."""
     objects = MemoryObjects()
     objects.put_many((name, b"") for name in names)
     return ArchiveRoot("s3://bucket", lambda _: objects)
 
 
 def test_archives_are_found_by_their_heads() -> None:
-    """In any folder but an archive's own; what has no head is none."""
+    """Archives lie in any folder but an archive's own. A folder without a head is none."""
     root = place(
         [
             "b/heads/1",
@@ -47,14 +47,14 @@ def test_archives_are_found_by_their_heads() -> None:
 
 
 def test_a_path_that_no_archive_can_have_is_refused() -> None:
-    """The error names the field that the path came from."""
+    """The error names the field of the path."""
     with pytest.raises(InvalidSpec) as caught:
         place([]).archive("a/../b", field="spec.source.archive.path")
     assert caught.value.field == "spec.source.archive.path"
 
 
 def run_of(source: Source) -> tuple[ArchiveRoot, ArchivedRun]:
-    """A place with an archive of a stream, and its run."""
+    """Return a place with an archive of a stream, and its run."""
     objects = MemoryObjects()
     root = ArchiveRoot("s3://bucket", lambda _: objects)
     head = take(root.archive("a"), Format.SEGMENTS, source, config=StreamConfig(tags=("it=1",)))
@@ -104,7 +104,7 @@ def test_a_run_is_read_as_a_store_with_one_stream() -> None:
 
 
 def test_what_a_run_has_not_is_told_apart() -> None:
-    """Other streams, scopes and segments are not there."""
+    """Other streams, scopes and segments do not exist in it."""
     root, pinned = run_of(Source())
     store = root.run(pinned)
     other = StreamName(scope="x", stream="y")
@@ -122,7 +122,7 @@ def test_what_a_run_has_not_is_told_apart() -> None:
 
 
 def test_a_run_is_only_read() -> None:
-    """It has nothing that could change a stream; nor has it cuts, or another beginning."""
+    """It has no calls that change a stream, and neither cuts nor another beginning."""
     root, pinned = run_of(Source())
     store = root.run(pinned)
     for protocol in (SegmentSink, Admin, Transactions, ReaderGroups):
@@ -139,7 +139,7 @@ def test_a_run_is_only_read() -> None:
 
 
 def test_a_run_is_that_of_its_sha256_and_no_other() -> None:
-    """A plan that names a manifest that is not there, or is another one, reads nothing."""
+    """A plan whose manifest is missing or replaced reads nothing."""
     root, pinned = run_of(Source())
     for wrong in (
         pinned.model_copy(update={"sha256": "0" * 64}),
@@ -150,7 +150,7 @@ def test_a_run_is_that_of_its_sha256_and_no_other() -> None:
 
 
 def test_streams_are_told_by_what_lies_in_a_folder() -> None:
-    """Whether it is an archive or not; a folder that an archive has is none of these."""
+    """A listed folder may be an archive or not, but folders inside an archive do not count."""
     root = place(["in/b/heads/1", "in/a/x", "in/events=/heads/1", "in/work/scope-1/0", "c/heads/1"])
     assert root.names("in") == ["a", "b", "events"]
     assert root.names("") == ["c", "in"]

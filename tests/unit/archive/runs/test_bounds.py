@@ -1,4 +1,4 @@
-"""No object is read as a whole that may be of any length: what it is has a length."""
+"""The bound on each object that is read as a whole."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGER = MOST_SHORT + 100_000
 
 
 def test_an_object_among_the_leases_is_not_read_whole(objects: MemoryObjects) -> None:
-    """Of whatever length: a lease is short."""
+    """A lease is short, and the object may have any length."""
     objects.put(f"{LEASES}{uuid4().hex}", bytes(LONGER))
     with suppress(ArchiveDamaged):
         delete_all_leases(objects, "maker")
@@ -39,7 +39,7 @@ def test_an_object_among_the_leases_is_not_read_whole(objects: MemoryObjects) ->
 
 
 def test_an_object_in_place_of_the_first_note_is_not_read_whole(objects: MemoryObjects) -> None:
-    """Whether it is there still is asked again and again."""
+    """Its existence is checked repeatedly."""
     objects.put(str(NoteName(OWNER, 0)), bytes(LONGER))
     with suppress(ArchiveDamaged):
         Notes(objects, OWNER).stand()
@@ -47,10 +47,10 @@ def test_an_object_in_place_of_the_first_note_is_not_read_whole(objects: MemoryO
 
 
 class Lavish(BaseHTTPRequestHandler):
-    """Answers a question for ten bytes with ten gigabytes."""
+    """A server that answers a request for ten bytes with ten gigabytes."""
 
     def do_GET(self) -> None:
-        """As HTTP has it."""
+        """Answer the request."""
         self.send_response(206)
         self.send_header("Content-Range", "bytes 0-9/100")
         self.send_header("Last-Modified", "Mon, 23 Nov 2026 08:00:00 GMT")
@@ -61,11 +61,11 @@ class Lavish(BaseHTTPRequestHandler):
                 self.wfile.write(bytes(1 << 20))
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def test_a_bucket_that_sends_more_than_was_asked_for_is_left() -> None:
-    """What it sends is not taken in to its end."""
+    """The client does not read the excess bytes."""
     with HTTPServer(("127.0.0.1", 0), Lavish) as server:
         thread = Thread(target=server.handle_request)
         thread.start()

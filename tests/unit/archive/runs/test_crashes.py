@@ -1,4 +1,4 @@
-"""Whoever records a run is killed at each of its calls, before or after it had its effect."""
+"""A client that is killed at each call of recording a run, before or after its effect."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from support.model.memory_objects import MemoryObjects
 
 
 class Failing:
-    """Decides which of the calls that change something fails.
+    """The choice of the changing call that fails.
 
     Args:
         at: its number, from 0.
@@ -23,7 +23,7 @@ class Failing:
         self.done = done
 
     def fails(self) -> bool:
-        """Whether this call is the one."""
+        """Tell whether this call fails."""
         self.left -= 1
         return self.left == -1
 
@@ -37,7 +37,7 @@ class Breaking(MemoryObjects):
         self._failing = failing
 
     def put(self, name: str, data: bytes | bytearray | memoryview) -> None:
-        """Make an object, or lose the request or its answer."""
+        """Put an object, or lose the request or its answer."""
         fails = self._failing.fails()
         if not fails or self._failing.done:
             super().put(name, data)
@@ -45,7 +45,7 @@ class Breaking(MemoryObjects):
             raise StoreUnavailable(name)
 
     def put_new(self, name: str, data: bytes | bytearray | memoryview) -> bool:
-        """Make a new object, or lose the request or its answer."""
+        """Put a new object, or lose the request or its answer."""
         fails = self._failing.fails()
         made = super().put_new(name, data) if not fails or self._failing.done else False
         if fails:
@@ -56,9 +56,9 @@ class Breaking(MemoryObjects):
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("form", list(Format))
 def test_a_run_that_is_cut_off_anywhere_is_there_or_not(form: Format, *, done: bool) -> None:
-    """After a crash at any call the archive is what it was or has the run, and is whole.
+    """After a crash at any call the archive is unchanged or has the run, and is whole.
 
-    Doing the run again records it, and makes no object twice.
+    A repetition records the run, and makes no object twice.
     """
     source = Source()
     objects = MemoryObjects()

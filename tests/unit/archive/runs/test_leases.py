@@ -1,4 +1,4 @@
-"""Who may write, read and sweep at one time."""
+"""Leases of writers, readers and sweeps at one time."""
 
 import time
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ OWNER = uuid4().hex
 def test_nobody_sweeps_while_somebody_writes(
     archive: Archive, objects: MemoryObjects, clock: Clock
 ) -> None:
-    """A writer's objects are safe however long it takes, as long as it renews its lease."""
+    """A writer's objects are safe as long as it renews its lease."""
     three_runs(archive, Format.SEGMENTS)
     with Lease(objects, OWNER, LeaseWork.WRITE, clock=clock) as lease:
         left = crashed(objects, Format.SEGMENTS)
@@ -42,7 +42,7 @@ def test_nobody_sweeps_while_somebody_writes(
 
 
 def test_nobody_writes_while_somebody_sweeps(objects: MemoryObjects) -> None:
-    """Who comes while objects are deleted waits, and leaves no lease behind."""
+    """A writer that comes during deletions waits, and leaves no lease behind."""
     with Lease(objects, uuid4().hex, LeaseWork.SWEEP) as sweeping:
         with (
             pytest.raises(StoreBusy, match="Sweep by name") as caught,
@@ -70,7 +70,7 @@ def test_a_killed_writer_keeps_nobody_for_ever(
 
 
 def test_a_killed_sweep_keeps_writers_for_an_hour(objects: MemoryObjects, clock: Clock) -> None:
-    """Its lease counts no longer, and it relies on it for half of that."""
+    """Its lease counts no longer, and the sweep relies on it for half of that."""
     sweeping = Lease(objects, uuid4().hex, LeaseWork.SWEEP, clock=clock)
     sweeping.__enter__()
     clock.now += SWEEPING / 2
@@ -87,7 +87,7 @@ def test_a_killed_sweep_keeps_writers_for_an_hour(objects: MemoryObjects, clock:
 def test_a_sweep_whose_call_is_lost_leaves_no_lease(
     archive: Archive, objects: MemoryObjects, clock: Clock, call: str, fate: Fate
 ) -> None:
-    """Neither where it is taken, nor where it is given back: no run is kept by it."""
+    """The call may take the lease or release it; no run is blocked by a lost call."""
     three_runs(archive, Format.SEGMENTS)
     clock.now += GRACE + 1
     lost: list[str] = []
@@ -107,7 +107,7 @@ def test_a_sweep_whose_call_is_lost_leaves_no_lease(
 def test_a_sweep_renews_its_lease_while_it_looks(
     archive: Archive, objects: MemoryObjects, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long it takes to list what there is, where nothing is to be deleted for long."""
+    """This holds for a long listing, even if the sweep deletes nothing for long."""
     three_runs(archive, Format.SEGMENTS)
     monkeypatch.setattr(time, "clock_gettime", lambda _: clock.now)
     monkeypatch.setattr(archive, "objects", Slow(objects, clock))
@@ -115,7 +115,7 @@ def test_a_sweep_renews_its_lease_while_it_looks(
 
 
 class Slow(MemoryObjects):
-    """Objects whose listings take ten minutes for each object."""
+    """Objects whose listing takes ten minutes for each object."""
 
     def __init__(self, there: MemoryObjects, clock: Clock) -> None:
         super().__init__(clock)
@@ -123,7 +123,7 @@ class Slow(MemoryObjects):
         self._now = clock
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
-        """The objects in a folder, slowly unless these are leases."""
+        """List a folder, slowly unless it holds leases."""
         for found in super().list(prefix, after):
             if prefix != LEASES:
                 self._now.now += 600
@@ -131,7 +131,7 @@ class Slow(MemoryObjects):
 
 
 def test_a_writer_that_was_held_up_too_long_is_told(objects: MemoryObjects, clock: Clock) -> None:
-    """After half the grace time without a renewal a lease is not relied on any more."""
+    """After half the grace time without a renewal, a writer does not rely on its lease."""
     with Lease(objects, OWNER, LeaseWork.WRITE, clock=clock) as lease:
         clock.now += GRACE / 2 + 1
         assert not lease.is_held
@@ -142,7 +142,7 @@ def test_a_writer_that_was_held_up_too_long_is_told(objects: MemoryObjects, cloc
 def test_the_time_counts_for_which_a_machine_is_suspended(
     objects: MemoryObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then Linux' monotonic clock stands still, and the lease may be over all the same."""
+    """Linux' monotonic clock stands still then, but the lease may end."""
     with Lease(objects, OWNER, LeaseWork.WRITE) as lease:
         now = time.clock_gettime
 
@@ -154,7 +154,7 @@ def test_the_time_counts_for_which_a_machine_is_suspended(
 
 
 def test_each_driver_of_a_run_has_a_lease_of_its_own(objects: MemoryObjects) -> None:
-    """A second one is not kept by the first, and takes nothing away from it when it ends."""
+    """The first driver does not block the second, and the second one's end keeps its lease."""
     with Lease(objects, OWNER, LeaseWork.WRITE) as first:
         with Lease(objects, OWNER, LeaseWork.WRITE) as second:
             assert second.earlier == (first.name,)
@@ -171,7 +171,7 @@ def test_each_driver_of_a_run_has_a_lease_of_its_own(objects: MemoryObjects) -> 
 def test_whoever_was_taken_for_given_up_gives_way(
     objects: MemoryObjects, clock: Clock, mine: LeaseWork, theirs: LeaseWork
 ) -> None:
-    """One whose lease was deleted sees at its next renewal who has begun meanwhile."""
+    """A client whose lease was deleted sees at its next renewal that another one has begun."""
     lease = Lease(objects, OWNER, mine, clock=clock)
     lease.__enter__()
     objects.delete([lease.name])

@@ -1,4 +1,4 @@
-"""Recording runs, letting go of them, and finding them again."""
+"""Recording runs, removing them, and finding them again."""
 
 import threading
 from pathlib import Path
@@ -21,7 +21,7 @@ from support.model.memory_objects import MemoryObjects
 
 
 def test_of_many_that_record_a_run_one_does(tmp_path: Path) -> None:
-    """Drivers that record different runs on one head: one wins, and the others are told."""
+    """Of drivers that record different runs on one head, one wins, and the others get an error."""
     archive = Archive(DirectoryObjects(tmp_path))
     source = Source()
     source.write([10])
@@ -31,7 +31,7 @@ def test_of_many_that_record_a_run_one_does(tmp_path: Path) -> None:
     results: list[object] = []
 
     class Waiting(DirectoryObjects):
-        """Lets all drivers come to the head at once."""
+        """A store in which all drivers reach the head at once."""
 
         def put_new(self, name: str, data: bytes | bytearray | memoryview) -> bool:
             gate.wait()
@@ -57,7 +57,7 @@ def test_of_many_that_record_a_run_one_does(tmp_path: Path) -> None:
 
 
 def test_recording_again_changes_nothing() -> None:
-    """Whoever lost the answer records the same run once more."""
+    """A driver that lost the answer records the same run once more."""
     archive, source = grown_archive(Format.SEGMENTS)
     on = archive.head()
     source.write([5])
@@ -68,7 +68,7 @@ def test_recording_again_changes_nothing() -> None:
 
 
 def test_a_run_on_an_old_head_is_refused() -> None:
-    """A driver that was stopped for so long that heads were swept is told that it is too late."""
+    """A driver that was stopped until heads were swept gets an error."""
     archive, source = grown_archive(Format.SEGMENTS)
     old = archive.head()
     source.write([5])
@@ -85,7 +85,7 @@ def test_a_run_on_an_old_head_is_refused() -> None:
 
 
 def test_a_head_that_is_swept_while_it_is_read_is_none_that_is_missing() -> None:
-    """There is a later one by then, and that is read."""
+    """A later head exists by then, and is read."""
     archive, source = grown_archive(Format.SEGMENTS)
     before = archive.head()
     assert before is not None
@@ -106,7 +106,7 @@ def test_a_head_that_is_swept_while_it_is_read_is_none_that_is_missing() -> None
 
 
 def test_a_manifest_that_nobody_would_read_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run with more objects than a manifest may list is refused; those before it stay."""
+    """A run with more objects than a manifest may list is refused. Earlier runs stay."""
     archive, source = grown_archive(Format.SEGMENTS)
     head = archive.head()
     assert head is not None
@@ -122,7 +122,7 @@ def test_a_manifest_that_nobody_would_read_is_not_recorded(monkeypatch: pytest.M
 
 
 def test_forgotten_runs_are_not_verified_and_the_last_one_stays() -> None:
-    """A run that is let go is none any more; chains go on over it."""
+    """A removed run does not count any more, and chains skip it."""
     archive, _ = grown_archive(Format.SEGMENTS)
     head = archive.head()
     assert head is not None
@@ -135,7 +135,7 @@ def test_forgotten_runs_are_not_verified_and_the_last_one_stays() -> None:
 
 
 def test_runs_are_found_by_number_and_time() -> None:
-    """The last run, one of a number, or the last one up to a time."""
+    """A run is chosen as the last one, by its number, or as the last one up to a time."""
     archive, _ = grown_archive(Format.SEGMENTS)
     head = archive.head()
     assert head is not None

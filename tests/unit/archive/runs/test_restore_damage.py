@@ -1,4 +1,4 @@
-"""Archives that are damaged: what is restored of them is refused before it can be seen."""
+"""Restores of damaged archives, which are refused before any byte is visible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMATS = list(Format)
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_20_flipped_bytes_are_each_refused_by_name(form: Format) -> None:
-    """A byte changed anywhere in what the run lists: its object is named, nothing is visible."""
+    """A byte changed in any listed object: the error names the object, and nothing is visible."""
     env = Env(form).three()
     whole = dict(env.objects.held)
     chance = random.Random(11)  # noqa: S311 - no secrets
@@ -34,7 +34,7 @@ def test_20_flipped_bytes_are_each_refused_by_name(form: Format) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_missing_and_swapped_objects_are_refused_by_name(form: Format) -> None:
-    """So are an object that is not there, and one that holds another's bytes."""
+    """So are a missing object, and an object that holds another one's bytes."""
     env = Env(form).three()
     whole = dict(env.objects.held)
     names = sorted(one for one in whole if one.startswith((DATA, EVENTS)) and whole[one])
@@ -48,7 +48,7 @@ def test_missing_and_swapped_objects_are_refused_by_name(form: Format) -> None:
 
 
 def assert_refused(env: Env, name: str) -> None:
-    """The restore fails for this object, and leaves nothing."""
+    """Check that the restore fails for this object, and leaves nothing."""
     store = ModelStore(env.world, block=BLOCK)
     try:
         plan = env.plan(store, env.request())
@@ -62,11 +62,11 @@ def assert_refused(env: Env, name: str) -> None:
         named = next(one for one in report.error.message.split() if one == name)
     assert named == name
     env.assert_nothing_is_there()
-    env.world = World()  # a store gives the name of a deleted journal back only later
+    env.world = World()  # a store frees the name of a deleted journal only later
 
 
 def test_a_manifest_that_was_edited_with_its_head_is_refused() -> None:
-    """Who can write all names and digests anew but not the bytes is found out by these."""
+    """The unchanged bytes reveal new names and digests."""
     env = Env()
     env.take()
     head = env.archive.head()

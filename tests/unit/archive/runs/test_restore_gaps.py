@@ -1,4 +1,4 @@
-"""Archives that lack what their stream had lost, restored."""
+"""Restores of archives with gaps."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from support.model import ModelStore
 
 
 def test_gaps_are_refused_or_recorded() -> None:
-    """Bytes that were lost before a run are an error, or are told as lost.
+    """Bytes that were lost before a run are an error, or are reported as lost.
 
-    What was archived before a gap is restored too: what follows is in a segment of its own, which
-    takes the same keys, as after a scale event.
+    Archived bytes before a gap are restored, too. The bytes behind it are in a segment of their own
+    with the same keys, as after a scale event.
     """
     env = Env()
     env.take()
@@ -47,7 +47,7 @@ def test_gaps_are_refused_or_recorded() -> None:
 
 
 def test_bytes_that_were_lost_first_are_told() -> None:
-    """A run whose first bytes were lost while it was made begins with what there is."""
+    """A run whose first bytes were lost while it was made begins with the existing bytes."""
     env = Env()
     env.source.write(SIZES)
     (segment,) = env.source.segments
@@ -60,7 +60,7 @@ def test_bytes_that_were_lost_first_are_told() -> None:
 
 
 def test_what_nobody_knows_of_a_segment_is_told() -> None:
-    """One that was gone when a run came back to it had perhaps more than is archived."""
+    """A segment that was gone when a run came back to it may have had more bytes."""
     env = Env()
     env.take()
     env.take(split=True)

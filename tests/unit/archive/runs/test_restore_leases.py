@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def test_the_lease_is_held_while_a_run_is_read_and_given_back() -> None:
-    """Nobody sweeps what is read; when it is over the lease is gone, whatever came of it."""
+    """No sweep deletes bytes that are read. The lease is gone at the end, for any result."""
     env = Env().three()
     seen = []
 
@@ -43,7 +43,7 @@ def test_the_lease_is_held_while_a_run_is_read_and_given_back() -> None:
 
 
 def begin_reading(env: Env, store: ModelStore, plan: StreamPlan) -> None:
-    """Do what a driver does that is killed before it reads the first byte."""
+    """Do the calls of a driver that is killed before it reads the first byte."""
     copy = env.runner(store, plan)._runs[0].copy
     copy.plan = copy.journal.begin(copy.plan)  # type: ignore[attr-defined]
     while not isinstance(step := copy.look(), Transfer):
@@ -51,7 +51,7 @@ def begin_reading(env: Env, store: ModelStore, plan: StreamPlan) -> None:
 
 
 def test_a_run_that_was_let_go_is_restored_while_its_lease_counts() -> None:
-    """Whoever goes on with a restore within a day finds all of it; later it is refused."""
+    """A driver that resumes within a day finds all of it. Later it is refused."""
     for later, works in ((GRACE - 60, True), (2 * GRACE, False)):
         env = Env().three()
         store = ModelStore(env.world, block=BLOCK)
@@ -74,7 +74,7 @@ def test_a_run_that_was_let_go_is_restored_while_its_lease_counts() -> None:
 
 
 def test_the_end_of_a_driver_keeps_the_lease_of_another_one() -> None:
-    """It ends those that were there when it came, of drivers that were killed, and its own."""
+    """It releases earlier leases of killed drivers, and its own."""
     env = Env().three()
     head = env.archive.head()
     assert head is not None
@@ -94,7 +94,7 @@ def test_the_end_of_a_driver_keeps_the_lease_of_another_one() -> None:
 
 
 def test_an_aborted_restore_gives_its_lease_back() -> None:
-    """Whoever ends a restore whose driver was killed leaves nothing in the archive."""
+    """The end of a restore whose driver was killed leaves nothing in the archive."""
     env = Env().three()
     store = ModelStore(env.world, block=BLOCK)
     plan = env.plan(store, env.request())
@@ -106,7 +106,7 @@ def test_an_aborted_restore_gives_its_lease_back() -> None:
 
 
 def test_whoever_may_only_read_restores_all_the_same() -> None:
-    """Without the right to write there is no lease; the run is compared as ever."""
+    """Without the right to write there is no lease. The run is compared as usual."""
     env = Env().three()
 
     class ReadOnly(MemoryObjects):

@@ -28,7 +28,7 @@ FORMATS = list(Format)
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_each_run_is_restored_as_the_stream_was(form: Format) -> None:
-    """Bytes, key ranges and configuration are those of the end of the run, by its number."""
+    """Bytes, key ranges and configuration are those at the end of the run."""
     for number in range(1, 4):
         env = Env(form).three()
         report = env.restore(env.request(run=number))
@@ -45,7 +45,7 @@ def test_each_run_is_restored_as_the_stream_was(form: Format) -> None:
 
 
 def test_the_last_run_before_a_time_is_restored() -> None:
-    """A time between two runs means the first of them; one before all of them none."""
+    """For a time between two runs it is the first one, and for a time before all it is none."""
     env = Env().three()
     head = env.archive.head()
     assert head is not None
@@ -57,7 +57,7 @@ def test_the_last_run_before_a_time_is_restored() -> None:
 
 
 def test_a_run_is_appended_to_a_stream() -> None:
-    """What somebody has written stays in front, and the run follows."""
+    """Existing events stay in front, and the run follows."""
     env = Env()
     env.take()
     before = put_source(env.world, [5, 9], name=TARGET)
@@ -67,7 +67,7 @@ def test_a_run_is_appended_to_a_stream() -> None:
 
 
 def test_a_restore_makes_the_scope_where_it_is_asked_to() -> None:
-    """Else it names the scope that is missing, and makes nothing."""
+    """Otherwise the error names the missing scope, and nothing is made."""
     env = Env()
     env.take()
     env.world.scopes.remove(TARGET.scope)
@@ -81,7 +81,7 @@ def test_a_restore_makes_the_scope_where_it_is_asked_to() -> None:
 
 
 def test_of_drivers_that_have_chosen_two_runs_both_read_the_recorded_one() -> None:
-    """A run was recorded between their plans; the first plan that is written down holds."""
+    """A run was recorded between their plans, and the first recorded plan holds."""
     env = Env()
     env.take()
     store = ModelStore(env.world, block=BLOCK)
@@ -98,7 +98,7 @@ def test_of_drivers_that_have_chosen_two_runs_both_read_the_recorded_one() -> No
 
 
 def test_what_was_begun_stays_with_its_run() -> None:
-    """A later run that was recorded meanwhile changes nothing, nor does the archive's end."""
+    """A later run does not change the restore, nor does the end of the archive."""
     env = Env()
     env.take()
     store = ModelStore(env.world, block=BLOCK)
@@ -116,7 +116,7 @@ def test_what_was_begun_stays_with_its_run() -> None:
 
 
 def test_a_store_of_archives_that_is_away_is_waited_for() -> None:
-    """Calls that fail for a while are made again, and nothing is lost or doubled."""
+    """Failed calls are repeated, and no byte is lost or doubled."""
     env = Env(Format.EVENT_OBJECTS).three()
 
     class Flaky(MemoryObjects):
@@ -151,7 +151,7 @@ class Killed(BaseException):
 
 @searches
 def test_a_driver_is_killed_at_every_call() -> None:
-    """The next driver goes on with the same run, and the target is what the stream was."""
+    """The next driver goes on with the same run, and the target equals the stream."""
     calls = 0
     while True:
         env = Env().three()

@@ -1,4 +1,4 @@
-"""What is longer than a process has memory for."""
+"""Objects that are longer than a process has memory for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OWNER = "ab" * 16
 
 @pytest.fixture
 def objects() -> MemoryObjects:
-    """Gives an archive of one run."""
+    """Return an archive of one run."""
     found, source = MemoryObjects(), Source()
     source.write([100, 200])
     take(Archive(found), Format.SEGMENTS, source)
@@ -43,7 +43,7 @@ def objects() -> MemoryObjects:
 def test_a_manifest_is_read_up_to_the_length_that_there_is_memory_for(
     objects: MemoryObjects,
 ) -> None:
-    """By its object and by what that would be unpacked to; elsewhere it is read."""
+    """The length of its object and its unpacked length count."""
     whole = Archive(objects)
     head = whole.head()
     assert head is not None
@@ -60,14 +60,14 @@ def test_a_manifest_is_read_up_to_the_length_that_there_is_memory_for(
 
 
 def test_a_head_that_is_longer_than_any_is_damaged(objects: MemoryObjects) -> None:
-    """It is not read to its end."""
+    """The head is not read to its end."""
     objects.put(head_name(2), b" " * (archives.MOST_SHORT + 1))
     with pytest.raises(ArchiveDamaged, match="too long"):
         Archive(objects).head()
 
 
 def test_a_head_that_nobody_would_read_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archive stays as it is."""
+    """The archive does not change."""
     objects, source = MemoryObjects(), Source()
     archive = Archive(objects)
     source.write([100])
@@ -83,7 +83,7 @@ def test_a_head_that_nobody_would_read_is_not_made(monkeypatch: pytest.MonkeyPat
 def test_a_note_that_is_longer_than_any_is_damaged(
     objects: MemoryObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And none is made that nobody would read."""
+    """A note that no client would read is not made."""
     monkeypatch.setattr(noted, "MOST_SHORT", 100)
     with pytest.raises(PlanTooLarge, match="the plan of this run"):
         Notes(objects, OWNER).begin(Note(of="0" * 64, begun=OWNER, put=(), gaps=()))
@@ -93,7 +93,7 @@ def test_a_note_that_is_longer_than_any_is_damaged(
 
 
 def test_whoever_watches_a_run_keeps_none_of_its_notes() -> None:
-    """They are read one by one: many take no more memory than few, and are read once."""
+    """Notes are read one by one and once, so their number does not change the memory."""
     peaks = []
     for count in (10, 80):
         objects, world = MemoryObjects(), World()
@@ -117,7 +117,7 @@ def test_whoever_watches_a_run_keeps_none_of_its_notes() -> None:
 
 
 def write_notes(objects: MemoryObjects, plan: ArchivePlan, count: int) -> None:
-    """Note a plan, and that much of it is put, in so many notes of a hundred objects each."""
+    """Note a plan, and the objects put so far, in so many notes of a hundred objects each."""
     notes = Notes(objects, plan.copy_id)
     notes.begin(Note(of=plan.hash, plan=plan))
     for start in range(0, count * 100, 100):

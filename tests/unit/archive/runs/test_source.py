@@ -1,4 +1,4 @@
-"""A run that is read as a store is."""
+"""A run that is read as a store."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from support.model.memory_objects import MemoryObjects
 
 @pytest.mark.parametrize("form", list(Format))
 def test_blocks_are_as_short_as_those_of_a_live_store(form: Format) -> None:
-    """Also those of events that are longer: what is read is appended, and no store takes them."""
+    """This includes blocks of long events: a store takes only blocks of that size."""
     archive, source = Archive(MemoryObjects()), Source()
     source.write([100, 2 * BLOCK + 7, 5])
     (entry,) = take(archive, form, source).runs

@@ -24,7 +24,7 @@ OWNER = uuid4().hex
 def test_what_a_crash_left_is_swept_after_the_grace_time(
     archive: Archive, objects: MemoryObjects, clock: Clock, form: Format
 ) -> None:
-    """What no run lists goes when it is old enough, and nothing else does."""
+    """Old objects that no run lists are deleted, and no others."""
     three_runs(archive, form)
     left = crashed(objects, form)
     clock.now += GRACE - 1
@@ -45,7 +45,7 @@ def test_what_a_crash_left_is_swept_after_the_grace_time(
 def test_a_dry_run_tells_and_deletes_nothing(
     archive: Archive, objects: MemoryObjects, clock: Clock, form: Format
 ) -> None:
-    """What would be deleted is told, and is there afterwards; whoever writes is not kept."""
+    """The objects are reported and stay, and writers are not blocked."""
     three_runs(archive, form)
     crashed(objects, form)
     clock.now += GRACE + 1
@@ -62,7 +62,7 @@ def test_a_dry_run_tells_and_deletes_nothing(
 def test_what_only_forgotten_runs_had_is_swept(
     archive: Archive, objects: MemoryObjects, clock: Clock, form: Format
 ) -> None:
-    """Runs that are let go take their manifests with them, and share the rest with those kept."""
+    """Removed runs take their manifests with them; objects of other runs stay."""
     three_runs(archive, form)
     head = archive.head()
     assert head is not None
@@ -76,7 +76,7 @@ def test_what_only_forgotten_runs_had_is_swept(
 def test_objects_of_others_are_left_alone(
     archive: Archive, objects: MemoryObjects, clock: Clock
 ) -> None:
-    """What has no name of an archive was put there by somebody, and stays."""
+    """Another client put the objects without an archive's name, and they stay."""
     three_runs(archive, Format.SEGMENTS)
     names = ["data/README", "events/x/y", "notes.txt", "runs/mine", "heads/1"]
     names += [".partial/mine", f".partial/{'01' * 16}/{HEADS}{1:016x}"]
@@ -91,7 +91,7 @@ def test_objects_of_others_are_left_alone(
 def test_a_run_that_is_read_is_not_swept(
     archive: Archive, objects: MemoryObjects, clock: Clock, form: Format
 ) -> None:
-    """A run that is let go while it is restored stays whole until that is done."""
+    """A run that is removed during its restore stays whole until the end of that."""
     source = Source()
     source.write([10, 20])
     first = take(archive, form, source).runs[0]
@@ -114,18 +114,18 @@ def test_a_run_that_is_read_is_not_swept(
 def test_leases_are_swept_where_an_object_is_told_to_the_second(
     objects: MemoryObjects, clock: Clock
 ) -> None:
-    """Of a bucket a listing may say more precisely when an object was made than a look at it."""
+    """A bucket's listing may have a more precise time of an object than a look at it."""
 
     class Bucket(MemoryObjects):
-        """Objects as such a bucket tells of them."""
+        """Objects with the times of such a bucket."""
 
         def look(self, name: str) -> ObjectInfo | None:
-            """What is known of an object."""
+            """Return the facts about an object."""
             found = objects.look(name)
             return found and found._replace(modified=found.modified // 1000 * 1000)
 
         def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
-            """The objects in a folder and below it."""
+            """List the objects in a folder and below it."""
             return objects.list(prefix, after)
 
     clock.now += 0.7
@@ -142,7 +142,7 @@ def test_leases_are_swept_where_an_object_is_told_to_the_second(
 def test_a_lease_that_is_taken_again_is_not_swept(
     archive: Archive, objects: MemoryObjects, clock: Clock
 ) -> None:
-    """A copy that is gone on with after a day keeps its run, though its lease was over."""
+    """A restore that is resumed after a day keeps its run, though its lease had ended."""
     three_runs(archive, Format.SEGMENTS)
     head = archive.head()
     assert head is not None
@@ -159,7 +159,7 @@ def test_a_lease_that_is_taken_again_is_not_swept(
 
 
 def test_a_run_that_was_let_go_cannot_be_held(archive: Archive) -> None:
-    """Who comes too late to keep it is told, instead of reading what is being deleted."""
+    """A late reader gets an error instead of reading objects that are being deleted."""
     three_runs(archive, Format.SEGMENTS)
     head = archive.head()
     assert head is not None
@@ -174,7 +174,7 @@ def test_a_run_that_was_let_go_cannot_be_held(archive: Archive) -> None:
 def test_an_archive_that_cannot_be_read_is_not_swept(
     archive: Archive, objects: MemoryObjects, clock: Clock
 ) -> None:
-    """Where it is not known what is needed, nothing is deleted."""
+    """If the needed objects are unknown, nothing is deleted."""
     with pytest.raises(ArchiveNotFound):
         sweep(archive)
     three_runs(archive, Format.SEGMENTS)
@@ -190,7 +190,7 @@ def test_an_archive_that_cannot_be_read_is_not_swept(
 
 
 def test_a_grace_time_that_is_too_short_is_refused(archive: Archive) -> None:
-    """Less than an hour is no time in which everybody notices that they are late."""
+    """In less than an hour, clients may not notice that they are late."""
     with pytest.raises(InvalidSpec) as caught:
         sweep(archive, grace=60)
     assert caught.value.field == "grace"
@@ -199,7 +199,7 @@ def test_a_grace_time_that_is_too_short_is_refused(archive: Archive) -> None:
 def test_a_sweep_that_is_cut_off_is_done_again(
     archive: Archive, objects: MemoryObjects, clock: Clock
 ) -> None:
-    """However many objects are gone when it ends, the archive is whole and the next one goes on."""
+    """The archive is whole after any number of deletions, and the next sweep goes on."""
     three_runs(archive, Format.EVENT_OBJECTS)
     crashed(objects, Format.EVENT_OBJECTS)
     clock.now += GRACE + 1
@@ -212,7 +212,7 @@ def test_a_sweep_that_is_cut_off_is_done_again(
 
 
 def cut_off(archive: Archive, count: int) -> list[str]:
-    """The first names that a sweep would delete."""
+    """Return the first names that a sweep would delete."""
     told: list[str] = []
     sweep(archive, dry=True, told=lambda one: told.append(one.name))
     return told[:count]

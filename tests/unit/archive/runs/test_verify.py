@@ -35,7 +35,7 @@ def test_a_whole_archive_has_no_problems(form: Format) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_each_run_is_what_the_stream_was(form: Format) -> None:
-    """Every run by itself gives the bytes that the stream had then, and only these."""
+    """Each run by itself has exactly the bytes that the stream had then."""
     archive = Archive(MemoryObjects())
     source = Source()
     then = []
@@ -60,7 +60,7 @@ def test_each_run_is_what_the_stream_was(form: Format) -> None:
 
 
 def test_chunks_that_grow_over_runs_are_verified() -> None:
-    """Runs that end inside chunks have digests of their own of these, and all are compared."""
+    """Runs that end inside chunks have digests of these, and all are compared."""
     archive = Archive(MemoryObjects())
     source = Source()
     for _ in range(3):
@@ -72,7 +72,7 @@ def test_chunks_that_grow_over_runs_are_verified() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_20_flipped_bytes_are_each_named(form: Format) -> None:
-    """A byte changed by chance anywhere in data or manifests is found, and the object is named."""
+    """A random changed byte in data or manifests is found, and its object is named."""
     archive, _ = grown_archive(form)
     objects = held(archive)
     chance = random.Random(7)  # noqa: S311 - no secrets
@@ -93,7 +93,7 @@ def test_20_flipped_bytes_are_each_named(form: Format) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_missing_objects_are_each_named(form: Format) -> None:
-    """What is not there is named, with the runs that need it."""
+    """A missing object is named, with the runs that need it."""
     archive, _ = grown_archive(form)
     objects = held(archive)
     first, *_, last = sorted(name for name in objects if name.startswith(DATA))
@@ -109,7 +109,7 @@ def test_missing_objects_are_each_named(form: Format) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_swapped_objects_are_each_named(form: Format) -> None:
-    """Two objects that lie in each other's place are both named, and whose bytes they hold."""
+    """Both objects are named, each with the owner of its bytes."""
     archive, _ = grown_archive(form)
     objects = held(archive)
     one, other = sorted(name for name in objects if name.startswith(DATA))[1:3]
@@ -121,7 +121,7 @@ def test_swapped_objects_are_each_named(form: Format) -> None:
 
 
 def test_an_object_in_anothers_place_is_told_apart() -> None:
-    """Of objects of any length the message says whose bytes there are."""
+    """For objects of any length the message says whose bytes they hold."""
     archive, _ = grown_archive(Format.SEGMENTS)
     objects = held(archive)
     one, other = sorted(name for name in objects if name.startswith(DATA))[:2]
@@ -146,7 +146,7 @@ def test_all_damaged_events_of_an_index_are_named(what: str) -> None:
 
 
 def edit(archive: Archive, run: int, old: bytes, new: bytes) -> str:
-    """Change a run's manifest, and nothing else; its name."""
+    """Change only a run's manifest, and return its name."""
     head = archive.head()
     assert head is not None
     name = find_run(head, run=run).name
@@ -167,7 +167,7 @@ def test_an_edited_manifest_is_named(run: int) -> None:
 
 
 def forge(archive: Archive, run: int, old: bytes, new: bytes) -> Head:
-    """Change a manifest, and name and head so that they fit; the head there was."""
+    """Change a manifest, and its name and head to fit; return the earlier head."""
     head = archive.head()
     assert head is not None
     before = find_run(head, run=run)
@@ -188,7 +188,7 @@ def forge(archive: Archive, run: int, old: bytes, new: bytes) -> Head:
 
 @pytest.mark.parametrize("run", [1, 2])
 def test_a_manifest_that_was_edited_with_its_head_breaks_the_chain(run: int) -> None:
-    """The next run knows the SHA-256 of the one that it adds to."""
+    """The next run has the SHA-256 of its parent."""
     archive, _ = grown_archive(Format.SEGMENTS)
     forge(archive, run, b"team=a", b"team=b")
     (problem,) = verify_archive(archive).problems
@@ -197,7 +197,7 @@ def test_a_manifest_that_was_edited_with_its_head_breaks_the_chain(run: int) -> 
 
 
 def test_a_head_that_was_written_down_tells_of_any_change() -> None:
-    """Even where everything fits together, the head is another one than it was."""
+    """A consistent change still gives another head than the recorded one."""
     archive, _ = grown_archive(Format.SEGMENTS)
     known = verify_archive(archive).head
     assert verify_archive(archive, head=known).problems == []
@@ -209,7 +209,7 @@ def test_a_head_that_was_written_down_tells_of_any_change() -> None:
 
 
 def test_the_head_of_a_later_minor_version_is_the_one_that_was_written_down() -> None:
-    """Its SHA-256 is that of the object, with the fields that are not known here."""
+    """Its SHA-256 is that of the object, with the fields that are unknown here."""
     archive, _ = grown_archive(Format.SEGMENTS)
     objects, name = held(archive), f"{HEADS}{3:016x}"
     body = json.loads(objects[name])
@@ -220,7 +220,7 @@ def test_the_head_of_a_later_minor_version_is_the_one_that_was_written_down() ->
 
 
 def test_digests_that_are_not_those_of_the_bytes_are_named() -> None:
-    """Objects that are whole, of other bytes than the source had: the manifest is named."""
+    """The objects are whole but differ from the source's bytes, so the manifest is named."""
     archive, _ = grown_archive(Format.SEGMENTS)
     head = archive.head()
     assert head is not None
@@ -233,7 +233,7 @@ def test_digests_that_are_not_those_of_the_bytes_are_named() -> None:
 
 
 def test_numbers_of_events_that_are_wrong_are_named() -> None:
-    """A manifest that says another number of events is not believed."""
+    """A manifest with another number of events is not believed."""
     archive, _ = grown_archive(Format.SEGMENTS)
     head = archive.head()
     assert head is not None
@@ -256,7 +256,7 @@ def test_numbers_of_events_that_are_wrong_are_named() -> None:
     ],
 )
 def test_a_manifest_that_contradicts_itself_is_named(old: bytes, new: bytes, why: str) -> None:
-    """What cannot be is refused where it is read, whatever its SHA-256."""
+    """Contradictions are refused on reading, for any SHA-256."""
     archive, _ = grown_archive(Format.SEGMENTS)
     forge(archive, 2, old, new)
     found = verify_archive(archive, runs=[2])
@@ -267,7 +267,7 @@ def test_a_manifest_that_contradicts_itself_is_named(old: bytes, new: bytes, why
 
 
 def test_a_damaged_head_is_named() -> None:
-    """Without its head nothing of an archive can be believed."""
+    """Without its head no part of an archive can be believed."""
     archive, _ = grown_archive(Format.SEGMENTS)
     name = f"{HEADS}{3:016x}"
     held(archive)[name] = held(archive)[name][:-9]
@@ -276,7 +276,7 @@ def test_a_damaged_head_is_named() -> None:
 
 
 def test_no_archive_and_no_run_are_told() -> None:
-    """Verifying nothing is an error, and no success."""
+    """Verifying nothing is an error, not a success."""
     with pytest.raises(ArchiveNotFound):
         verify_archive(Archive(MemoryObjects()))
     archive, _ = grown_archive(Format.SEGMENTS)

@@ -26,7 +26,7 @@ HASH = "ab" * 32
 
 
 def stored(segment: ArchivedSegment, start: int, end: int) -> StoredObject:
-    """An object of ten events."""
+    """Return an object of ten events."""
     name = DataName(segment.epoch, segment.id, start, end, HASH, Format.SEGMENTS)
     return StoredObject(
         name=str(name),
@@ -41,7 +41,7 @@ def stored(segment: ArchivedSegment, start: int, end: int) -> StoredObject:
 
 
 def empty(epoch: int, number: int, low: float, high: float) -> ArchivedSegment:
-    """A segment without bytes."""
+    """Return a segment without bytes."""
     return ArchivedSegment(
         epoch=epoch,
         id=number,
@@ -54,7 +54,7 @@ def empty(epoch: int, number: int, low: float, high: float) -> ArchivedSegment:
 
 
 def with_bytes(segment: ArchivedSegment, end: int) -> ArchivedSegment:
-    """The segment, longer by one object."""
+    """Return the segment, longer by one object."""
     digests = {chunk: bytes(32) for chunk in range(segment.end // CHUNK, -(-end // CHUNK))}
     return grown(
         segment,
@@ -67,7 +67,7 @@ def with_bytes(segment: ArchivedSegment, end: int) -> ArchivedSegment:
 
 
 def a_manifest(*segments: ArchivedSegment, **changes: Any) -> Manifest:
-    """A run of these segments, of which the last epoch's take events."""
+    """Return a run of these segments; those of the last epoch take events."""
     tail = [one for one in segments if one.epoch == segments[-1].epoch]
     values: dict[str, Any] = {
         "run": 2,
@@ -125,7 +125,7 @@ def test_bytes_that_are_no_events_have_no_number() -> None:
 
 
 def test_a_manifest_of_an_earlier_minor_version_is_read() -> None:
-    """It does not say who has made the run."""
+    """Such a manifest does not name the run's maker."""
     made = a_manifest(WHOLE, maker=Maker(id="ab" * 16, name="shop/orders"))
     body = json.loads(encode(made))
     assert body.pop("maker") == {"id": "ab" * 16, "name": "shop/orders"}
@@ -135,7 +135,7 @@ def test_a_manifest_of_an_earlier_minor_version_is_read() -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "0.9", "10.0"])
 def test_another_major_version_is_refused(version: str) -> None:
-    """What a later Sluice wrote otherwise is not guessed at."""
+    """The documents of a later major version are not interpreted."""
     body = {**json.loads(encode(a_manifest(WHOLE))), "version": version, "segments": "other"}
     with pytest.raises(ArchiveUnsupported, match=f"it is of version {version}"):
         decode(Manifest, json.dumps(body).encode(), name="it")
@@ -156,7 +156,7 @@ def test_a_later_minor_version_may_say_more() -> None:
     "data", [b"", b"{", b"[]", b"null", b'"x"', b"{}", b"[" * 100_000, b'{"kind":1}', b"\xff"]
 )
 def test_anything_else_is_damage(data: bytes) -> None:
-    """Bytes that are no document are told by the name of their object."""
+    """The error of bytes that are no document has the name of their object."""
     for model in (Manifest, Head):
         with pytest.raises(ArchiveDamaged, match=r"^runs/it ") as caught:
             decode(model, data, name="runs/it")
@@ -164,7 +164,7 @@ def test_anything_else_is_damage(data: bytes) -> None:
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
-    """The JSON of a manifest with one value changed."""
+    """Return the JSON of a manifest with one value changed."""
     body = json.loads(encode(a_manifest(*SPLIT)))
     *folders, last = path.split(".")
     place = body
@@ -211,7 +211,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
     ],
 )
 def test_a_manifest_that_cannot_be_is_refused(path: str, value: object) -> None:
-    """Whatever contradicts the rest, or the format, is found when it is read."""
+    """Contradictions to the rest, or to the format, are found on reading."""
     with pytest.raises(ArchiveDamaged, match=r"^it contradicts itself: "):
         decode(Manifest, json.dumps(changed(path, value)).encode(), name="it")
 

@@ -117,7 +117,7 @@ def test_other_paths_are_refused(path: str) -> None:
     ],
 )
 def test_every_stream_has_a_path_in_a_folder(stream: str, path: str) -> None:
-    """Also one that is called like a part of an archive; and the path tells the stream."""
+    """This holds for a stream named like a part of an archive. The path gives the stream back."""
     assert below("in", stream) == path
     assert below("", stream) == path.removeprefix("in/")
     assert checked_path(path, field="f") == path
@@ -125,5 +125,5 @@ def test_every_stream_has_a_path_in_a_folder(stream: str, path: str) -> None:
 
 
 def test_a_path_that_somebody_chose_stays_as_it_is() -> None:
-    """A sign at its end means something only where the rest could be no part."""
+    """A sign at its end only has a meaning where the rest could be a part of an archive."""
     assert stream_at("in/orders=") == "orders="

@@ -1,4 +1,4 @@
-"""How many bytes notes tell of."""
+"""The count of bytes in notes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,7 +45,7 @@ PLAN = ArchivePlan(
 
 
 def note(place: int, start: int, end: int, *, lost: bool, of: str = PLAN.hash) -> Note:
-    """That these bytes of a segment are there, or lost."""
+    """Return a note that these bytes of a segment are archived, or lost."""
     if lost:
         return Note(of=of, gaps=(GapNote(segment=place, start=start, end=end),))
     stored = StoredObject(name="x", size=1, sha256="ab" * 32, start=start, end=end)
@@ -61,7 +61,7 @@ def note(place: int, start: int, end: int, *, lost: bool, of: str = PLAN.hash) -
     )
 )
 def test_each_byte_counts_once(found: list[tuple[int, int, int, bool]]) -> None:
-    """In whatever order drivers tell of it, how often they do, and only what is planned."""
+    """This holds for any order and number of notes. Only planned bytes count."""
     reached, bytes_ = Reached(PLAN), set()
     for place, start, length, lost in found:
         reached.take(note(place, start, start + length, lost=lost))

@@ -27,21 +27,21 @@ def runs(*ages: float, unverified: tuple[int, ...] = ()) -> list[RunEntry]:
 
 
 def test_the_last_runs_are_kept() -> None:
-    """As many as are asked for; all where there are no more."""
+    """All runs are kept if there are not more than the rule asks for."""
     there = runs(5, 4, 3, 2, 1)
     assert expired(there, Retention(keep_last=2), now=NOW) == [1, 2, 3]
     assert expired(there, Retention(keep_last=9), now=NOW) == []
 
 
 def test_young_runs_are_kept() -> None:
-    """Those that end within the time, and the last one whatever its age."""
+    """Runs that end within the time are kept, and the last one at any age."""
     there = runs(5, 4, 3, 2, 1)
     assert expired(there, Retention(keep_seconds=3 * 86_400), now=NOW) == [1, 2]
     assert expired(there, Retention(keep_seconds=3600), now=NOW) == [1, 2, 3, 4]
 
 
 def test_what_any_rule_keeps_is_kept() -> None:
-    """Of two rules the one that keeps more; without one, all is kept."""
+    """The rule that keeps more decides. Without a rule, all runs are kept."""
     there = runs(5, 4, 3, 2, 1)
     both = Retention(keep_last=1, keep_seconds=2 * 86_400)
     assert expired(there, both, now=NOW) == [1, 2, 3]
@@ -49,13 +49,13 @@ def test_what_any_rule_keeps_is_kept() -> None:
 
 
 def test_the_newest_verified_run_is_kept() -> None:
-    """Though later ones are there, which nobody has read back."""
+    """Later runs, which were not read back, do not replace it."""
     there = runs(5, 4, 3, 2, unverified=(3, 4))
     assert expired(there, Retention(keep_last=1), now=NOW) == [1, 3]
 
 
 def test_a_run_that_is_read_is_kept() -> None:
-    """As long as somebody restores it."""
+    """It is kept as long as a client restores it."""
     assert expired(runs(5, 4, 3), Retention(keep_last=1), now=NOW, read={1}) == [2]
 
 
@@ -71,7 +71,7 @@ def test_a_run_that_is_read_is_kept() -> None:
 def test_the_last_one_and_a_verified_one_always_stay(
     ages: list[float], unverified: set[int], retention: Retention
 ) -> None:
-    """Whatever the rules are: what the next run adds to, and what can be relied on."""
+    """Under any rules, the next run's parent and a verified run stay."""
     there = runs(*sorted(ages, reverse=True), unverified=tuple(unverified))
     kept = [one for one in there if one.run not in expired(there, retention, now=NOW)]
     assert kept[-1:] == there[-1:]
@@ -93,5 +93,5 @@ def test_the_last_one_and_a_verified_one_always_stay(
     ],
 )
 def test_what_either_keeps_is_kept(one: Retention, other: Retention, both: Retention) -> None:
-    """A driver's arguments and its controls may differ: whoever forges these lets nothing go."""
+    """A driver's arguments and its controls may differ: forged controls remove no run."""
     assert one.and_what(other) == other.and_what(one) == both

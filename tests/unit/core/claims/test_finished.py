@@ -111,7 +111,7 @@ ODD = st.recursive(
 
 @given(st.sampled_from([JOB, POD, KUBEFLOW, APACHE, FLINK, SESSION_JOB, OTHER]), ODD)
 def test_odd_bodies_are_borne(kind: tuple[str, str], body: object) -> None:
-    """Whatever an object looks like, the answer is yes or no."""
+    """For any object, the answer is yes or no."""
     assert finished(*kind, body) in {True, False}
     assert finished(*kind, {"status": body}) in {True, False}
     assert finished(*kind, {"status": {"conditions": body, "jobStatus": body}}) in {True, False}
@@ -119,7 +119,7 @@ def test_odd_bodies_are_borne(kind: tuple[str, str], body: object) -> None:
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_odd_kinds_are_borne(api_version: str, kind: str) -> None:
-    """A kind that nobody knows is judged by its conditions."""
+    """The conditions of an unknown kind decide."""
     if (kind, api_version.partition("/")[0]) == ("Job", "batch"):
         return
     assert not finished(api_version, kind, {})

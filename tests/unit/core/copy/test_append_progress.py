@@ -23,7 +23,7 @@ ONE, OTHER = Opened("a" * 32, (1, 2)), Opened("b" * 32, (3, 4))
 
 
 def rolled(*records: dict[str, Any]) -> tuple[Roll, tuple[int, ...] | None]:
-    """What these records say of an append that was foreseen to stage beside segment 1."""
+    """Return what these records say of an append that is planned to stage beside segment 1."""
     found = fold([plan_record(PLAN), target_record([1]), *records])
     assert found is not None
     return found.roll, found.target
@@ -41,7 +41,7 @@ def test_the_first_record_of_a_kind_holds() -> None:
 
 
 def test_a_record_of_another_attempt_counts_for_nothing() -> None:
-    """A driver that was held up meant what was then."""
+    """The record of a driver that was held up refers to an earlier attempt."""
     begun = attempt_record(1, [5], keep=False)
     roll, bound = rolled(
         begun,
@@ -56,7 +56,7 @@ def test_a_record_of_another_attempt_counts_for_nothing() -> None:
 
 
 def test_an_attempt_keeps_transactions_or_begins_without() -> None:
-    """What was committed stays so."""
+    """Committed transactions stay committed."""
     before = [layout_record(0, HALVES), transaction_record(0, 0, ONE)]
     kept, _ = rolled(*before, attempt_record(1, [5], keep=True))
     assert kept == Roll(attempt=1, layout=HALVES, transactions={0: ONE}, former=((1,),))
@@ -93,7 +93,7 @@ def test_an_attempt_that_is_decided_is_not_staged_anew() -> None:
     ],
 )
 def test_a_damaged_record_is_found(record: dict[str, Any]) -> None:
-    """Nothing is guessed."""
+    """Its content is not guessed."""
     with pytest.raises(JournalDamaged):
         rolled(record)
 

@@ -1,4 +1,4 @@
-"""What follows from a step whose effect is known, and what does not."""
+"""Known and unknown effects of a driver's steps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_open_transactions_are_looked_at_after_each_step() -> None:
 
 
 def test_nothing_is_published_without_a_look() -> None:
-    """Nor is a target sealed, or made a second time."""
+    """The same holds for the seal of a target, and for making it a second time."""
     for step in (STAGE, Transfer(()), Verify((0,)), Publish((0,))):
         for following in (Publish((0,)), Seal(), MakeTarget()):
             assert not effects.follows(step, following)

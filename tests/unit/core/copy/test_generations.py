@@ -1,4 +1,4 @@
-"""What a copy of a scaled source does next: publish a generation, scale, publish the next."""
+"""The steps of a copy of a scaled source: publish a generation, scale, publish the next."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ THERE = replace(LATER, parts=(None,), verified=None, published=_LENGTH, target=_
 
 
 def _seen(at: int, *segments: SeenStaging, restless: bool = False) -> Observed:
-    """A copy whose target stands at a generation."""
+    """Return a copy whose target is at a generation."""
     target = SeenTarget(owner_tags(COPY), TAILS[at], HEAD, restless=restless)
     return Observed(journal=Journal(PLAN, IDS), target=target, segments=segments)
 
@@ -69,9 +69,9 @@ def _seen(at: int, *segments: SeenStaging, restless: bool = False) -> Observed:
     ],
 )
 def test_generations_are_published_one_after_the_other(seen: Observed, step: Step) -> None:
-    """The target is scaled when all before is published, and not a moment earlier.
+    """The target is scaled only when all segments before are published.
 
-    A scale event that somebody died in has made segments, and is done again.
+    If a driver died in a scale event, its segments exist, and the event is repeated.
     """
     assert next_step(PLAN, seen) == step
 
@@ -99,7 +99,7 @@ def test_generations_are_published_one_after_the_other(seen: Observed, step: Ste
     ],
 )
 def test_a_target_that_somebody_else_scaled_is_given_up(seen: Observed) -> None:
-    """What is there does not follow from our steps."""
+    """Its segments do not follow from the copy's own steps."""
     with pytest.raises(TargetReplaced):
         next_step(PLAN, seen)
 

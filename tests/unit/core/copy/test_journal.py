@@ -37,7 +37,7 @@ digest_maps = st.dictionaries(st.integers(0, 60), st.binary(min_size=32, max_siz
 
 
 def written(records: Iterable[Mapping[str, Any]]) -> bytes:
-    """The journal's bytes."""
+    """Return the journal's bytes."""
     return b"".join(frame(record) for record in records)
 
 
@@ -88,7 +88,7 @@ def test_digests_of_several_records_add_up() -> None:
 
 @given(digest_maps, st.integers(0, 60))
 def test_a_chunk_that_a_drain_made_longer_is_unknown(digests: dict[int, bytes], gone: int) -> None:
-    """Of all that were hashed it is the only one."""
+    """It is the only one of the hashed chunks."""
     runs = [
         (record["first"], bytes.fromhex(record["sha256"])) for record in digest_records(0, digests)
     ]
@@ -137,7 +137,7 @@ def test_a_truncated_journal_is_damaged(data: st.DataObject) -> None:
 
 
 def outcome(data: bytes) -> str:
-    """What comes of reading these bytes; only the errors of the tree are caught."""
+    """Return the outcome of reading these bytes; only Sluice's own errors are caught."""
     try:
         fold(unframe(data))
     except JournalDamaged:

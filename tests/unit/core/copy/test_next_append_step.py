@@ -70,14 +70,14 @@ BOTH = {0: T0, 1: T1}
 
 
 def target(ranges: tuple[KeyRange, ...], **other: Any) -> SeenTarget:
-    """A target with these key ranges."""
+    """Return a target with these key ranges."""
     tail = tuple(Segment(id=10 + i, keys=keys) for i, keys in enumerate(ranges))
     seen = SeenTarget(("team=b",), tuple(one.id for one in tail), tail, tail=tail)
     return replace(seen, **other)
 
 
 def segment(length: int | None, **other: Any) -> SeenStaging:
-    """A segment of the plan whose staging segment is so long."""
+    """Return a segment of the plan whose staging segment has this length."""
     info = None if length is None else SegmentInfo(start=0, length=length, sealed=False)
     return replace(SeenStaging((info,), None, None, None, None), **other)
 
@@ -104,7 +104,7 @@ def observed(
     misplaced: bool = False,
     turn: str | None = COPY,
 ) -> Observed:
-    """What is seen of an append; the source's digests are known."""
+    """Return an observation of an append with known digests of the source."""
     first, second = segments or (VERIFIED, VERIFIED)
     known = {0: ((0, b"0" * 32),), 2: ((0, b"2" * 32),)}
     return Observed(
@@ -175,7 +175,7 @@ OPENS = {0: OPEN, 1: OPEN}
     ],
 )
 def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
-    """The steps follow from what is seen alone."""
+    """The steps follow from the observation alone."""
     assert next_step(PLAN, seen) == step
 
 
@@ -200,14 +200,14 @@ def test_what_cannot_go_on_is_an_error(seen: Observed, error: type[SluiceError])
 
 @pytest.mark.parametrize("roll", [replace(FIRST, aborted=True), replace(ALL, aborted=True)])
 def test_an_aborted_copy_gives_back_what_it_took(roll: Roll) -> None:
-    """Before anything is said, whoever looks gives the target its key ranges and its policy."""
+    """Before any error, each driver restores the target's key ranges and its policy."""
     reshaped = observed(roll=roll, seen=target(WHOLE, tags=LOOSE))
     assert next_step(PLAN, reshaped) == RestoreLayout((10,))
     assert next_step(PLAN, observed(roll=roll, seen=target(THIRDS, tags=LOOSE))) == RestorePolicy()
 
 
 def test_segments_that_somebody_else_made_are_left_alone() -> None:
-    """Neither the copy's nor what was before: somebody scaled the target meanwhile."""
+    """They are neither the copy's nor the original ones: another client scaled the target."""
     fifths = tuple(KeyRange(low=i / 5, high=(i + 1) / 5) for i in range(5))
     seen = observed(roll=OPENED, states=OPENS, seen=target(fifths))
     assert next_step(PLAN, seen) == ReleaseScaling()

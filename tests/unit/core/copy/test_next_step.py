@@ -50,12 +50,12 @@ DIGESTS = {0: ((0, b"0" * 32 + b"1" * 32 + b"2" * 32),)}
 
 
 def info(length: int, start: int = 0) -> SegmentInfo:
-    """A segment of this length."""
+    """Return a segment of this length."""
     return SegmentInfo(start=start, length=length, sealed=False)
 
 
 def segment(*parts: int | None, **other: Any) -> SeenStaging:
-    """A segment of the plan whose staging segments have these lengths; its target is empty."""
+    """Return a segment of the plan with staging segments of these lengths and an empty target."""
     bare = SeenStaging(
         parts=tuple(None if length is None else info(length) for length in parts),
         stitched=None,
@@ -75,7 +75,7 @@ SOURCES = (SeenSource(info(LENGTH + 9), 1_000), SeenSource(info(5, start=5), 1_0
 
 
 def observed(first: SeenStaging, second: SeenStaging = EMPTY, **other: Any) -> Observed:
-    """A copy whose target is bound."""
+    """Return an observation of a copy whose target is bound."""
     seen = Observed(journal=BOUND, target=OURS, segments=(first, second), sources=SOURCES)
     return replace(seen, **other)
 
@@ -139,7 +139,7 @@ def observed(first: SeenStaging, second: SeenStaging = EMPTY, **other: Any) -> O
     ],
 )
 def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
-    """What the stores hold decides the step, whoever looks and whatever was before."""
+    """The content of the stores decides the step, for any driver and any history."""
     assert next_step(PLAN, seen) == step
 
 
@@ -160,7 +160,7 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
 def test_a_target_that_is_to_be_sealed_is_sealed_before_it_is_forgotten(
     seen: Observed, step: Step
 ) -> None:
-    """While there is a journal, whoever comes next sees to it; not before the target is whole."""
+    """While a journal exists, the next driver seals the target, once it is whole."""
     assert next_step(PLAN.model_copy(update={"seal": True}), seen) == step
 
 
@@ -249,7 +249,7 @@ def test_each_surprise_has_its_error(seen: Observed, reason: str) -> None:
     ids=["whole", "up to the needed chunk", "into the needed chunk", "beyond"],
 )
 def test_a_truncation_matters_only_if_it_took_needed_bytes(start: int, refused: bool) -> None:  # noqa: FBT001
-    """A source may lose what is staged and hashed; what is still to be read it may not."""
+    """A source may lose staged and hashed bytes, but not bytes that are still to be read."""
     seen = observed(
         segment(CHUNK + 5, 0),
         journal=replace(BOUND, digests=DIGESTS),
@@ -286,7 +286,7 @@ def test_a_source_that_was_made_again_is_refused_once_all_is_staged() -> None:
 
 
 def test_an_unknown_digest_needs_the_source() -> None:
-    """A staged chunk whose digest nobody wrote down still has to be read from the source."""
+    """A staged chunk without a recorded digest still has to be read from the source."""
     known = {0: ((0, b"0" * 32), (2, b"2" * 32))}
     seen = observed(
         STITCHED,

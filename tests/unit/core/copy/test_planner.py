@@ -39,7 +39,7 @@ offsets = st.integers(0, 1 << 45)
 
 
 def seen(low: float, high: float, number: int = 0, generation: int = 0) -> SeenSegment:
-    """A segment of the source with these keys."""
+    """Return a segment of the source with these keys."""
     keys = KeyRange(low=low, high=high)
     return SeenSegment(0, number, keys, generation, None, start=3, end=90, created=7, events=4)
 

@@ -22,7 +22,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chained(data: bytes, start: int) -> Link:
-    """The link of bytes that begin at an offset, by the definition."""
+    """Return the link of bytes that begin at an offset, by the definition."""
     end, chain, at = start + len(data), b"", start
     while (edge := (at // CHUNK + 1) * CHUNK) <= end:
         whole = hashlib.sha256(data[at - start : edge - start]).digest()
@@ -32,7 +32,7 @@ def chained(data: bytes, start: int) -> Link:
 
 
 def fed(chain: Chain, data: bytes, cuts: list[int]) -> Link:
-    """The link after these bytes, in pieces."""
+    """Return the link after these bytes, fed in pieces."""
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     for begin, end in pairwise(edges):
         chain.feed(memoryview(data)[begin:end])

@@ -19,7 +19,7 @@ from sluice.errors import EventsDamaged
 
 
 def naive(data: bytes) -> int | None:
-    """The number of events, by stepping from header to header; None where there are others."""
+    """Count events by stepping from header to header; None where there are other bytes."""
     at = count = 0
     while at < len(data):
         if len(data) - at < 8:
@@ -33,7 +33,7 @@ def naive(data: bytes) -> int | None:
 
 
 def count_one(data: bytes, start: int, end: int, first: int | None, block: int) -> Counted | None:
-    """What is counted of a stretch that is read in blocks."""
+    """Return the count of a stretch that is read in blocks."""
     counter = StretchCounter(start, end, len(data), first)
     begin = min(counter.begin, counter.reach)
     for at in range(begin, counter.reach, block):
@@ -57,7 +57,7 @@ def count(data: bytes, edges: list[int], block: int) -> tuple[int | None, int]:
 
 
 def framed(*bodies: bytes) -> bytes:
-    """A segment of events."""
+    """Return a segment of events."""
     return b"".join(struct.pack(">ii", 0, len(body)) + body for body in bodies)
 
 

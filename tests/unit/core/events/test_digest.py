@@ -21,7 +21,7 @@ def small_chunks() -> Iterator[None]:
 
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
-    """The data, cut anywhere; some pieces may be empty."""
+    """Return the data, cut anywhere; some pieces may be empty."""
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     return [data[a:b] for a, b in pairwise(edges)] + [b""]
 

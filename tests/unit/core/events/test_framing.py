@@ -10,12 +10,12 @@ from sluice.errors import EventsDamaged
 
 
 def events_of(sizes: list[int]) -> bytes:
-    """A segment with events of these sizes, full of bytes that look like headers."""
+    """Return a segment with events of these sizes, full of bytes that look like headers."""
     return b"".join(struct.pack(">ii", 0, size) + (b"\0\0\0\2\xff" * size)[:size] for size in sizes)
 
 
 def count(data: bytes, cuts: list[int]) -> EventCounter:
-    """A counter that was fed the data in blocks cut there."""
+    """Return a counter that was fed the data in blocks with these cuts."""
     counter = EventCounter()
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     for start, end in pairwise(edges):

@@ -20,12 +20,12 @@ LARGE = 1 << 17  # the bytes from which on the walk in C releases the GIL
 
 @pytest.fixture(scope="session")
 def in_c(tmp_path_factory: pytest.TempPathFactory) -> Walk:
-    """The walk in C, of the present source."""
+    """Return the walk in C, of the present source."""
     return walk_in_c(tmp_path_factory.mktemp("extension"))
 
 
 def naive(block: bytes, at: int) -> tuple[int, int, int]:
-    """The walk, header by header."""
+    """Walk header by header."""
     events, begun = 0, -1
     while at + 8 <= len(block):
         kind, length = struct.unpack_from(">ii", block, at)
@@ -36,7 +36,7 @@ def naive(block: bytes, at: int) -> tuple[int, int, int]:
 
 
 def framed(body: bytes) -> bytes:
-    """An event."""
+    """Return an event."""
     return struct.pack(">ii", 0, len(body)) + body
 
 

@@ -1,4 +1,4 @@
-"""When a replica takes the Lease, goes on, or ends."""
+"""A replica's decision to take the Lease, to go on, or to end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def seen(holder: str = OTHER, version: str = "1", seconds: float = LASTS) -> LeaseSeen:
-    """A Lease."""
+    """Return a Lease."""
     return LeaseSeen(version=version, holder=holder, seconds=seconds, transitions=3)
 
 
 def steps(*looks: tuple[float, LeaseSeen | None], replica: Replica | None = None) -> list[Step]:
-    """What a replica does after each look, which comes at a time."""
+    """Return a replica's steps after each look, with its time."""
     replica, found = replica or Replica(ME), []
     for now, lease in looks:
         replica, step = replica.look(lease, now)
@@ -30,32 +30,32 @@ def steps(*looks: tuple[float, LeaseSeen | None], replica: Replica | None = None
 
 
 def leader(began: float = 0.0) -> Replica:
-    """A replica that holds the Lease since then."""
+    """Return a replica that holds the Lease since then."""
     replica, _ = Replica(ME).look(seen("", seconds=0), began)
     return replica.held(began)
 
 
 def test_an_unchanged_lease_is_taken_after_its_time() -> None:
-    """From the first look at it on, and not from any time in it."""
+    """The time counts from the first look at it, and not from a time in the Lease."""
     looks = [(float(second), seen()) for second in range(3, 14)]
     assert steps(*looks) == [Step.WAIT] * 10 + [Step.TAKE]
 
 
 def test_each_change_begins_the_time_anew() -> None:
-    """Whatever it was."""
+    """This holds for any change."""
     looks = [(float(second), seen(version=str(second // 9))) for second in range(18)]
     assert Step.TAKE not in steps(*looks)
 
 
 def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
-    """Also one that was never held."""
+    """So is a Lease that was never held."""
     for spec in (RELEASED, {}):
         lease = LeaseSeen.of({"metadata": {"resourceVersion": "7"}, "spec": spec})
         assert steps((0.0, lease)) == [Step.TAKE]
 
 
 def test_a_lease_that_is_not_there_is_waited_for_as_well() -> None:
-    """A person may have deleted it while a replica acts by it."""
+    """A user may have deleted it while a replica acts by it."""
     looks: list[tuple[float, LeaseSeen | None]] = [(float(second), None) for second in range(11)]
     assert steps((-1.0, seen()), *looks) == [Step.WAIT] * 11 + [Step.TAKE]
 
@@ -73,7 +73,7 @@ def test_the_time_begins_anew_after_a_pause() -> None:
 
 
 def test_another_version_may_hold_it_for_longer() -> None:
-    """But nobody holds it for longer than a minute."""
+    """No version holds it for longer than a minute."""
     lease = LeaseSeen.of(
         {"metadata": {"resourceVersion": "7"}, "spec": _spec(leaseDurationSeconds=15)}
     )
@@ -94,7 +94,7 @@ def _spec(**fields: Any) -> dict[str, Any]:
     )
 )
 def test_whatever_is_written_in_it_the_lease_is_free_within_a_minute(spec: dict[str, Any]) -> None:
-    """And what a replica then writes is a Lease again."""
+    """This holds for any content, and a replica then writes a valid Lease."""
     lease = LeaseSeen.of({"metadata": {"resourceVersion": "7"}, "spec": spec})
     looks = [(float(second), lease) for second in range(61)]
     assert steps(*looks)[-1] is Step.TAKE
@@ -106,37 +106,37 @@ def test_whatever_is_written_in_it_the_lease_is_free_within_a_minute(spec: dict[
 
 
 def test_a_holder_acts_for_less_time_than_others_wait() -> None:
-    """From before the call that wrote it."""
+    """Its time counts from before the call that wrote the Lease."""
     assert leader(began=100.0).until == 100.0 + ACTS
     assert ACTS < LASTS
 
 
 def test_a_holder_renews_after_its_time_if_no_other_came() -> None:
-    """The API server was away for long: nothing has to start anew."""
+    """The API server was away for long, and no process has to restart."""
     assert steps((600.0, seen(ME)), replica=leader()) == [Step.TAKE]
 
 
 @pytest.mark.parametrize("now", [1.0, 600.0])
 def test_a_holder_ends_when_another_has_the_lease(now: float) -> None:
-    """Even if its time is not over: a person decided so."""
+    """This holds even within its time: a user decided so."""
     assert steps((now, seen()), replica=leader()) == [Step.END]
 
 
 @pytest.mark.parametrize("lease", [None, seen(""), seen("", seconds=0)])
 def test_a_holder_takes_back_what_is_nobodys_within_its_time(lease: LeaseSeen | None) -> None:
-    """After that another one may have acted meanwhile, and it ends."""
+    """After that time another replica may have acted, and it ends."""
     assert steps((ACTS - 0.1, lease), replica=leader()) == [Step.TAKE]
     assert steps((ACTS + 0.1, lease), replica=leader()) == [Step.END]
 
 
 def test_its_own_name_means_nothing_to_a_replica_that_never_wrote_it() -> None:
-    """Another replica did. After a try whose answer was lost, it was itself."""
+    """Another replica wrote the name. After a try with a lost answer, it was this one."""
     assert steps((0.0, seen(ME))) == [Step.WAIT]
     assert steps((0.0, seen("", seconds=0)), (1.0, seen(ME, "2"))) == [Step.TAKE, Step.TAKE]
 
 
 def test_a_renewal_changes_no_more_than_it_has_to() -> None:
-    """Who took the Lease when stays, and what a person changed is put right."""
+    """Holder and time of the take-over stay, and a user's change is corrected."""
     replica, _ = leader().look(seen(ME), 1.0)
     assert replica.trying(1.0, NOW)[1] == {
         "holderIdentity": ME,
@@ -148,7 +148,7 @@ def test_a_renewal_changes_no_more_than_it_has_to() -> None:
 
 
 def test_a_renewal_whose_answer_was_lost_counts_once_it_is_seen() -> None:
-    """From when it began. So an API server that is slow to answer costs a holder nothing."""
+    """It counts from its begin, so a slow API server costs a holder nothing."""
     replica, spec = leader().trying(2.0, NOW)
     later = seen(ME, "2")
     arrived = LeaseSeen(later.version, ME, LASTS, 3, renewed=spec["renewTime"])

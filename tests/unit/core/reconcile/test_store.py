@@ -39,7 +39,7 @@ def look(
     due: float = 30,
     age: float = 0,
 ) -> StoreDecision:
-    """What follows from a look, so many seconds after NOW, at a store that was asked before."""
+    """Return the decision of a look, so many seconds after NOW, at a store that was probed."""
     now = NOW + timedelta(seconds=seconds)
     answer = Trouble.of(probe) if isinstance(probe, SluiceError) else probe
     return reconcile_store(
@@ -57,12 +57,12 @@ def look(
 
 
 def said(decision: StoreDecision) -> dict[str, str]:
-    """The conditions, by type."""
+    """Return the status of each condition by its type."""
     return {found.type: found.status for found in decision.status.conditions}
 
 
 def test_a_store_that_answers_is_ready() -> None:
-    """Its status tells how fast it was and what it speaks."""
+    """The status has its latency and its protocol."""
     decision = look(HEALTHY)
     assert said(decision) == {"Ready": "True"}
     status = decision.status
@@ -80,7 +80,7 @@ def test_a_store_that_answers_is_ready() -> None:
     ],
 )
 def test_a_store_that_is_away_is_waited_for(error: SluiceError) -> None:
-    """It may come back by itself; it is asked again sooner than one that is ready."""
+    """It may recover by itself, and is probed sooner than a ready store."""
     decision = look(error)
     assert said(decision) == {"Ready": "Unknown", "Reconciling": "True"}
     assert decision.status.conditions[0].reason == error.reason
@@ -96,14 +96,14 @@ def test_a_store_that_is_away_is_waited_for(error: SluiceError) -> None:
     ],
 )
 def test_what_does_not_get_right_by_itself_stalls_the_store(error: SluiceError) -> None:
-    """Somebody has to mend it; it is asked again, so that nobody has to say so."""
+    """A user has to mend it. The operator probes it again without a request."""
     decision = look(error)
     assert said(decision) == {"Ready": "False", "Stalled": "True"}
     assert decision.again > 0
 
 
 def test_a_store_that_may_come_back_is_asked_again_within_seconds_however_long_it_is_away() -> None:
-    """With the time of a probe, 15 seconds pass at most until it is found again."""
+    """With the time of a probe, it is found again after 15 seconds at most."""
     trouble = Trouble.of(StoreUnavailable("no connection"))
     waits = [interval(trouble, failures) for failures in range(1, 99)]
     assert waits[:3] == [5, 8, 8]
@@ -111,7 +111,7 @@ def test_a_store_that_may_come_back_is_asked_again_within_seconds_however_long_i
 
 
 def test_stores_that_went_away_together_are_not_asked_together() -> None:
-    """Chance takes a part off each wait, and adds nothing."""
+    """Chance shortens each wait, and never extends it."""
     trouble = Trouble.of(StoreTimeout("no answer"))
     waits = [interval(trouble, 9, chance=chance) for chance in (0.0, 0.5, 1.0)]
     assert waits == pytest.approx([8, 7.2, 6.4])
@@ -119,7 +119,7 @@ def test_stores_that_went_away_together_are_not_asked_together() -> None:
 
 @pytest.mark.parametrize("away", [1, 10, 40, 80, 100, 10_000])
 def test_many_stores_that_are_away_do_not_take_all_workers(away: int) -> None:
-    """A namespace has few probes under way, until each store is asked once a minute only."""
+    """A namespace has few probes under way, until each store is probed once a minute only."""
     wait = interval(Trouble.of(StoreTimeout("no answer")), 9, away=away)
     assert wait <= REFUSING.most
     if wait < REFUSING.most:
@@ -133,7 +133,7 @@ def test_a_store_that_a_person_has_to_mend_is_asked_less_and_less() -> None:
 
 
 def test_time_that_has_passed_since_a_probe_counts() -> None:
-    """The next one is due so long after it, and not after the look."""
+    """The next probe is due a fixed time after the last one, and not after the look."""
     error = StoreUnavailable("no connection")
     assert look(error, due=40, age=15).again == 25
     assert look(error, due=40, age=99).again == 1
@@ -141,7 +141,7 @@ def test_time_that_has_passed_since_a_probe_counts() -> None:
 
 
 def test_a_status_that_is_old_news_is_not_kept() -> None:
-    """A latency of before would be a lie while the store is away; its protocol is remembered."""
+    """An old latency would be wrong while the store is away; its protocol is remembered."""
     before = look(HEALTHY).status
     after = look(StoreUnavailable("no connection"), status=before, seconds=60).status
     assert (after.latency_milliseconds, after.protocol_version) == (None, 17)
@@ -149,7 +149,7 @@ def test_a_status_that_is_old_news_is_not_kept() -> None:
 
 
 def test_a_store_in_use_is_held() -> None:
-    """Copies that have something in it keep it from going, whether it answers or not."""
+    """Copies with bytes in it prevent its deletion, whether it answers or not."""
     for probe in (HEALTHY, StoreUnavailable("no connection")):
         decision = look(probe, users=("StreamCopy a", "StreamCopy b"))
         assert decision.hold
@@ -157,7 +157,7 @@ def test_a_store_in_use_is_held() -> None:
 
 
 def test_a_deleted_store_says_whom_it_waits_for() -> None:
-    """Some of them by name, and how many more there are."""
+    """The message names some users, and counts the others."""
     users = tuple(f"StreamCopy c{number}" for number in range(7))
     decision = look(HEALTHY, users=users, deleting=True)
     assert said(decision) == {"Ready": "Unknown", "Reconciling": "True"}
@@ -168,7 +168,7 @@ def test_a_deleted_store_says_whom_it_waits_for() -> None:
 
 
 def test_a_deleted_store_that_nobody_needs_is_let_go() -> None:
-    """Nothing holds it."""
+    """No finalizer stays."""
     assert not look(HEALTHY, deleting=True).hold
 
 
@@ -181,7 +181,7 @@ def test_a_look_that_finds_nothing_new_writes_only_when_it_was() -> None:
 
 
 def test_a_place_for_archives_is_ready_as_a_store_is() -> None:
-    """A bucket tells how long it took; a volume tells nothing, since only pods look into it."""
+    """A bucket has a latency. A volume has none, since only pods read it."""
     bucket = look(StoreHealth(latency=0.02)).status
     assert (bucket.latency_milliseconds, bucket.protocol_version) == (20, None)
     volume = look(StoreHealth(), status=bucket)
@@ -192,6 +192,6 @@ def test_a_place_for_archives_is_ready_as_a_store_is() -> None:
 
 
 def test_a_claim_may_be_applied_after_its_store() -> None:
-    """So nothing has failed yet."""
+    """So it counts as no failure yet."""
     decision = look(ClaimNotFound("there is no PersistentVolumeClaim 'archives'"))
     assert said(decision) == {"Ready": "Unknown", "Reconciling": "True"}

@@ -1,4 +1,4 @@
-"""Copies that append to a stream of somebody's, on the model store."""
+"""Copies that append to a stream of another owner, on the model store."""
 
 import pytest
 
@@ -48,7 +48,7 @@ MOVES = {
 
 
 def test_no_stream_is_appended_to_itself() -> None:
-    """Not even where its store has two addresses; one of the same name elsewhere is another one."""
+    """This holds even if the store has two addresses. A namesake in another store is allowed."""
     world, other = World(), World()
     put_scaled_source(world, [[5, 90], [40]], MOVES["split"])
     itself = APPEND.model_copy(update={"target": SOURCE})
@@ -66,7 +66,7 @@ def test_no_stream_is_appended_to_itself() -> None:
 @pytest.mark.parametrize("moves", MOVES.values(), ids=MOVES)
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_all_of_a_source_is_appended_once(moves: list[tuple[str, int]], count: int) -> None:
-    """Whatever the layouts of the two; the target gets its layout and its policy back."""
+    """This holds for any two layouts; the target gets its layout and its policy back."""
     world = World()
     contents = put_scaled_source(world, [[5, 90, 3], [40], [17]], moves)
     put_target(world, count)
@@ -83,7 +83,7 @@ def test_all_of_a_source_is_appended_once(moves: list[tuple[str, int]], count: i
 
 
 def test_one_that_is_done_is_not_done_again() -> None:
-    """The receipt says so, when the journal and everything else of the copy is gone."""
+    """The receipt says so, even after the copy's journal and staged bytes are gone."""
     world = World()
     contents = put_scaled_source(world, [[5], [6]], [])
     put_target(world, 1)
@@ -108,7 +108,7 @@ def test_another_resource_appends_again() -> None:
 
 
 def test_a_target_of_the_same_layout_is_not_scaled() -> None:
-    """Then nothing but the transaction is needed, and no reader has an epoch to cross."""
+    """Only the transaction is needed then, and no reader has to cross an epoch."""
     world = World()
     put_scaled_source(world, [[5], [6]], [])
     put_target(world, 2)
@@ -121,7 +121,7 @@ def test_a_target_of_the_same_layout_is_not_scaled() -> None:
 
 
 def test_a_policy_is_touched_only_if_it_wants_more_segments_than_the_source_had() -> None:
-    """A stream that was scaled by hand would be scaled back by any change of its configuration."""
+    """Any change of its configuration would undo a scale event that a user made by hand."""
     world = World()
     put_scaled_source(world, [[5], [6]], [])
     put_target(world, 3, scaling=Scaling(min_segments=1))
@@ -133,7 +133,7 @@ def test_a_policy_is_touched_only_if_it_wants_more_segments_than_the_source_had(
 
 
 def test_a_policy_that_is_touched_is_given_back() -> None:
-    """Rate, factor and least number included."""
+    """The rate, the factor and the least number are restored."""
     world = World()
     put_scaled_source(world, [[5]], [])
     policy = Scaling(type=ScaleType.BY_BYTES, target_rate=77, scale_factor=3, min_segments=2)
@@ -147,7 +147,7 @@ def test_a_policy_that_is_touched_is_given_back() -> None:
 
 
 def test_a_target_that_is_scaled_meanwhile_is_appended_to_all_the_same() -> None:
-    """What was staged where it does not fit any more is staged again, under open transactions."""
+    """Bytes that no longer fit are staged again, under open transactions."""
     world = World()
     contents = put_scaled_source(world, [[5, 90], [6]], [])
     put_target(world, 1)
@@ -172,7 +172,7 @@ def test_a_target_that_is_scaled_meanwhile_is_appended_to_all_the_same() -> None
 def test_nothing_is_staged_twice_however_a_store_numbers_segments(
     backwards: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    """What is staged lies where the transactions come to be, if nobody scales the target."""
+    """Staged bytes lie where the transactions will be, if no client scales the target."""
     world = World()
     contents = put_scaled_source(world, [[5, 90], [6]], [("split", 0), ("split", 2)])
     put_target(world, 1)
@@ -185,7 +185,7 @@ def test_nothing_is_staged_twice_however_a_store_numbers_segments(
 
 
 def test_a_live_writer_goes_on() -> None:
-    """Its events are there, in its order, whenever it writes."""
+    """The writer's events are there in order, whenever it writes."""
     world = World()
     put_scaled_source(world, [[5, 90], [6]], [("split", 0)])
     put_target(world, 1)
@@ -208,7 +208,7 @@ def test_a_live_writer_goes_on() -> None:
 def test_a_driver_that_stops_midway_leaves_the_target_as_it_was(
     stopped: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    """Not only who goes on gives key ranges and policy back; what is staged is kept."""
+    """Any next driver restores key ranges and policy, and keeps the staged bytes."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 4)
@@ -245,7 +245,7 @@ def test_a_driver_that_stops_midway_leaves_the_target_as_it_was(
 
 
 def test_transactions_that_are_not_needed_any_more_are_ended() -> None:
-    """Where one of them was dropped, those beside it do not stay open until their lease is over."""
+    """If the store drops a transaction, its siblings do not stay open until their lease ends."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 4)
@@ -262,7 +262,7 @@ def test_transactions_that_are_not_needed_any_more_are_ended() -> None:
 
 
 def test_a_driver_that_is_overtaken_while_it_looks_does_not_take_what_is_done_for_missing() -> None:
-    """Its journal is older than the transactions it sees; the source may be gone by then."""
+    """Its journal is older than the transactions it sees, and the source may be gone by then."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [])
     put_target(world, 1)
@@ -285,12 +285,12 @@ def test_a_driver_that_is_overtaken_while_it_looks_does_not_take_what_is_done_fo
 
 
 def _states(world: World) -> set[TransactionState]:
-    """The states of the target's transactions."""
+    """Return the states of the target's transactions."""
     return {one.state for one in world.streams[TARGET].transactions.values()}
 
 
 def test_what_the_operator_is_told_of_an_append() -> None:
-    """The plan, how far it is, and in the end what the receipt says."""
+    """The operator gets the plan, the progress, and in the end the content of the receipt."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [])
     put_target(world, 1)
@@ -321,7 +321,7 @@ def test_what_the_operator_is_told_of_an_append() -> None:
 
 
 def test_no_positions_are_made_up() -> None:
-    """Where a byte came to lie among those of others is not written down."""
+    """The positions of appended bytes among those of other writers are not recorded."""
     world = World()
     put_scaled_source(world, [[9]], [])
     put_target(world, 1)
@@ -337,7 +337,7 @@ def test_no_positions_are_made_up() -> None:
 
 @pytest.mark.parametrize("cut_off", [False, True], ids=["run", "deleted before the seal"])
 def test_target_is_sealed_once_all_is_appended(cut_off: bool) -> None:  # noqa: FBT001 - a parameter
-    """By the driver, or by whoever lets go of a copy that has appended and not sealed yet."""
+    """The driver seals the target, or the deletion of an appended copy that is not sealed yet."""
     world = World()
     contents = put_scaled_source(world, [[5], [6]], [])
     put_target(world, 1)
@@ -355,7 +355,7 @@ def test_target_is_sealed_once_all_is_appended(cut_off: bool) -> None:  # noqa: 
 
 
 def test_sources_follow_one_another() -> None:
-    """Each in its turn, whatever their layouts; that of the target comes back."""
+    """Sources are appended in turn, with any layouts. The target gets its layout back."""
     world = World()
     contents = put_scaled_source(world, [[5, 90], [6]], [("split", 0)])
     second = StreamName(scope="in", stream="second")
@@ -373,7 +373,7 @@ def test_sources_follow_one_another() -> None:
 
 
 def test_a_plan_that_appends_is_refused_by_a_sealed_target() -> None:
-    """Also when it was sealed after the plan was made."""
+    """This holds if the target was sealed after the plan was made, too."""
     world = World()
     put_scaled_source(world, [[9]], [])
     put_target(world, 1)
@@ -387,7 +387,7 @@ def test_a_plan_that_appends_is_refused_by_a_sealed_target() -> None:
 
 
 def test_a_target_that_another_copy_is_making_is_waited_for() -> None:
-    """That copy would take appended bytes for damage; once it is done, it is a stream as others."""
+    """Appended bytes would look like damage to that copy. Once it is done, the append goes on."""
     world = World()
     contents = put_scaled_source(world, [[9], [20]], [("split", 0)])
     drive(world, 4)

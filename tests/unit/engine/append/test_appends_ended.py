@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "until", [Transfer, Open, RestoreLayout, RestorePolicy, MergeIntoTransaction, RecordDecision]
 )
 def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> None:
-    """As when the resource is deleted: the target is as it was, and nothing lies beside it."""
+    """The resource is deleted: the target is as it was, with nothing beside it."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 4)
@@ -60,7 +60,7 @@ def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> No
 
 @pytest.mark.parametrize("until", [Commit, RecordCommitted, WriteReceipt, DeleteJournal])
 def test_what_is_decided_is_finished(until: type[Step]) -> None:
-    """A deletion that comes then completes it, and finds it complete from then on."""
+    """A deletion at that time completes the append; a second one finds it complete."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 4)
@@ -73,7 +73,7 @@ def test_what_is_decided_is_finished(until: type[Step]) -> None:
 
 
 def _half_appended(world: World, *, noted: bool) -> None:
-    """A driver that died, and a store that dropped the second of its two transactions."""
+    """Make a copy whose driver died, and whose store dropped the second of two transactions."""
     store = ModelStore(world)
     copy = driven(world, Commit)
     first, second = world.streams[TARGET].transactions.values()
@@ -116,7 +116,7 @@ def test_a_beginning_that_is_appended_is_never_appended_again(
 
 
 class _HeldUp(ModelStore):
-    """Somebody else's whole `meanwhile` goes by right after an abort was written down."""
+    """A store in which another client's `meanwhile` runs right after an abort was recorded."""
 
     def __init__(self, world: World, meanwhile: Callable[[], None]) -> None:
         super().__init__(world)
@@ -130,7 +130,7 @@ class _HeldUp(ModelStore):
 
 
 def test_an_abort_that_was_held_up_leaves_the_next_run_alone() -> None:
-    """Another one ended the copy meanwhile, and a new run has committed its beginning."""
+    """Meanwhile another client ended the copy, and a new run has committed its beginning."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 1)
@@ -156,7 +156,7 @@ def test_an_abort_that_was_held_up_leaves_the_next_run_alone() -> None:
 def test_a_beginning_stays_in_a_target_that_was_sealed(
     noted: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    """No rest can follow, so a deletion leaves nothing beside it."""
+    """The rest cannot follow, so a deletion leaves nothing beside the target."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 1)
@@ -172,7 +172,7 @@ def test_a_beginning_stays_in_a_target_that_was_sealed(
 
 @pytest.mark.parametrize("gone", [False, True], ids=["sealed", "deleted"])
 def test_what_is_decided_and_cannot_be_is_dropped(gone: bool) -> None:  # noqa: FBT001 - a parameter
-    """Sealing a stream ends its transactions, and nobody can open others."""
+    """Sealing a stream ends its transactions, and no client can open others."""
     world = World()
     put_scaled_source(world, [[9]], [])
     put_target(world, 1)
@@ -186,7 +186,7 @@ def test_what_is_decided_and_cannot_be_is_dropped(gone: bool) -> None:  # noqa: 
 
 
 def test_what_nobody_knows_any_more_is_said_until_the_copy_is_deleted() -> None:
-    """The store forgets a transaction after a day; a person has to look."""
+    """The store forgets a transaction after a day, so a user has to check."""
     world = World()
     put_scaled_source(world, [[9]], [])
     put_target(world, 1)
@@ -203,7 +203,7 @@ def test_what_nobody_knows_any_more_is_said_until_the_copy_is_deleted() -> None:
 
 
 def test_an_append_that_is_done_tells_what_the_stream_holds() -> None:
-    """As far as it is known: a stream that is gone later does not make the copy fail."""
+    """The result tells it as far as it is known: a later deletion of the stream is no failure."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 4)

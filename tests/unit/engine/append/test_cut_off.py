@@ -1,6 +1,6 @@
 """An append that is cut off, or overtaken, at any call to the store.
 
-Some calls are tried, more of them where there is most to go wrong; each one in a far search.
+Some calls are tried, more of them where more can go wrong. A far search tries each call.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHAPES = {
 
 
 def _machine(shape: str) -> Appending:
-    """Two drivers that have not made a call yet."""
+    """Make two drivers that have not made a call yet."""
     shapes, moves, count = SHAPES[shape]
     machine = Appending()
     second = [[30]] if shape is TWO_SOURCES else None
@@ -54,21 +54,21 @@ def _finish(machine: Appending, actor: Actor) -> None:
 
 
 def _killed(machine: Appending, held: Actor) -> None:
-    """It dies, and another driver goes on."""
+    """Kill the driver and let another one go on."""
     machine.killed = True
     held.kill()
     _finish(machine, machine.alive[1])
 
 
 def _overtaken(machine: Appending, held: Actor) -> None:
-    """Another driver does all of it, and then it goes on where it was."""
+    """Let another driver do all of the copy before this one goes on."""
     _finish(machine, machine.alive[1])
     assert machine.alive[1].result in (*DONE, "complete before")
     _finish(machine, held)
 
 
 def _passed(machine: Appending, held: Actor) -> None:
-    """Another driver goes on until all is under transactions; it is done before that one is."""
+    """Let another driver go on until all is under transactions; this one finishes first."""
     other = machine.alive[1]
     while other.alive and not other.pending.startswith("commit_transaction"):
         machine.turn(other, Fate.DONE)
@@ -77,27 +77,27 @@ def _passed(machine: Appending, held: Actor) -> None:
 
 
 def _reply_lost(machine: Appending, held: Actor) -> None:
-    """Its call is done, and it does not hear of that."""
+    """Lose the reply of a call that was done."""
     held.move(Fate.REPLY_LOST)
     _finish(machine, held)
 
 
 def _dropped(machine: Appending, held: Actor) -> None:
-    """The store drops the transactions that are open."""
+    """Drop the open transactions, as the store may."""
     for one in machine.open():
         machine.world.drop(TARGET, one)
     _finish(machine, held)
 
 
 def _half_dropped(machine: Appending, held: Actor) -> None:
-    """The store drops the latest of them only."""
+    """Drop only the latest transaction."""
     for one in machine.open()[-1:]:
         machine.world.drop(TARGET, one)
     _finish(machine, held)
 
 
 def _half_dropped_and_aborted(machine: Appending, held: Actor) -> None:
-    """The same, and it dies; the copy is aborted, unless a part is appended, and run again."""
+    """Drop the latest one and kill the driver; abort the copy unless a part is appended; rerun."""
     for one in machine.open()[-1:]:
         machine.world.drop(TARGET, one)
     machine.killed = True
@@ -106,14 +106,14 @@ def _half_dropped_and_aborted(machine: Appending, held: Actor) -> None:
 
 
 def _scaled(machine: Appending, held: Actor) -> None:
-    """Somebody scales the target."""
+    """Scale the target, as another client may."""
     machine.scaled = True
     machine.world.scale(TARGET, 3)
     _finish(machine, held)
 
 
 def _aborted(machine: Appending, held: Actor) -> None:
-    """The copy is aborted, unless that is too late; then it goes on where it was."""
+    """Abort the copy unless it is too late, then let the driver go on."""
     machine.aborted = True
 
     def body(store: object, _: object) -> object:
@@ -151,7 +151,7 @@ THOROUGHLY = (_killed, _overtaken, _half_dropped_and_aborted, _aborted)
 def test_whatever_happens_at_whichever_call_all_is_appended_once(
     shape: str, event: Callable[[Appending, Actor], None]
 ) -> None:
-    """In the end there is each byte of the source once, the target as it was, and a receipt."""
+    """In the end each byte of the source is there once, the target is as it was, with a receipt."""
     calls = 0
     while True:
         machine = _machine(shape)
@@ -177,7 +177,7 @@ def _transactions(machine: Appending) -> list[object]:
 @searches
 @pytest.mark.parametrize("shape", SHAPES)
 def test_two_copies_that_append_at_once_wait_for_each_other(shape: str) -> None:
-    """Wherever the other comes in: all is there of both, and the target has its layout again."""
+    """At any interleaving both copies are complete, and the target has its layout again."""
     calls = 0
     while True:
         machine = _machine(shape)
@@ -201,7 +201,7 @@ def test_two_copies_that_append_at_once_wait_for_each_other(shape: str) -> None:
 
 
 def _run(machine: Appending, copy_id: str) -> None:
-    """A driver of a copy runs to its end, or until it has no patience any more."""
+    """Run a driver of a copy to its end, or until its patience is over."""
     request = machine.request.model_copy(update={"copy_id": copy_id})
     actor = Actor(copy_id, machine.world, lambda store, clock: run_append(request, store, clock))
     while actor.alive:

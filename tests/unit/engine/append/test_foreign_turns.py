@@ -23,7 +23,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("data", FOREIGN.values(), ids=FOREIGN.keys())
 def test_a_log_of_turns_that_is_none_is_named_and_left_alone(data: bytes) -> None:
-    """Its bytes are looked at as those of a stranger. No copy takes a turn in it."""
+    """The bytes are treated as foreign. No copy takes a turn in the log."""
     world = World()
     put_target(world, 1)
     store = ModelStore(world)

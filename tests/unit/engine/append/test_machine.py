@@ -1,7 +1,7 @@
-"""Appending against an adversary: drivers, aborts, kills, lost messages, and those who live there.
+"""Appends against an adversary: drivers, aborts, kills, lost messages and other clients.
 
-The target is somebody's: it is written to and scaled while the copy is at it, and the store drops
-transactions that nobody keeps.
+The target belongs to another owner. Its clients write to it and scale it during the copy, and the
+store drops transactions that no client keeps alive.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ HALTS = st.tuples(*[st.sampled_from(CHANGES)] * 3, st.integers(0, 7))
 
 
 class Appending(RuleBasedStateMachine):
-    """Drivers and aborts of one copy, moved call by call in any order, on a stream that lives."""
+    """Drivers and aborts of one copy, moved call by call in any order, on a stream in use."""
 
     actors = Bundle("actors")
 
@@ -110,9 +110,9 @@ class Appending(RuleBasedStateMachine):
         backwards: bool = False,
         halts: tuple[str, str, str, int] | None = None,
     ) -> None:
-        """A source, scaled or not, perhaps another one that follows it, and a target.
+        """Make a source, scaled or not, perhaps a second one that follows it, and a target.
 
-        That has a layout of its own, or (0) the same as the first source.
+        The target has a layout of its own, or (0) that of the first source.
         """
         self.contents = put_scaled_source(self.world, shapes, moves)
         sources = [SOURCE]
@@ -133,24 +133,24 @@ class Appending(RuleBasedStateMachine):
             self.freeze(first, halts)
 
     def drive(self, store: ModelStore, clock: Actor) -> object:
-        """What one driver does from beginning to end."""
+        """Run one driver from beginning to end."""
         return run_append(self.request, store, clock, divided=self.divided)
 
     def actor(self, actor: Actor) -> Actor:
-        """One more of them, up to its first call."""
+        """Add an actor and move it up to its first call."""
         actor.move()
         self.alive.append(actor)
         return actor
 
     @rule(target=actors)
     def driver(self) -> Actor:
-        """A driver starts."""
+        """Start a driver."""
         self.number += 1
         return self.actor(Actor(f"driver {self.number}", self.world, self.drive))
 
     @rule(target=actors)
     def aborter(self) -> Actor:
-        """Somebody aborts the copy."""
+        """Start an abort of the copy."""
         self.aborted = True
         self.number += 1
         name = f"abort {self.number}"
@@ -160,7 +160,7 @@ class Appending(RuleBasedStateMachine):
 
     @rule(actor=actors, kind=st.sampled_from(KINDS), beyond=st.integers(0, 3))
     def hold(self, actor: Actor, kind: str, beyond: int) -> None:
-        """An actor goes on up to a call of a kind, or some calls further, and is held up there."""
+        """Move an actor to a call of a kind, or some calls further, and hold it there."""
         for _ in range(MANY):
             if not actor.alive or actor.pending.startswith(kind):
                 break
@@ -170,10 +170,10 @@ class Appending(RuleBasedStateMachine):
 
     @rule(target=actors, frozen=actors, halts=HALTS)
     def freeze(self, frozen: Actor, halts: tuple[str, str, str, int]) -> Actor:
-        """An actor's machine stands still for minutes, in which all others come and go.
+        """Freeze an actor's machine for minutes, in which all other actors come and go.
 
-        One driver gets somewhere, the copy is aborted, and another driver begins it again and dies
-        somewhere. Then the store lets go of the names of what was deleted.
+        One driver gets somewhere and the copy is aborted. Another driver begins it again and dies
+        somewhere. Then the store frees the names of deleted segments.
         """
         at, *reached, beyond = halts
         self.hold(frozen, at, 0)
@@ -190,13 +190,13 @@ class Appending(RuleBasedStateMachine):
 
     @rule(actor=actors)
     def finish(self, actor: Actor) -> None:
-        """An actor runs to its end."""
+        """Run an actor to its end."""
         while actor.alive:
             self.step(actor)
 
     @rule(turns=st.lists(st.integers(0, 7), max_size=40))
     def interleave(self, turns: list[int]) -> None:
-        """The actors make single calls in turn."""
+        """Let the actors make single calls in turn."""
         for turn in turns:
             alive = [actor for actor in self.alive if actor.alive]
             if alive:
@@ -204,34 +204,34 @@ class Appending(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(KEYS))
     def write(self, key: float) -> None:
-        """A live writer writes an event with a key."""
+        """Write an event with a key, as a live writer does."""
         data = events_of([9], seed=10_000 + sum(map(len, self.written.values())))
         self.written[key].append(data)
         segment = self.taking(key)
         self.world.segments[segment_name(TARGET, segment.id)].data += data
 
     def taking(self, key: float) -> Segment:
-        """The segment that takes a key's events."""
+        """Return the segment that takes a key's events."""
         tail = self.world.streams[TARGET].segments
         return next(one for one in tail if one.keys.low <= key < one.keys.high)
 
     @precondition(lambda self: not self.scaled)
     @rule(count=st.integers(3, 5))
     def scale(self, count: int) -> None:
-        """Somebody scales the target, once."""
+        """Scale the target once, as another client may."""
         self.scaled = True
         self.world.history.append(f"somebody: scales to {count}")
         self.world.scale(TARGET, count)
 
     def open(self) -> list[ModelTransaction]:
-        """The transactions that are open."""
+        """Return the open transactions."""
         known = self.world.streams[TARGET].transactions.values()
         return [one for one in known if one.state is TransactionState.OPEN]
 
     @precondition(lambda self: self.open())
     @rule(place=st.integers(0, 3))
     def expire(self, place: int) -> None:
-        """The store drops a transaction whose lease is over."""
+        """Drop a transaction whose lease is over."""
         one = self.open()[place % len(self.open())]
         self.world.history.append(f"store: drops {one.key}")
         self.world.drop(TARGET, one)
@@ -239,23 +239,23 @@ class Appending(RuleBasedStateMachine):
     @precondition(lambda self: self.world.streams[TARGET].committing)
     @rule()
     def commit(self) -> None:
-        """The store commits what was decided."""
+        """Commit the transactions whose commit was requested."""
         self.world.commit(TARGET)
 
     @precondition(lambda self: self.world.kept)
     @rule()
     def give_back(self) -> None:
-        """Minutes pass, and the store lets go of the names of what was deleted."""
+        """Let minutes pass, after which the store frees the names of deleted segments."""
         self.world.history.append("store: gives names back")
         self.world.kept.clear()
 
     def turn(self, actor: Actor, fate: Fate) -> None:
-        """One call of an actor."""
+        """Make one call of an actor."""
         if actor.alive:
             actor.move(fate)
 
     def step(self, actor: Actor) -> None:
-        """One call, and a look at the world."""
+        """Make one call of an actor, and check the invariants."""
         self.turn(actor, Fate.DONE)
         if actor.alive:
             self.all_or_nothing_of_a_generation_is_readable()
@@ -264,18 +264,18 @@ class Appending(RuleBasedStateMachine):
 
     @rule(actor=actors, fate=st.sampled_from([Fate.REQUEST_LOST, Fate.REPLY_LOST]))
     def lose(self, actor: Actor, fate: Fate) -> None:
-        """A message of an actor is lost."""
+        """Lose a message of an actor."""
         self.turn(actor, fate)
 
     @rule(actor=consumes(actors))
     def kill(self, actor: Actor) -> None:
-        """An actor dies between two calls."""
+        """Kill an actor between two calls."""
         if actor.alive:
             self.killed = True
             actor.kill()
 
     def found(self) -> list[int]:
-        """How often each segment's bytes are readable in the target; 1 for those without any."""
+        """Count how often each segment's bytes are readable in the target; 1 for empty segments."""
         readable = self.world.bytes_of(TARGET)
         return [
             sum(data.count(content) for data in readable) if content else 1
@@ -284,7 +284,7 @@ class Appending(RuleBasedStateMachine):
 
     @invariant()
     def all_or_nothing_of_a_generation_is_readable(self) -> None:
-        """A generation comes as a whole, once, and after those before it."""
+        """Check that a generation comes as a whole, once, and after those before it."""
         if not hasattr(self, "contents"):
             return
         found, at, whole = self.found(), 0, True
@@ -297,7 +297,7 @@ class Appending(RuleBasedStateMachine):
 
     @invariant()
     def live_events_are_there_in_order(self) -> None:
-        """Nothing of a live writer is lost, repeated, or comes before what it wrote earlier."""
+        """Check that no event of a live writer is lost, repeated or out of order."""
         if TARGET not in self.world.streams:
             return
         everything = b"|".join(self.world.bytes_of(TARGET))
@@ -309,7 +309,7 @@ class Appending(RuleBasedStateMachine):
 
     @invariant()
     def what_was_promised_holds(self) -> None:
-        """What was reported as appended stays; no driver finds damage where there is none."""
+        """Check that reported appends stay, and that no driver wrongly reports damage."""
         for actor in self.alive:
             if actor.alive or actor.killed:
                 continue
@@ -322,7 +322,7 @@ class Appending(RuleBasedStateMachine):
             assert set(self.found()) <= {1}
 
     def teardown(self) -> None:
-        """Whatever happened: another driver or two end it, and leave a receipt and nothing else."""
+        """Let more drivers end the copy, and check that only a receipt is left."""
         try:
             if hasattr(self, "contents"):
                 self.end()
@@ -331,7 +331,7 @@ class Appending(RuleBasedStateMachine):
                 note("\n".join(["history:", *self.world.history]))
 
     def end(self) -> None:
-        """Everybody ends, and then three more drivers."""
+        """Let all actors end, and then three more drivers."""
         for actor in self.alive:
             self.run(actor)
         for _ in range(3):
@@ -345,7 +345,7 @@ class Appending(RuleBasedStateMachine):
         self.nothing_is_left()
 
     def run(self, actor: Actor) -> None:
-        """An actor runs to its end, without a look at the world after each call."""
+        """Run an actor to its end, and check the invariants only then."""
         for _ in range(MANY):
             if not actor.alive:
                 break
@@ -355,10 +355,11 @@ class Appending(RuleBasedStateMachine):
         self.what_was_promised_holds()
 
     def nothing_is_left(self) -> None:
-        """The target is as it was but for the bytes, and beside it there is the receipt.
+        """Check that the target differs only by its bytes, and that beside it is only the receipt.
 
-        Layout: unless somebody has scaled it, or an actor of an aborted copy died right after it
-        had scaled it too late, which docs/protocol.md lists under what is not guaranteed.
+        The layout may differ if a client has scaled it. It may also differ if an actor of an
+        aborted copy died right after it had scaled too late, which docs/protocol.md lists under
+        what is not guaranteed.
         """
         stream = self.world.streams[TARGET]
         assert not any(tag.startswith(identity.TAG_APPENDING) for tag in stream.config.tags)
@@ -370,9 +371,9 @@ class Appending(RuleBasedStateMachine):
         assert set(left) <= kept(), left
 
     def in_order(self) -> None:
-        """What a source's segment holds comes before what those hold that took its keys.
+        """Check that a source segment's bytes come before those of its successors in the target.
 
-        And it is in a segment of the target with the same keys.
+        And that they are in a segment of the target with the same keys.
         """
         made = [segment for generation in self.made for segment in generation]
         readable = self.world.bytes_of(TARGET)
@@ -391,5 +392,5 @@ class Appending(RuleBasedStateMachine):
 
 @searches
 def test_an_append_is_exact_whatever_the_scheduler_does() -> None:
-    """Under any order of calls, losses, kills, aborts, scale events and dropped transactions."""
+    """This holds under any order of calls, losses, kills, aborts, scale events and drops."""
     run_machine(Appending, examples=6, steps=60)

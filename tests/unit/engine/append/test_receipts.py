@@ -1,4 +1,4 @@
-"""Receipts of appends: of which stream they are, and that there is always room for the next."""
+"""Receipts of appends: their stream, and the room for the next receipt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.model import ModelStore, World
 
 
 def test_a_target_that_is_made_again_each_night_is_appended_to_each_night() -> None:
-    """The receipts of earlier nights are deleted, and the store gives their names back by day."""
+    """Each night's driver deletes earlier receipts, and the store frees their names by day."""
     world = World()
     store = ModelStore(world)
     put_source(world, [40, 40])
@@ -34,16 +34,16 @@ def test_a_target_that_is_made_again_each_night_is_appended_to_each_night() -> N
 
 
 class Held(ModelStore):
-    """A store as a driver sees it that is held up between its look and its deletion.
+    """A store for a driver that is held up between its look and its deletion.
 
     Attributes:
-        late: what it is about to delete.
+        late: the name that the driver is about to delete.
     """
 
     late: str | None = None
 
     def delete(self, name: str, *, length: int | None = None) -> bool:
-        """See Segments: of a real store it is two calls."""
+        """See Segments. A real store needs two calls for it."""
         if name not in receipts._names(APPEND.copy_id, TARGET, self):
             return super().delete(name, length=length)
         assert self.infos([name]) != [None]
@@ -62,9 +62,9 @@ def test_a_deletion_that_comes_late_meets_no_later_receipt() -> None:
         if night == 1:
             with pytest.raises(TimeoutError):
                 run_append(APPEND, held, ManualClock())
-            with suppress(TypeError):  # nothing is left to do where it had come so far
+            with suppress(TypeError):  # a driver with no work left raises TypeError
                 driven(world, WriteReceipt)
-            world.kept.clear()  # it takes minutes
+            world.kept.clear()  # this takes minutes
         assert run_append(APPEND, store, ManualClock()) in {Outcome.COPIED, "complete before"}
         if night:
             assert held.late is not None
@@ -78,7 +78,7 @@ def test_a_deletion_that_comes_late_meets_no_later_receipt() -> None:
 
 
 def test_names_that_the_store_has_not_let_go_of_are_waited_for() -> None:
-    """Nothing is wrong: it is appended, and the receipt comes when there is a name for it."""
+    """The append succeeds, and the receipt follows when a name for it is free."""
     world = World()
     store = ModelStore(world)
     put_source(world, [40, 40])
@@ -96,7 +96,7 @@ def test_names_that_the_store_has_not_let_go_of_are_waited_for() -> None:
 
 
 def test_a_receipt_of_an_earlier_stream_does_not_count_for_one_whose_age_nobody_can_tell() -> None:
-    """Made again, scaled, and truncated past the segments that it was made with."""
+    """The stream was made again, scaled, and truncated past its first segments."""
     world = World()
     store = ModelStore(world)
     put_source(world, [40, 40])
@@ -113,7 +113,7 @@ def test_a_receipt_of_an_earlier_stream_does_not_count_for_one_whose_age_nobody_
 
 
 def test_a_receipt_counts_however_the_target_was_scaled_since() -> None:
-    """Also once retention has dropped all that was there when it was left."""
+    """This holds even after retention dropped all segments from the time of the receipt."""
     world = World()
     store = ModelStore(world)
     put_source(world, [40, 40])
@@ -124,7 +124,7 @@ def test_a_receipt_counts_however_the_target_was_scaled_since() -> None:
 
 
 def test_a_receipt_without_a_segment_goes_by_age() -> None:
-    """As they were before: newer than the stream, it counts; older, it does not."""
+    """Such receipts, of the former form, count if they are newer than the stream."""
     world = World()
     store = ModelStore(world)
     put_target(world, 1)

@@ -1,4 +1,4 @@
-"""Runs that are cut off at each of their calls, and drivers that are at work at once."""
+"""Runs that are cut off at each of their calls, and concurrent drivers."""
 
 import random
 from contextlib import suppress
@@ -23,12 +23,12 @@ from support.search import searches, seeds, some
 
 
 def now() -> float:
-    """A time that stands still."""
+    """Return a constant time."""
     return 2.0
 
 
 def grown_world(objects: MemoryObjects, form: Format) -> World:
-    """A stream of which a run is there, and that has got more since and was split."""
+    """Return a stream with one archived run that was then written to and split."""
     world = World()
     put_source(world, [40, 0, 3, 40], [], [9])
     world.numbers[SOURCE] = 3
@@ -46,8 +46,8 @@ class Losing:
     """A gate that loses one call.
 
     Args:
-        at: which one, from 0.
-        fate: what becomes of it.
+        at: the number of the call, from 0.
+        fate: its fate.
     """
 
     def __init__(self, at: int, fate: Fate) -> None:
@@ -55,7 +55,7 @@ class Losing:
         self._fate = fate
 
     def __call__(self, _: str) -> Fate:
-        """What becomes of a call."""
+        """Return the fate of a call."""
         self.left -= 1
         return self._fate if self.left == -1 else Fate.DONE
 
@@ -64,7 +64,7 @@ class Losing:
 @pytest.mark.parametrize("form", list(Format))
 @pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
 def test_a_run_that_is_cut_off_anywhere_is_gone_on_with(form: Format, fate: Fate) -> None:
-    """At any call the archive is what it was, or has the run; the next driver makes it the same."""
+    """At any call the archive is unchanged or has the run. The next driver makes it the same."""
     before = MemoryObjects()
     world = grown_world(before, form)
     request = REQUEST.model_copy(update={"format": form})
@@ -74,10 +74,10 @@ def test_a_run_that_is_cut_off_anywhere_is_gone_on_with(form: Format, fate: Fate
     for at in range(0, 1000, some(31)):
         gate = Losing(at, fate)
         there = copied(before)
-        with suppress(StoreUnavailable):  # while it is planned; later that is in its report
+        with suppress(StoreUnavailable):  # planning raises it; later the report has it
             archive_once(ModelStore(world, gate), GatedObjects(there, gate), request, now=now)
         if gate.left >= 0:
-            break  # it has no more calls
+            break  # it makes no more calls
         found = verify_archive(Archive(there))
         assert found.problems == []
         runs.add(found.runs)
@@ -90,7 +90,7 @@ def test_a_run_that_is_cut_off_anywhere_is_gone_on_with(form: Format, fate: Fate
 
 
 def lasting(objects: MemoryObjects) -> dict[str, bytes]:
-    """All objects but leases, of which a killed driver leaves one."""
+    """Return all objects but leases, of which a killed driver leaves one."""
     return {name: data for name, data in objects.held.items() if not name.startswith("leases/")}
 
 
@@ -98,7 +98,7 @@ def lasting(objects: MemoryObjects) -> dict[str, bytes]:
 @searches
 @pytest.mark.parametrize("seed", seeds(4))
 def test_drivers_at_once_do_no_harm(seed: int, *, same: bool) -> None:
-    """Two drivers of one run, or of two, move in turns by chance; what they record is whole."""
+    """Two drivers of one run, or of two, take random turns; recorded runs are whole."""
     chance = random.Random(seed)  # noqa: S311 - no secrets
     form = chance.choice(list(Format))
     objects = MemoryObjects()
@@ -127,5 +127,5 @@ def test_drivers_at_once_do_no_harm(seed: int, *, same: bool) -> None:
     manifest = last_run(objects)
     assert list(held_by(objects, manifest).values()) == world.bytes_of(SOURCE)
     assert manifest.run == (2 if same else 3)
-    # A driver may add a note after the other one has forgotten all; it is swept some time.
+    # A driver may add a note after the other one has deleted all; a later sweep deletes it.
     assert same or not [name for name in objects.held if name.startswith(("work/", "leases/"))]

@@ -1,4 +1,4 @@
-"""Drivers that are held up while others are at work in the archive."""
+"""Drivers that are held up while other drivers use the archive."""
 
 from typing import TypeVar
 
@@ -30,7 +30,7 @@ S = TypeVar("S", bound=Step)
 
 
 class Place:
-    """An archive with a run, whose clock stands still, of a stream that has got more since."""
+    """An archive with a run, whose clock stands still; its stream was written to since."""
 
     def __init__(self) -> None:
         self.time = 1_000_000.0
@@ -43,7 +43,7 @@ class Place:
         self.write(5)
 
     def write(self, seed: int) -> None:
-        """Let the stream get more."""
+        """Write to the stream."""
         self.world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 20, seed=seed)
 
     def take(self) -> None:
@@ -52,13 +52,13 @@ class Place:
         assert archive_once(store, self.objects, now=lambda: self.time).error is None
 
     def runs(self) -> tuple[int, ...]:
-        """The runs that there are, all of which are whole."""
+        """Return the existing runs, and check that all are whole."""
         found = verify_archive(self.archive)
         assert found.problems == []
         return found.runs
 
     def leases(self) -> list[str]:
-        """The names of all leases."""
+        """Return the names of all leases."""
         return [one.name for one in self.objects.list(LEASES)]
 
 
@@ -74,11 +74,11 @@ class Driver:
         self._executor = InlineExecutor([store], root)
 
     def begin(self) -> None:
-        """Take up the run."""
+        """Begin the run."""
         assert self.copy.begin(permit=None) is None
 
     def reach(self, kind: type[S]) -> S:
-        """Do all steps before the first one of this kind, which is decided and not done."""
+        """Do all steps before the first one of this kind; return that step."""
         while not isinstance(step := self.copy.look(), kind):
             if isinstance(step, Transfer | Verify):
                 slices = self.copy.slices(step, LIMITS, 1)
@@ -90,13 +90,13 @@ class Driver:
 
 @pytest.fixture
 def place() -> Place:
-    """Gives an archive with a run."""
+    """Return an archive with a run."""
     return Place()
 
 
 @pytest.fixture
 def driver(place: Place) -> Driver:
-    """Gives a driver that has taken up the next run."""
+    """Return a driver that has begun the next run."""
     made = Driver(place)
     made.begin()
     return made
@@ -106,7 +106,7 @@ def driver(place: Place) -> Driver:
 def test_a_run_whose_objects_were_swept_is_not_recorded(
     place: Place, driver: Driver, *, anew: bool
 ) -> None:
-    """A driver that is held up just before it records finds that its first note is gone."""
+    """A driver that is held up just before the record finds its first note gone."""
     step = driver.reach(RecordRun)
     place.time += 2 * DAY
     assert sweep(place.archive).objects
@@ -125,7 +125,7 @@ def test_a_run_whose_objects_were_swept_is_not_recorded(
 
 
 def test_nothing_is_recorded_while_somebody_sweeps(place: Place, driver: Driver) -> None:
-    """A driver that was taken for given up gives way before it records."""
+    """A driver that counted as dead gives way before it records."""
     step = driver.reach(RecordRun)
     place.objects.delete(place.leases())
     with Lease(place.objects, "cd" * 16, LeaseWork.SWEEP) as lease:
@@ -137,7 +137,7 @@ def test_nothing_is_recorded_while_somebody_sweeps(place: Place, driver: Driver)
 
 
 def test_the_end_of_a_driver_keeps_the_others_lease(place: Place, driver: Driver) -> None:
-    """One that fails, or is refused, leaves those alone that go on with its run."""
+    """A driver that fails or is refused keeps the leases of drivers that continue its run."""
     other = Driver(place)
     other.begin()
     step = driver.reach(RecordRun)
@@ -149,7 +149,7 @@ def test_the_end_of_a_driver_keeps_the_others_lease(place: Place, driver: Driver
 
 
 def test_a_run_that_is_over_leaves_no_lease(place: Place, driver: Driver) -> None:
-    """Those of drivers that were killed go with the one that has finished their run."""
+    """The driver that finishes the run releases the leases of killed drivers."""
     driver.reach(Verify)
     place.take()
     assert place.runs() == (1, 2)
@@ -160,7 +160,7 @@ def test_a_run_that_is_over_leaves_no_lease(place: Place, driver: Driver) -> Non
 def test_a_resource_that_is_deleted_waits_for_none_of_its_own_that_were_killed(
     place: Place, killed: str
 ) -> None:
-    """Whoever has its archive deleted knows that they are gone, and nobody else's lease counts."""
+    """Its killed drivers are known to be gone. No other resource's lease counts as its own."""
     if killed == "driver":
         Driver(place).begin()
     else:
@@ -174,7 +174,7 @@ def test_a_resource_that_is_deleted_waits_for_none_of_its_own_that_were_killed(
 
 
 def until_killed(place: Place, work: LeaseWork) -> None:
-    """Let go of runs and sweep, until whoever does it is killed while it holds this lease."""
+    """Remove runs and sweep, until the process is killed while it holds this lease."""
 
     def gate(_: str) -> Fate:
         if any(f'"{work}"'.encode() in place.objects.held[name] for name in place.leases()):
@@ -187,11 +187,11 @@ def until_killed(place: Place, work: LeaseWork) -> None:
 
 
 class _KilledError(BaseException):
-    """The process is gone; whatever it would do after this raises this as well."""
+    """The end of the process: whatever it calls after this raises the error as well."""
 
 
 def test_a_driver_that_lives_on_gives_way_to_whoever_deletes(place: Place, driver: Driver) -> None:
-    """It takes its lease again, and finds that what it was about to record is gone."""
+    """The driver takes its lease again, and finds the objects of its run gone."""
     step = driver.reach(RecordRun)
     assert erase_archive(REQUEST, root_of(place.objects)) == Erased()
     driver.copy.perform(step)
@@ -205,7 +205,7 @@ def test_a_driver_that_lives_on_gives_way_to_whoever_deletes(place: Place, drive
 def test_a_late_driver_leaves_the_notes_of_the_next_run(
     place: Place, driver: Driver, *, done: bool
 ) -> None:
-    """Where its run is forgotten by somebody else, and another one has begun meanwhile."""
+    """Another driver has deleted the notes of its run, and another run has begun meanwhile."""
     step = driver.reach(DeleteJournal if done else Verify)
     place.take()
     place.write(6)

@@ -1,4 +1,4 @@
-"""Runs that put more objects than anybody reads a list of."""
+"""Runs with more objects than any client can list."""
 
 import pytest
 
@@ -14,7 +14,10 @@ from support.model.memory_objects import MemoryObjects
 def test_a_run_whose_notes_nobody_has_memory_for_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Before it has put all, since its manifest would be too long; the archive is as it was."""
+    """It ends before it has put all, since its manifest would be too long.
+
+    The archive does not change.
+    """
     objects, world = MemoryObjects(), World()
     put_source(world, [30])
     store = ModelStore(world)

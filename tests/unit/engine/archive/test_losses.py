@@ -1,4 +1,4 @@
-"""Sources that lose bytes before they are archived, or that are no longer what was archived."""
+"""Sources that lose bytes before they are archived, or that changed since."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -34,7 +34,7 @@ EVENT = 20
 
 
 def asked(form: Format = Format.SEGMENTS, *, record: bool = True) -> ArchiveRequest:
-    """A run in this format, of a stream that may have lost bytes."""
+    """Return a request for a run in this format, of a stream that may have lost bytes."""
     return REQUEST.model_copy(
         update={"format": form, "on_truncation": "Record" if record else "Fail"}
     )
@@ -42,7 +42,7 @@ def asked(form: Format = Format.SEGMENTS, *, record: bool = True) -> ArchiveRequ
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of two segments, of 10 events each."""
+    """Return a world with a source of two segments, of 10 events each."""
     made = World()
     put_source(made, [EVENT - 8] * 10, [EVENT - 8] * 10)
     made.numbers[SOURCE] = 2
@@ -61,7 +61,7 @@ def truncate(world: World, to: int, segment: int = 0) -> None:
 
 @pytest.mark.parametrize("form", list(Format))
 def test_a_first_run_begins_with_what_there_is(world: World, form: Format) -> None:
-    """A stream that was truncated before is archived from its head on, and lacks nothing."""
+    """A stream that was truncated before is archived from its head on, without a gap."""
     truncate(world, 3 * EVENT)
     objects = MemoryObjects()
     archive_once(ModelStore(world), objects, asked(form, record=False))
@@ -73,7 +73,7 @@ def test_a_first_run_begins_with_what_there_is(world: World, form: Format) -> No
 
 @pytest.mark.parametrize("form", list(Format))
 def test_what_was_lost_between_two_runs_is_a_gap(world: World, form: Format) -> None:
-    """It is refused, unless it is to be recorded; what the runs before have stays."""
+    """The run is refused unless the gap may be recorded. Earlier runs keep their bytes."""
     objects, store = MemoryObjects(), ModelStore(world)
     archive_once(store, objects, asked(form))
     before = held_by(objects, last_run(objects))
@@ -99,11 +99,11 @@ class Changing(Relay):
     """An executor that changes the source before one of its slices.
 
     Args:
-        world: of the source.
-        objects: of the archive.
-        at: before which slice of its kind.
+        world: that of the source.
+        objects: those of the archive.
+        at: the slice of its kind that the change precedes.
         change: changes the source.
-        kind: of slices.
+        kind: the kind of slices.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Changing(Relay):
 
 
 def truncating(world: World, objects: MemoryObjects, at: int, to: int | None) -> Changing:
-    """An executor that truncates the first segment, or drops it, before one of its slices."""
+    """Return an executor that truncates or drops the first segment before one of its slices."""
     if to is None:
         return Changing(world, objects, at, lambda: world.scale(SOURCE, 2, truncate=True))
     return Changing(world, objects, at, lambda: truncate(world, to))
@@ -141,7 +141,7 @@ def truncating(world: World, objects: MemoryObjects, at: int, to: int | None) ->
 def test_what_is_lost_while_a_run_is_at_work_is_a_gap(
     world: World, form: Format, at: int, to: int | None
 ) -> None:
-    """Whatever is there by then is archived, and all offsets are either archived or a gap."""
+    """Existing bytes are archived, and each offset is either archived or in a gap."""
     objects, store = MemoryObjects(), ModelStore(world)
     data = [bytes(one) for one in world.bytes_of(SOURCE)]
     report = archive_once(store, objects, asked(form), executor=truncating(world, objects, at, to))
@@ -157,7 +157,7 @@ def test_what_is_lost_while_a_run_is_at_work_is_a_gap(
 
 
 def test_a_sealed_stream_that_was_made_again_is_refused(world: World) -> None:
-    """Its segments may have the numbers that those had which are archived to their end."""
+    """Its segments may have the numbers of segments that are archived to their end."""
     objects, store = MemoryObjects(), ModelStore(world)
     store.seal_stream(SOURCE)
     archive_once(store, objects)
@@ -172,7 +172,7 @@ def test_a_sealed_stream_that_was_made_again_is_refused(world: World) -> None:
 
 @pytest.mark.parametrize("form", list(Format))
 def test_a_stream_that_is_shorter_than_its_archive_is_refused(world: World, form: Format) -> None:
-    """A store that was set back has the same segments, and other events at these places later."""
+    """A store that was set back has the same segments, with other events later."""
     objects, store = MemoryObjects(), ModelStore(world)
     archive_once(store, objects, asked(form))
     del world.segments[FIRST].data[5 * EVENT :]
@@ -182,7 +182,7 @@ def test_a_stream_that_is_shorter_than_its_archive_is_refused(world: World, form
 
 
 def test_a_run_that_may_lack_nothing_fails(world: World) -> None:
-    """It is refused while it is at work as well, and leaves no notes."""
+    """It is refused during the run as well, and leaves no notes."""
     objects = MemoryObjects()
     executor = truncating(world, objects, 1, 9 * EVENT)
     report = archive_once(ModelStore(world), objects, asked(record=False), executor=executor)
@@ -194,7 +194,7 @@ def test_a_run_that_may_lack_nothing_fails(world: World) -> None:
 
 @pytest.mark.parametrize("form", list(Format))
 def test_segments_that_came_and_went_between_two_runs_are_told(world: World, form: Format) -> None:
-    """Nobody knows what was in them, or behind what the run before has of one that is gone."""
+    """Their content is unknown, and so is the rest of a segment that is gone."""
     objects, store = MemoryObjects(), ModelStore(world)
     archive_once(store, objects, asked(form))
     write(world)
@@ -220,7 +220,7 @@ def test_segments_that_came_and_went_between_two_runs_are_told(world: World, for
 
 
 def test_another_stream_of_the_name_is_refused(world: World) -> None:
-    """One that was deleted and made again is not added to the archive of the old one."""
+    """A stream that was deleted and made again is not added to the archive of the old one."""
     objects, store = MemoryObjects(), ModelStore(world)
     archive_once(store, objects)
     world.segments.clear()
@@ -234,7 +234,7 @@ def test_another_stream_of_the_name_is_refused(world: World) -> None:
 
 
 def test_an_archive_is_of_one_stream_and_one_format(world: World) -> None:
-    """Neither is changed by a later run."""
+    """A later run changes neither."""
     objects, store = MemoryObjects(), ModelStore(world)
     archive_once(store, objects)
     with pytest.raises(InvalidSpec, match="has the format Segments") as caught:
@@ -251,7 +251,7 @@ def test_an_archive_is_of_one_stream_and_one_format(world: World) -> None:
 def test_a_stream_that_is_replaced_while_it_is_read_is_refused(
     world: World, at: int, *, verify: bool
 ) -> None:
-    """Also where its last bytes were read from the new one: nothing that is mixed is recorded."""
+    """This holds if its last bytes came from the new stream: a mixture is never recorded."""
     put_source(world, [EVENT - 8] * 10)
 
     def replace() -> None:
@@ -270,7 +270,7 @@ def test_a_stream_that_is_replaced_while_it_is_read_is_refused(
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_what_becomes_of_a_source_that_is_read_does_no_harm(world: World, *, gone: bool) -> None:
-    """Once all is put, it may be truncated or deleted before that is read back and recorded."""
+    """Once all is put, the source may be truncated or deleted before the check and the record."""
     objects = MemoryObjects()
 
     def change() -> None:
@@ -287,7 +287,7 @@ def test_what_becomes_of_a_source_that_is_read_does_no_harm(world: World, *, gon
 
 
 def test_more_events_than_are_allowed_become_no_objects(world: World) -> None:
-    """The store's count refuses them at once; where that is too low, the run stops."""
+    """The store's count refuses them at once; if that is too low, the run stops."""
     objects, store = MemoryObjects(), ModelStore(world)
     request = asked(Format.EVENT_OBJECTS).model_copy(update={"max_events": 19})
     with pytest.raises(TooManyEvents):
@@ -308,7 +308,7 @@ def test_more_events_than_are_allowed_become_no_objects(world: World) -> None:
 
 
 def test_a_run_that_is_asked_for_twice_is_made_once(world: World) -> None:
-    """By its key; another key asks for another run."""
+    """The key identifies the run. Another key asks for another run."""
     objects, store = MemoryObjects(), ModelStore(world)
     first = archive_once(store, objects, REQUEST.model_copy(update={"run_key": "a"}))
     write(world)
@@ -319,7 +319,7 @@ def test_a_run_that_is_asked_for_twice_is_made_once(world: World) -> None:
 
 
 def test_bytes_that_are_no_events_are_archived_as_they_are(world: World) -> None:
-    """By the format Segments, without a number of events; later runs do not count either."""
+    """The format Segments archives them without a number of events. Later runs do not count."""
     there = world.segments[FIRST]
     there.data = bytearray(b"\xff" * 70)
     objects, store = MemoryObjects(), ModelStore(world)

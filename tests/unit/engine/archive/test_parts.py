@@ -34,7 +34,7 @@ EVENTS = [20] * 40
 
 
 def now() -> float:
-    """A time that stands still."""
+    """Return a constant time."""
     return 2.0
 
 
@@ -42,11 +42,11 @@ class Tasks(Relay):
     """An executor of several slots, whose results come in any order and are lost sometimes.
 
     Args:
-        world: of the source.
-        objects: of the archive.
-        slots: how many.
-        lost: the share of results that is lost.
-        seed: of chance.
+        world: that of the source.
+        objects: those of the archive.
+        slots: their number.
+        lost: the share of lost results.
+        seed: the seed of chance.
 
     Attributes:
         puts: the slices that put bytes into objects.
@@ -76,7 +76,7 @@ class Tasks(Relay):
 
 
 def world_of(data: bytes) -> World:
-    """A world with a stream of one segment, which has these bytes."""
+    """Return a world with a stream of one segment with these bytes."""
     world = World()
     put_source(world, [])
     world.segments[segment_name(SOURCE, 0)].data += data
@@ -84,14 +84,14 @@ def world_of(data: bytes) -> World:
 
 
 def made_in_order(world: World) -> MemoryObjects:
-    """An archive of which each part was put when those before it were there."""
+    """Return an archive whose parts were put one after another."""
     objects = MemoryObjects()
     archive_once(ModelStore(world), objects, limits=lambda: Limits(slice_bytes=1 << 20), now=now)
     return objects
 
 
 def test_several_tasks_put_one_segment() -> None:
-    """Each begins where an object does; the run is as if one task had put all of it."""
+    """Each part begins where an object does, and the run is as if one task had put it all."""
     world = world_of(events_of(EVENTS))
     objects = MemoryObjects()
     tasks = Tasks(world, objects)
@@ -104,7 +104,7 @@ def test_several_tasks_put_one_segment() -> None:
 
 
 def test_the_first_parts_of_all_segments_come_first() -> None:
-    """What one segment has more of does not keep the others waiting."""
+    """The rest of one long segment does not delay the other segments."""
     world = World()
     put_source(world, [20] * 40, [20] * 10)
     objects = MemoryObjects()
@@ -115,7 +115,7 @@ def test_the_first_parts_of_all_segments_come_first() -> None:
 
 @pytest.mark.parametrize("form", [Format.PARQUET, Format.EVENT_OBJECTS])
 def test_other_formats_are_put_one_after_the_other(form: Format) -> None:
-    """Their objects begin with events, and where these begin is known from what is in front."""
+    """Their objects begin with events, whose places are known only from the bytes before."""
     world = world_of(events_of(EVENTS))
     objects = MemoryObjects()
     tasks = Tasks(world, objects)
@@ -141,7 +141,7 @@ def test_a_later_run_goes_on_within_an_object() -> None:
 
 
 def nested(sizes: Sequence[int]) -> bytes:
-    """Events whose own bytes are events again, so that a part may be taken for what it is not."""
+    """Return events that contain events, so that a part may begin at a wrong place."""
     bodies = [events_of([9] * (size // 17), seed=size) for size in sizes]
     return b"".join(len(body).to_bytes(8, "big") + body for body in bodies)
 
@@ -163,7 +163,7 @@ def nested(sizes: Sequence[int]) -> bytes:
 def test_however_parts_come_the_run_is_the_same(
     data: bytes, slots: int, lost: float, seconds: float, seed: int
 ) -> None:
-    """Cut off, lost, in any order, taken to begin where no event does, or no events at all."""
+    """Parts are cut off, lost, in any order, begun inside an event, or without events."""
     world = world_of(data)
     objects = MemoryObjects()
     limits = Limits(slice_bytes=128, slice_seconds=seconds)

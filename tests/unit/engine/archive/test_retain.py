@@ -1,4 +1,4 @@
-"""Runs that are let go, and what is swept of them; archives that are deleted."""
+"""The removal of runs and the sweep of their objects; the deletion of archives."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -51,7 +51,7 @@ class Place:
         assert archive_once(store, self.objects, request, now=lambda: self.time).error is None
 
     def runs(self) -> tuple[int, ...]:
-        """The runs that there are, all of which are whole."""
+        """Return the existing runs, and check that all are whole."""
         found = verify_archive(self.archive)
         assert found.problems == []
         return found.runs
@@ -59,7 +59,7 @@ class Place:
 
 @pytest.fixture
 def place() -> Place:
-    """Gives an archive with four runs."""
+    """Return an archive with four runs."""
     made = Place()
     for _ in range(4):
         made.take()
@@ -67,7 +67,7 @@ def place() -> Place:
 
 
 def test_runs_are_let_go_and_swept(place: Place) -> None:
-    """What only they had goes once it is older than the grace time; what others list stays."""
+    """Objects of these runs alone go after the grace time; objects of other runs stay."""
     rule = Retention(keep_last=1)
     before, told = dict(place.objects.held), list[str]()
     would = retain(place.archive, rule, dry=True, told=lambda one: told.append(one.name))
@@ -77,24 +77,24 @@ def test_runs_are_let_go_and_swept(place: Place) -> None:
     assert set(told) == set(before) - set(place.objects.held)
     assert done.let_go == (1, 2, 3)
     assert done.swept is not None
-    assert done.swept.runs == {1, 2}  # the third is too young
+    assert done.swept.runs == {1, 2}  # the third run is too young
     assert place.runs() == (4,)
     assert not any(name.startswith("data/") for name in told)
     place.time += 2 * DAY
     done = retain(place.archive, rule)
     assert (done.let_go, done.swept and done.swept.runs) == ((), {3})
     assert [held_by(place.objects, last_run(place.objects))[0]] == place.world.bytes_of(SOURCE)
-    assert retain(place.archive, rule).swept is None  # nothing is left to look for
+    assert retain(place.archive, rule).swept is None  # no object is left to check
 
 
 def test_the_age_of_runs_goes_by_the_clock_of_the_store(place: Place) -> None:
-    """A driver whose clock is years ahead of it, as ours is here, lets go of none that is young."""
+    """A driver whose clock is years ahead, as here, removes no young run."""
     rule = Retention(keep_seconds=round(1.5 * DAY))
     assert retain(place.archive, rule).let_go == (1, 2)
 
 
 def test_letting_runs_go_keeps_what_a_run_has_got(place: Place) -> None:
-    """A run at work goes on with all that it has put, and is recorded under the next number."""
+    """A current run keeps all its objects, and is recorded under the next number."""
     store, root = ModelStore(place.world), root_of(place.objects)
     place.world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 20, seed=5)
     plan = resolve_archive(REQUEST, store, place.archive).plan
@@ -120,7 +120,7 @@ def test_letting_runs_go_keeps_what_a_run_has_got(place: Place) -> None:
 
 
 def test_a_run_that_is_restored_is_not_let_go(place: Place) -> None:
-    """It is once nobody reads it any more."""
+    """It is removed once no client reads it any more."""
     head = place.archive.head()
     assert head is not None
     with holding(place.archive, "ef" * 16, head.runs[1]):
@@ -130,7 +130,7 @@ def test_a_run_that_is_restored_is_not_let_go(place: Place) -> None:
 
 
 def test_a_run_that_follows_adds_to_what_is_kept(place: Place) -> None:
-    """Its parent is the last run; those before may be gone."""
+    """Its parent is the last run; earlier runs may be gone."""
     retain(place.archive, Retention(keep_last=1))
     place.take()
     assert place.runs() == (4, 6)
@@ -138,7 +138,7 @@ def test_a_run_that_follows_adds_to_what_is_kept(place: Place) -> None:
 
 
 def test_whoever_writes_once_an_archive_is_deleted_keeps_the_lease(place: Place) -> None:
-    """While it is deleted nobody begins to write; what the killed have left goes with it."""
+    """No client begins to write during the deletion. Remains of killed drivers are deleted."""
     Lease(place.objects, "12" * 16, LeaseWork.WRITE).__enter__()
     place.time += 2 * DAY
     taken: list[Lease] = []
@@ -160,7 +160,7 @@ def test_whoever_writes_once_an_archive_is_deleted_keeps_the_lease(place: Place)
 
 
 class Crashing(MemoryObjects):
-    """Objects of a server that dies while it deletes; it may take them in any order.
+    """Objects of a server that dies while it deletes, in any order.
 
     Args:
         there: the objects.
@@ -182,7 +182,7 @@ class Crashing(MemoryObjects):
 
 
 def test_an_archive_that_is_deleted_is_whole_or_not_seen(place: Place) -> None:
-    """Whenever the server dies, and though an earlier head lists a run that was swept."""
+    """This holds whenever the server dies, and though an earlier head lists a swept run."""
     place.time += 2 * DAY
     with pytest.raises(StoreUnavailable):
         retain(Archive(Crashing(place.objects, 4)), Retention(keep_last=1))
@@ -201,7 +201,7 @@ def test_an_archive_that_is_deleted_is_whole_or_not_seen(place: Place) -> None:
 
 @pytest.mark.parametrize("form", list(Format))
 def test_what_a_killed_run_has_left_is_swept(form: Format) -> None:
-    """Its notes first, so a driver that comes late begins anew, and no run lacks anything."""
+    """Its notes go first, so a late driver begins anew, and no run lacks an object."""
     place = Place()
     place.take(form)
     place.world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 20, seed=5)
@@ -227,7 +227,7 @@ def test_what_a_killed_run_has_left_is_swept(form: Format) -> None:
 
 
 def test_a_driver_that_slept_goes_on_with_what_is_there(place: Place) -> None:
-    """Its lease was over and all that it had put was swept meanwhile; the run is whole."""
+    """Its lease ended and all its objects were swept meanwhile, but the run becomes whole."""
     place.world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 20, seed=5)
     puts = 0
 

@@ -17,7 +17,7 @@ from support.model.memory_objects import MemoryObjects
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of three segments, one of which is empty."""
+    """Return a world with a source of three segments, one of which is empty."""
     made = World()
     put_source(made, [40, 0, 3, 40, 100, 7], [], [9])
     return made
@@ -25,7 +25,7 @@ def world() -> World:
 
 @pytest.mark.parametrize("form", list(Format))
 def test_a_run_goes_through_its_steps(world: World, form: Format) -> None:
-    """It puts what there is, reads it back, records it and forgets its notes."""
+    """It puts objects, reads them back, records the run and deletes its notes."""
     objects = MemoryObjects()
     contents = world.bytes_of(SOURCE)
     request = REQUEST.model_copy(update={"format": form})
@@ -42,7 +42,7 @@ def test_a_run_goes_through_its_steps(world: World, form: Format) -> None:
 
 @pytest.mark.parametrize("form", list(Format))
 def test_later_runs_add_what_is_new(world: World, form: Format) -> None:
-    """Objects of the runs before are listed again, and none is put twice."""
+    """Objects of earlier runs are listed again, and none is put twice."""
     objects, store = MemoryObjects(), ModelStore(world)
     request = REQUEST.model_copy(update={"format": form})
     world.numbers[SOURCE] = 3
@@ -61,7 +61,7 @@ def test_later_runs_add_what_is_new(world: World, form: Format) -> None:
 
 
 def test_a_stream_that_was_scaled_before_keeps_its_epochs() -> None:
-    """What each scale event made is an epoch of its own, from the head on."""
+    """Each scale event made an epoch of its own, from the head on."""
     world = World()
     put_scaled_source(world, [[20, 3], [7]], [("split", 0), ("merge", 1), ("split", 2)])
     objects = MemoryObjects()
@@ -81,9 +81,10 @@ def test_a_stream_that_was_scaled_before_keeps_its_epochs() -> None:
 def test_events_are_counted_over_slices_objects_and_runs(
     runs: list[list[int]], slice_bytes: int, form: Format, *, forgetful: bool
 ) -> None:
-    """Wherever objects end, within headers too, and whoever goes on: counts and places are right.
+    """Counts and places are right wherever objects end, even within headers.
 
-    The archive is verified from its bytes; a source may have lost what earlier runs have.
+    This holds for any driver that goes on. The archive is verified from its bytes, since a source
+    may have lost the bytes of earlier runs.
     """
     world = World()
     put_source(world, [])

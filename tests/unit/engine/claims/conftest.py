@@ -9,7 +9,7 @@ from support.model import ModelStore, World
 
 @pytest.fixture(autouse=True)
 def _one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every run make the same calls in the same order, and know nothing of another."""
+    """Let every run make the same calls in the same order, and know no other run."""
     monkeypatch.setattr(ownership, "AT_ONCE", 1)
     monkeypatch.setattr(scope_lifecycle, "_gates", {})
 

@@ -1,4 +1,4 @@
-"""Making and releasing what is claimed, cut off at any call and done again."""
+"""Making and releasing claims, cut off at any call and repeated."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -18,7 +18,7 @@ MAKES: dict[str, tuple[Claim, Callable[[World], None]]] = {
 
 
 def breaking(world: World, call: int, fate: Fate) -> ModelStore:
-    """A store that a process loses at one of its calls, and has no use for afterwards."""
+    """Make a store that a process loses at one of its calls and does not use afterwards."""
     calls = count()
 
     def gate(_: str) -> Fate:
@@ -33,7 +33,7 @@ def breaking(world: World, call: int, fate: Fate) -> ModelStore:
 def broken_runs(
     prepare: Callable[[], World], act: Callable[[ModelStore], object]
 ) -> Iterator[World]:
-    """The worlds in which each of the calls was the last of a process, on either side of it."""
+    """Yield the worlds in which each call was a process's last, cut off before or after it."""
     for fate in (Fate.REQUEST_LOST, Fate.REPLY_LOST):
         for call in count():
             world = prepare()
@@ -41,7 +41,7 @@ def broken_runs(
             try:
                 act(store)
             except StoreUnavailable:
-                scope_lifecycle._gates.clear()  # another process knows nothing
+                scope_lifecycle._gates.clear()  # another process has no such memory
                 yield world
             else:
                 break
@@ -52,7 +52,7 @@ def broken_runs(
 def test_a_release_ends_the_same_wherever_it_was_cut_off(
     claim: Claim, more: Callable[[World], None], *, delete: bool
 ) -> None:
-    """After a crash at any call a repeated release leaves what an unbroken one does."""
+    """After a crash at any call, a repeated release leaves the same as an unbroken one."""
 
     def prepare() -> World:
         world = fresh()
@@ -76,7 +76,7 @@ def test_a_release_ends_the_same_wherever_it_was_cut_off(
 
 @pytest.mark.parametrize("claim", [ONE, PREFIX], ids=["stream", "prefix"])
 def test_making_ends_the_same_wherever_it_was_cut_off(claim: Claim) -> None:
-    """After a crash at any call a repeat makes what an unbroken one does."""
+    """After a crash at any call, a repetition makes the same as an unbroken run."""
     for world in broken_runs(fresh, lambda store: claims.make(claim, store, NOW)):
         claims.make(claim, ModelStore(world), NOW)
         whole = fresh()
@@ -85,7 +85,7 @@ def test_making_ends_the_same_wherever_it_was_cut_off(claim: Claim) -> None:
 
 
 def test_adopting_and_configuring_end_the_same_wherever_they_were_cut_off() -> None:
-    """Each is one change, made once or twice."""
+    """Each is one change, and may be made once or twice."""
 
     def prepare() -> World:
         world = fresh()
@@ -106,7 +106,7 @@ def test_adopting_and_configuring_end_the_same_wherever_they_were_cut_off() -> N
 
 @pytest.mark.parametrize("same_process", [True, False])
 def test_a_scope_is_made_and_removed_across_crashes(*, same_process: bool) -> None:
-    """It is gone in the end, and at worst an empty one stays that nobody knows to be ours."""
+    """The scope is deleted in the end. At worst an empty scope without Sluice's marker stays."""
     left = 0
     acts: list[Callable[[ModelStore], object]] = [
         lambda store: claims.make(OWN, store, NOW),
@@ -140,5 +140,5 @@ def test_a_scope_is_made_and_removed_across_crashes(*, same_process: bool) -> No
                 assert not world.streams
                 assert world.refusals == 0
                 left += "new" in world.scopes
-    # Cut off between the scope's making and the marker's, or between the two deletions.
+    # The process died between making the scope and its marker, or between the two deletions.
     assert left == (1 if same_process else 6)

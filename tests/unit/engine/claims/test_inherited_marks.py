@@ -1,4 +1,4 @@
-"""What a store notes for Sluice on a source, and what a target has of it: nothing."""
+"""A target inherits no mark of Sluice from its source."""
 
 import pytest
 
@@ -44,25 +44,25 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def world() -> World:
-    """Gives a store with a source of two segments."""
+    """Return a store with a source of two segments."""
     made = World()
     put_source(made, [40], [40])
     return made
 
 
 def owned_source(world: World) -> ModelStore:
-    """An EphemeralStream has the source."""
+    """Let an EphemeralStream own the source."""
     world.streams[SOURCE].config = StreamConfig(tags=(*OWNER.tags(), "team=a"), retention=KEPT)
     return ModelStore(world)
 
 
 def recorded_before(plan: StreamPlan, config: StreamConfig) -> StreamPlan:
-    """A plan as it was recorded when plans had all that the source was configured with."""
+    """Return a plan as recorded by versions that kept the source's whole configuration."""
     return plan.model_copy(update={"config": config})
 
 
 def test_a_copy_has_its_sources_tags_and_no_mark_of_sluice(world: World) -> None:
-    """Marks of an EphemeralStream, of another copy and of an append are the source's alone."""
+    """Marks of an EphemeralStream, another copy or an append belong to the source alone."""
     marks = (
         *OWNER.tags(),
         *identity.owner_tags(OTHER),
@@ -85,7 +85,7 @@ def test_a_copy_has_its_sources_tags_and_no_mark_of_sluice(world: World) -> None
 
 
 def test_a_plan_of_before_is_gone_on_with_and_makes_no_heir(world: World) -> None:
-    """It keeps its hash, by which resources and journals know it; its target has no such mark."""
+    """The plan keeps its hash, by which resources and journals know it. Its target has no mark."""
     store = owned_source(world)
     config = StreamConfig(tags=("team=a", *OWNER.tags(), NOTE), scaling=LOOSE)
     plan = recorded_before(planned(store), config)
@@ -99,7 +99,7 @@ def test_a_plan_of_before_is_gone_on_with_and_makes_no_heir(world: World) -> Non
 
 
 def test_a_copy_outlives_the_resource_of_its_source(world: World) -> None:
-    """The stream of an EphemeralStream goes with it, and its copy is nobody's leftover."""
+    """The EphemeralStream's stream is deleted with it, and its copy is not a stale stream."""
     store = owned_source(world)
     copy_all(store, planned(store))
     claim = Claim(claimant=OWNER, scope=SOURCE.scope, stream=SOURCE.stream)
@@ -109,7 +109,7 @@ def test_a_copy_outlives_the_resource_of_its_source(world: World) -> None:
 
 
 def test_what_a_copy_made_before_with_an_owners_marks_is_no_leftover(world: World) -> None:
-    """The copy's own mark says whose it is: it is neither listed nor dropped, nor released."""
+    """The copy's own mark shows its owner: the target is neither listed, dropped nor released."""
     store = ModelStore(world)
     copy_all(store, planned(store))
     made = world.streams[TARGET].config
@@ -125,7 +125,7 @@ def test_what_a_copy_made_before_with_an_owners_marks_is_no_leftover(world: Worl
 
 
 def test_what_a_copy_made_is_adopted_by_nobody(world: World) -> None:
-    """A successor takes what its predecessor left behind, and no copy of that."""
+    """A successor adopts its predecessor's stream, but no copy of it."""
     store = ModelStore(world)
     copy_all(store, planned(store))
     made = world.streams[TARGET].config
@@ -144,7 +144,7 @@ def test_what_a_copy_made_is_adopted_by_nobody(world: World) -> None:
 
 
 def test_a_source_that_is_appended_to_lends_its_own_policy(world: World) -> None:
-    """Not the one that it has while somebody opens transactions."""
+    """Not the policy that holds while another copy opens transactions."""
     world.streams[SOURCE].config = StreamConfig(tags=("team=a", NOTE), scaling=LOOSE)
     store = ModelStore(world)
     copy_all(store, planned(store))
@@ -165,21 +165,21 @@ def test_a_source_that_is_appended_to_lends_its_own_policy(world: World) -> None
     ],
 )
 def test_a_note_that_is_none_says_nothing_of_a_policy(world: World, note: str) -> None:
-    """Tags are what anybody may write."""
+    """Any client can write a tag."""
     world.streams[SOURCE].config = StreamConfig(tags=(note,), scaling=LOOSE)
     plan = planned(ModelStore(world))
     assert (plan.config.tags, plan.config.scaling) == ((), LOOSE)
 
 
 def test_a_policy_that_was_given_since_is_the_streams_own(world: World) -> None:
-    """A note that was left behind says nothing of a policy that somebody has set."""
+    """A leftover note does not override a policy that a user has set since."""
     given = Scaling(min_segments=2)
     world.streams[SOURCE].config = StreamConfig(tags=(NOTE,), scaling=given)
     assert planned(ModelStore(world)).config.scaling == given
 
 
 def test_a_target_with_somebody_elses_note_is_appended_to() -> None:
-    """It has the policy again that it had, and the note, which says nothing any more, is gone."""
+    """The target gets its own policy back, and the outdated note is removed."""
     world = World()
     put_source(world, [40])
     put_target(world, 3)
@@ -215,7 +215,7 @@ def test_a_source_whose_tags_leave_no_place_for_ours_is_refused(
 
 @pytest.mark.parametrize("old", [False, True])
 def test_an_archive_has_its_streams_tags_and_no_mark_of_sluice(world: World, *, old: bool) -> None:
-    """What is restored months later has another owner; so has a run that was planned before."""
+    """A stream restored months later has another owner. So has a run planned earlier."""
     store, objects = owned_source(world), MemoryObjects()
     root = root_of(objects)
     plan = resolve_archive(ARCHIVE, store, root.archive(ARCHIVE.path)).plan
@@ -230,7 +230,7 @@ def test_an_archive_has_its_streams_tags_and_no_mark_of_sluice(world: World, *, 
 
 
 def test_a_run_of_before_is_restored_without_the_marks_it_has() -> None:
-    """Archives keep what they have; the owner of then is not the restored stream's."""
+    """Archives keep their tags, but the former owner does not own the restored stream."""
     env = Env()
     env.source.write([10, 20])
     take(env.archive, env.form, env.source, config=StreamConfig(tags=("team=a", *OWNER.tags())))

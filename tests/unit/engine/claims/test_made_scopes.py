@@ -1,4 +1,4 @@
-"""A scope that an EphemeralStream made, and when it goes."""
+"""The life of a scope that an EphemeralStream made."""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from support.model import Fate, ModelStore, World
 
 
 def test_a_scope_that_we_made_goes_with_its_last_stream(world: World, store: ModelStore) -> None:
-    """Whoever of this cluster lets it go, and whichever claim made it."""
+    """Any claim of this cluster may release it, whichever claim made it."""
     claims.make(OWN, store, NOW)
     second = replace(OWN, claimant=BOB, stream="second", make_scope=False)
     claims.make(second, store, NOW)
@@ -29,7 +29,7 @@ def test_a_scope_that_we_made_goes_with_its_last_stream(world: World, store: Mod
 
 @pytest.mark.parametrize("stream", ["theirs", "_RGgroup"])
 def test_a_scope_with_anything_in_it_stays(world: World, store: ModelStore, stream: str) -> None:
-    """Internal streams too are in use by somebody; nobody even asks the store to delete it."""
+    """Internal streams count as used, and no call to delete the scope is made."""
     claims.make(OWN, store, NOW)
     theirs = StreamName(scope="new", stream=stream)
     store.create_stream(theirs, StreamConfig())
@@ -39,7 +39,7 @@ def test_a_scope_with_anything_in_it_stays(world: World, store: ModelStore, stre
 
 
 def test_a_scope_with_a_key_value_table_stays(world: World, store: ModelStore) -> None:
-    """Until the table is gone; it is no stream, and nobody asks the store to delete the scope."""
+    """The table is no stream. Until it is deleted, no call to delete the scope is made."""
     claims.make(OWN, store, NOW)
     world.tables.add(StreamName(scope="new", stream="table"))
     claims.release(OWN, store, delete=True)
@@ -51,7 +51,7 @@ def test_a_scope_with_a_key_value_table_stays(world: World, store: ModelStore) -
 
 
 def test_a_scope_that_others_made_stays(world: World, store: ModelStore) -> None:
-    """An empty one, one made by hand, and one of another cluster."""
+    """An empty scope, a scope made by hand, and one of another cluster stay."""
     claims.make(replace(ONE, make_scope=True), store, NOW)
     claims.release(ONE, store, delete=True)
     assert "in" in world.scopes
@@ -65,7 +65,7 @@ def test_a_scope_that_others_made_stays(world: World, store: ModelStore) -> None
 
 
 def test_a_refused_deletion_puts_the_scopes_marker_back(world: World) -> None:
-    """A stream that comes after the last look keeps its scope, which stays ours."""
+    """A stream that appears after the last look keeps its scope, which stays Sluice's."""
 
     def gate(call: str) -> Fate:
         if call == "delete_scope new":
@@ -84,7 +84,7 @@ def test_a_refused_deletion_puts_the_scopes_marker_back(world: World) -> None:
 
 
 def test_only_the_last_of_many_looks_what_is_in_the_scope(world: World) -> None:
-    """While others still delete streams there, nobody lists it."""
+    """While other claims still delete streams there, no claim lists the scope."""
     second = replace(OWN, claimant=BOB, stream="second")
     asked: list[str] = []
 
@@ -121,7 +121,10 @@ def test_who_is_kept_from_deleting_looks_when_he_comes_again(world: World) -> No
 
 
 def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Is set once somebody waits for a scope of that name at another address, for a minute."""
+    """Return an event that is set once a thread waits for the scope at another address.
+
+    The wait lasts up to a minute.
+    """
     there = threading.Event()
 
     class Name(scope_lifecycle._Name):
@@ -138,7 +141,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 def test_a_scope_is_not_removed_while_it_is_used_at_another_address(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One store has many names: a Service's, a host's, each node's."""
+    """One store has many addresses: a Service's, a host's, each node's."""
     there = waiting(monkeypatch)
     here, elsewhere = ModelStore(world), ModelStore(world)
     scopes_of(here, elsewhere, monkeypatch)
@@ -159,7 +162,7 @@ def test_a_scope_is_not_removed_while_it_is_used_at_another_address(
 def test_a_scope_is_not_used_while_it_is_removed_at_another_address(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who makes a stream there makes the scope again afterwards."""
+    """A thread that makes a stream there makes the scope again afterwards."""
     there = waiting(monkeypatch)
     here, elsewhere = ModelStore(world), ModelStore(world)
     scopes_of(here, elsewhere, monkeypatch)
@@ -175,7 +178,7 @@ def test_a_scope_is_not_used_while_it_is_removed_at_another_address(
 def test_a_scope_of_that_name_at_a_store_that_hangs_keeps_nobody(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be another store's; it is waited for, and no longer."""
+    """The scope may be another store's, so the wait for it is bounded."""
     monkeypatch.setattr(scope_lifecycle, "ELSEWHERE", 0.0)
     here, elsewhere = ModelStore(world), ModelStore(World())
     scopes_of(here, elsewhere, monkeypatch)
@@ -188,7 +191,7 @@ def test_a_scope_of_that_name_at_a_store_that_hangs_keeps_nobody(
 
 
 def scopes_of(here: ModelStore, elsewhere: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what was known of scopes; the two are connections to different addresses."""
+    """Forget all scopes, and check that both connections have different addresses."""
     monkeypatch.setattr(scope_lifecycle, "_gates", {})
     monkeypatch.setattr(scope_lifecycle, "_names", {})
     assert repr(here) != repr(elsewhere)

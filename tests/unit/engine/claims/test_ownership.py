@@ -1,4 +1,4 @@
-"""Which streams of a scope EphemeralStreams have, for those who copy it."""
+"""The streams of a scope that EphemeralStreams own, for copies of the scope."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from support.model import ModelStore, World
 
 
 def test_prefixes_are_told_by_their_markers(world: World, store: ModelStore) -> None:
-    """Those of every cluster's EphemeralStreams, until they are let go."""
+    """Markers of every cluster's EphemeralStreams count until their release."""
     assert claimed_prefixes(store, "in") == ()
     there = replace(PREFIX, claimant=replace(BOB, cluster="there"), prefix="Z")
     claims.make(there, store, NOW)
@@ -28,7 +28,7 @@ def test_prefixes_are_told_by_their_markers(world: World, store: ModelStore) -> 
 
 
 def test_what_is_no_marker_claims_no_prefix(world: World, store: ModelStore) -> None:
-    """Neither a scope's own mark, nor a stream that only looks like a marker or has its tags."""
+    """This holds for a scope's mark, and for streams with a marker's name or tags only."""
     put(world, "_sluice-scope", tags=scope_tags("here"))
     put(world, PREFIX.marker.stream)
     put(world, "_sluice-copy", tags=PREFIX.marker_tags(NOW))
@@ -37,13 +37,13 @@ def test_what_is_no_marker_claims_no_prefix(world: World, store: ModelStore) -> 
 
 
 def test_a_missing_scope_has_no_prefixes_to_tell(store: ModelStore) -> None:
-    """It is not taken for one without claims."""
+    """It does not count as a scope without claims."""
     with pytest.raises(ScopeNotFound):
         claimed_prefixes(store, "nowhere")
 
 
 def test_a_stream_of_an_ephemeral_stream_is_known_by_its_tags() -> None:
-    """Those of any cluster; a copy's tags, a scope's and a user's are others."""
+    """Tags of any cluster count. Tags of copies, scopes and users differ."""
     assert is_ephemeral((*BOB.tags(), "user"))
     assert is_ephemeral(replace(BOB, cluster="there").tags())
     for tags in ((), ("ephemeral",), owner_tags("ab" * 16), scope_tags("here")):

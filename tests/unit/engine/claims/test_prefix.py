@@ -16,7 +16,7 @@ from support.model import Fate, ModelStore, World
 
 
 def test_only_what_is_new_under_a_prefix_is_ours(world: World, store: ModelStore) -> None:
-    """Older streams, doubtful ones, internal ones, others' and those beside it are left alone."""
+    """Older, doubtful, internal and foreign streams stay, and so do those outside the prefix."""
     put(world, "app-old", created=ALICE.created + AHEAD - 1)
     put(world, "app-doubtful", created=ALICE.created + AHEAD + IN_DOUBT - 1)
     now = ALICE.created + IN_DOUBT + 1000
@@ -55,7 +55,7 @@ def test_only_what_is_new_under_a_prefix_is_ours(world: World, store: ModelStore
 
 
 def test_existing_streams_are_ours_where_the_claim_says_so(world: World, store: ModelStore) -> None:
-    """All but those with an owner of their own; nothing before the claim is remembered."""
+    """Streams of another owner stay theirs. The claim keeps no list of earlier streams."""
     claim = replace(PREFIX, existing=True)
     put(world, "app-old", created=1)
     put(world, "app-bob", tags=BOB.tags())
@@ -68,7 +68,7 @@ def test_existing_streams_are_ours_where_the_claim_says_so(world: World, store: 
 def test_a_stream_stays_ours_when_nobody_knows_its_age_any_more(
     world: World, store: ModelStore
 ) -> None:
-    """What was not there before the claim came later; what was, and nobody can tell, stays."""
+    """A stream that is not in the claim's list is newer. A listed stream of unknown age stays."""
     old = put(world, "app-old", created=1)
     world.scale(old, 2, truncate=True)
     claims.make(PREFIX, store, NOW)
@@ -89,13 +89,13 @@ def test_a_stream_stays_ours_when_nobody_knows_its_age_any_more(
 def test_what_was_there_before_is_never_ours_however_clocks_go(
     world: World, store: ModelStore, api: int, other: int
 ) -> None:
-    """Neither that of the API server nor that of another segment store makes a stream younger.
+    """No clock of the API server or of another segment store makes a stream younger.
 
-    What comes after the claim is ours, whatever that store says of its age.
+    A stream that is made after the claim belongs to it, whatever age that store reports.
     """
     resource = replace(ALICE, created=ALICE.created + api)
     claim = replace(PREFIX, claimant=resource)
-    made = ALICE.created  # by the marker's segment store, as all that follows
+    made = ALICE.created  # by the clock of the marker's segment store, as all times below
     put(world, "app-old", created=made - 2_000 + other)
     world.time = made + 300
     assert claims.make(claim, store, resource.created + 300)
@@ -110,7 +110,7 @@ def test_what_was_there_before_is_never_ours_however_clocks_go(
 def test_a_stream_that_was_there_before_and_is_made_again_is_new(
     world: World, store: ModelStore
 ) -> None:
-    """It has another age than the one of its name that was there."""
+    """Its age differs from that of the earlier stream of its name."""
     old = put(world, "app-a", created=1)
     assert claims.make(PREFIX, store, NOW)
     assert claims.look(PREFIX, store).streams == ()
@@ -122,7 +122,7 @@ def test_a_stream_that_was_there_before_and_is_made_again_is_new(
 
 
 def test_a_claim_counts_once_its_list_is_whole(world: World) -> None:
-    """Cut off before, nothing is ours, and it is gone on with; given up, its marker goes."""
+    """If it is cut off before, it owns no stream and is resumed. If given up, its marker goes."""
     store = ModelStore(world)
     old = put(world, "app-old", created=1)
 
@@ -144,7 +144,7 @@ def test_a_claim_counts_once_its_list_is_whole(world: World) -> None:
 
 
 def test_a_claim_of_before_goes_by_clocks(world: World, store: ModelStore) -> None:
-    """Its marker has no list."""
+    """The marker of such a claim has no list."""
     tags = tuple(tag for tag in PREFIX.marker_tags(NOW) if not has_list([tag]))
     assert store.create_stream(PREFIX.marker, StreamConfig(tags=tags))
     put(world, "app-old", created=ALICE.created + AHEAD)
@@ -153,7 +153,7 @@ def test_a_claim_of_before_goes_by_clocks(world: World, store: ModelStore) -> No
 
 
 def test_streams_under_a_prefix_are_retained(world: World, store: ModelStore) -> None:
-    """Only the marker goes."""
+    """Only the marker is deleted."""
     claims.make(PREFIX, store, NOW)
     put(world, "app-new")
     assert claims.release(PREFIX, store, delete=False) == 1
@@ -161,7 +161,7 @@ def test_streams_under_a_prefix_are_retained(world: World, store: ModelStore) ->
 
 
 def test_streams_that_keep_coming_are_not_forgotten(world: World) -> None:
-    """A release that cannot end is tried again; the marker stays until nothing is left."""
+    """An unfinished release is tried again, and the marker stays until no stream is left."""
     numbers = count()
 
     def gate(call: str) -> Fate:
@@ -179,7 +179,7 @@ def test_streams_that_keep_coming_are_not_forgotten(world: World) -> None:
 
 
 def test_a_claim_that_is_watched_ends_only_when_it_is_let_go(world: World) -> None:
-    """Streams that come late go as well, however fast they come; its marker goes last."""
+    """Late streams are deleted, too, however fast they come. The marker is deleted last."""
     numbers = count()
 
     def gate(call: str) -> Fate:
@@ -202,7 +202,7 @@ def test_a_claim_that_is_watched_ends_only_when_it_is_let_go(world: World) -> No
 
 
 def test_another_clusters_prefix_is_refused(world: World, store: ModelStore) -> None:
-    """A part of it, or more; the resources of one cluster tell that among themselves."""
+    """So are parts and extensions of it. Resources of one cluster settle that among themselves."""
     there = replace(PREFIX, claimant=replace(BOB, cluster="there"))
     claims.make(there, store, NOW)
     for prefix in ("app-", "app-x-", "ap"):
@@ -215,7 +215,7 @@ def test_another_clusters_prefix_is_refused(world: World, store: ModelStore) -> 
 
 
 def test_a_marker_with_others_tags_is_nobodys_claim(world: World, store: ModelStore) -> None:
-    """It is refused, and never deleted."""
+    """Making the claim is refused, and the marker is never deleted."""
     put(world, PREFIX.marker.stream)
     with pytest.raises(StreamExists, match=PREFIX.marker.stream):
         claims.make(PREFIX, store, NOW)
@@ -227,7 +227,7 @@ def test_a_marker_with_others_tags_is_nobodys_claim(world: World, store: ModelSt
 def test_many_streams_are_deleted_in_several_calls(
     world: World, store: ModelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call gets on and ends, and the claim stays remembered until the last one."""
+    """Each call makes progress and ends, and the claim stays marked until the last call."""
     monkeypatch.setattr(ownership, "_PART", 3)
     claims.make(PREFIX, store, NOW)
     for number in range(10):
@@ -245,7 +245,7 @@ def test_many_streams_are_deleted_in_several_calls(
 def test_a_store_that_is_too_slow_for_all_of_them_gets_rid_of_some(
     world: World, store: ModelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time of the caller ends in the midst of a part: what is deleted by then is deleted."""
+    """The caller's time ends within a part; the streams deleted so far stay deleted."""
     monkeypatch.setattr(ownership, "_PART", 3)
     claims.make(PREFIX, store, NOW)
     for number in range(10):
@@ -267,7 +267,7 @@ def test_a_store_that_is_too_slow_for_all_of_them_gets_rid_of_some(
 
 
 def test_what_was_replaced_since_the_look_is_not_touched(world: World) -> None:
-    """Hundreds go before it is a stream's turn: by then its name may be a copy's target."""
+    """Hundreds are deleted before its turn, and its name may be a copy's target by then."""
     claims.make(PREFIX, ModelStore(world), NOW)
     for name in ("app-a", "app-b", "app-c"):
         put(world, name)
@@ -286,7 +286,7 @@ def test_what_was_replaced_since_the_look_is_not_touched(world: World) -> None:
 
 
 def test_a_stream_that_was_made_again_since_the_look_is_looked_at_anew(world: World) -> None:
-    """It is dropped as what it is by then, and by no look at another one of that name."""
+    """The release checks the stream as it is then, and does not rely on the earlier look."""
     calls: list[str] = []
     claims.make(PREFIX, ModelStore(world), NOW)
     for name in ("app-a", "app-b"):
@@ -307,7 +307,7 @@ def test_a_stream_that_was_made_again_since_the_look_is_looked_at_anew(world: Wo
 
 
 def test_a_marker_that_is_somebody_elses_by_then_stays(world: World) -> None:
-    """It is looked at as streams are, directly before."""
+    """The release checks the marker directly before its deletion, as it checks streams."""
     claims.make(PREFIX, ModelStore(world), NOW)
     put(world, "app-a")
 

@@ -1,4 +1,4 @@
-"""Streams whose resource is gone, on a model of a store."""
+"""Streams whose resource is gone, on a model store."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def world() -> World:
-    """Gives a store with two streams, a prefix with streams of all ages, and another cluster's."""
+    """Return a store with streams, a prefix with streams of all ages, and another cluster's."""
     made = World()
     store = ModelStore(made)
     prefix = Claim(claimant=CLAIMANTS[2], scope="out", prefix="app-")
@@ -48,13 +48,16 @@ def world() -> World:
 
 
 def put(world: World, stream: str, *, tags: tuple[str, ...] = ()) -> None:
-    """A stream that an application makes."""
+    """Make a stream as an application does."""
     name = StreamName(scope="out", stream=stream)
     assert ModelStore(world).create_stream(name, StreamConfig(tags=tags))
 
 
 def test_what_is_ours_is_found_by_its_tags(world: World) -> None:
-    """In all scopes; of a prefix, what was noted or is newer; nothing of another cluster."""
+    """The search covers all scopes, and of a prefix the listed or newer streams.
+
+    It finds no stream of another cluster.
+    """
     marker = f"_sluice-{UIDS[2]}"
     assert tagged(ModelStore(world), "here") == [
         Tagged("in", "a", None, "team/r0", UIDS[0], ("a",)),
@@ -65,7 +68,7 @@ def test_what_is_ours_is_found_by_its_tags(world: World) -> None:
 
 
 def test_only_what_has_no_resource_is_stale_and_dropped(world: World) -> None:
-    """Living resources keep theirs; dropping is repeatable and leaves everybody else's."""
+    """Existing resources keep their streams. Dropping is repeatable and spares all others."""
     store = ModelStore(world)
     found = stale(store, "here", {UIDS[1]})
     assert [entry.uid for entry in found] == [UIDS[0], UIDS[2]]
@@ -77,7 +80,7 @@ def test_only_what_has_no_resource_is_stale_and_dropped(world: World) -> None:
 
 
 def test_what_has_another_owner_by_now_is_left_alone(world: World) -> None:
-    """Between finding and dropping a successor may have adopted it."""
+    """A successor may have adopted the stream between search and drop."""
     store = ModelStore(world)
     (found, *_) = stale(store, "here", ())
     claims.adopt(Claim(claimant=CLAIMANTS[3], scope="in", stream="a"), store, UIDS[0])
@@ -86,7 +89,7 @@ def test_what_has_another_owner_by_now_is_left_alone(world: World) -> None:
 
 
 def test_a_copy_of_a_markers_tags_claims_nothing(world: World) -> None:
-    """Only the marker of the uid itself stands for a prefix."""
+    """Only the marker with the uid's own name stands for a prefix."""
     put(
         world,
         "_sluice-x",

@@ -1,4 +1,4 @@
-"""One stream that an EphemeralStream claims: made, known again, adopted, configured, released."""
+"""A stream that an EphemeralStream claims: made, recognised, adopted, configured, released."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ from support.model import Fate, ModelStore, World
 def test_a_stream_is_made_with_its_configuration_and_our_tags(
     world: World, store: ModelStore
 ) -> None:
-    """It is ours then, and its configuration is as wanted."""
+    """The claim then owns it, with the wanted configuration."""
     assert claims.look(ONE, store) == Holding(scope=True)
     assert claims.make(ONE, store, NOW)
     assert not claims.make(ONE, store, NOW)
@@ -42,7 +42,7 @@ def test_a_stream_is_made_with_its_configuration_and_our_tags(
 
 
 def test_a_missing_scope_is_an_error_unless_it_is_to_be_made(store: ModelStore) -> None:
-    """Nothing is made in it."""
+    """No stream is made."""
     claim = replace(ONE, scope="new")
     assert claims.look(claim, store) == Holding(scope=False)
     with pytest.raises(ScopeNotFound):
@@ -65,7 +65,7 @@ FOREIGN = {
 def test_a_stream_of_somebody_else_is_never_touched(
     world: World, store: ModelStore, tags: tuple[str, ...]
 ) -> None:
-    """It is refused when made or configured, left alone when released, and stays as it is."""
+    """Making and configuring are refused, and a release leaves the stream unchanged."""
     put(world, "state", tags=tags)
     before = store.describe(NAME)
     for change in (lambda: claims.make(ONE, store, NOW), lambda: claims.configure(ONE, store)):
@@ -84,7 +84,10 @@ def test_a_stream_of_somebody_else_is_never_touched(
 def test_a_stream_is_known_again_when_our_tags_were_taken_away(
     world: World, store: ModelStore
 ) -> None:
-    """Its creation time tells, as long as it has a segment of the first; configuring mends it."""
+    """Its creation time identifies it while it has a first segment.
+
+    Configuring restores the tags.
+    """
     claims.make(ONE, store, NOW)
     known = replace(ONE, known=claims.look(ONE, store).created)
     world.streams[NAME].config = CONFIG
@@ -104,7 +107,7 @@ def test_a_stream_is_known_again_when_our_tags_were_taken_away(
 
 
 def test_a_stream_that_was_made_again_is_not_known(world: World, store: ModelStore) -> None:
-    """One of the same name without our tags is another's, and so is one of unknown age."""
+    """A namesake without Sluice's tags, or of unknown age, belongs to another client."""
     claims.make(ONE, store, NOW)
     known = replace(ONE, known=claims.look(ONE, store).created)
     world.streams[NAME].config = CONFIG
@@ -132,7 +135,7 @@ def test_a_scaled_stream_has_its_creation_time_until_it_is_truncated(
 
 
 def test_a_sealed_stream_is_reported(store: ModelStore) -> None:
-    """Somebody sealed it; nobody can write to it any more."""
+    """Another client sealed it, and no client can write to it any more."""
     claims.make(ONE, store, NOW)
     store.seal_stream(NAME)
     assert claims.look(ONE, store).drift == ("it is sealed",)
@@ -144,7 +147,7 @@ def test_a_sealed_stream_is_reported(store: ModelStore) -> None:
 def test_a_released_stream_is_gone_or_left_without_our_tags(
     world: World, store: ModelStore
 ) -> None:
-    """Deleted or retained; the second time there is nothing to do."""
+    """The release deletes or retains it; a second release does nothing."""
     claims.make(ONE, store, NOW)
     assert claims.release(ONE, store, delete=False) == 1
     assert tags_of(world, NAME) == {"team=a"}
@@ -156,7 +159,7 @@ def test_a_released_stream_is_gone_or_left_without_our_tags(
 
 
 def test_a_sealed_stream_is_retained_as_it_is(world: World, store: ModelStore) -> None:
-    """The store changes nothing of it, so it does not hold anything up."""
+    """The store rejects changes of a sealed stream, so the release does not wait for them."""
     claims.make(ONE, store, NOW)
     store.seal_stream(NAME)
     assert claims.release(ONE, store, delete=False) == 1
@@ -164,7 +167,7 @@ def test_a_sealed_stream_is_retained_as_it_is(world: World, store: ModelStore) -
 
 
 def test_an_unowned_stream_is_adopted_as_it_is(world: World, store: ModelStore) -> None:
-    """Its configuration and its segments stay, by hand scaled as they are; tags are added."""
+    """Its configuration and its segments, even hand-scaled, stay. Adopting adds tags."""
     put(world, "state", tags=("theirs",))
     world.scale(NAME, 3)
     segments = world.streams[NAME].segments
@@ -172,7 +175,7 @@ def test_an_unowned_stream_is_adopted_as_it_is(world: World, store: ModelStore) 
     claims.adopt(ONE, store, None)
     config = world.streams[NAME].config
     assert world.streams[NAME].segments == segments
-    assert config.scaling.min_segments == 3  # or the store would have scaled it
+    assert config.scaling.min_segments == 3  # otherwise the store would have scaled it
     assert set(config.tags) == {"theirs", "team=a", *ALICE.tags()}
     assert claims.look(ONE, store).ownership is Ownership.OURS
     claims.release(ONE, store, delete=False)
@@ -181,7 +184,7 @@ def test_an_unowned_stream_is_adopted_as_it_is(world: World, store: ModelStore) 
 
 
 def test_only_the_named_predecessor_leaves_its_stream(world: World, store: ModelStore) -> None:
-    """Its tags are replaced; it has nothing then."""
+    """Its tags are replaced, and the predecessor owns nothing then."""
     bob = replace(ONE, claimant=BOB)
     claims.make(bob, store, NOW)
     for wrong in (None, UID, "x"):
@@ -193,7 +196,7 @@ def test_only_the_named_predecessor_leaves_its_stream(world: World, store: Model
 
 
 def test_what_others_have_is_not_adopted(world: World, store: ModelStore) -> None:
-    """Neither a copy's target, nor another cluster's, nor a sealed or a missing stream."""
+    """This holds for a copy's target, another cluster's stream, and a sealed or missing one."""
     with pytest.raises(StreamNotFound):
         claims.adopt(ONE, store, None)
     with pytest.raises(StreamNotFound):
@@ -211,7 +214,7 @@ def test_what_others_have_is_not_adopted(world: World, store: ModelStore) -> Non
 
 
 def test_a_changed_configuration_is_given_to_the_stream(world: World, store: ModelStore) -> None:
-    """The user's tags are replaced, ours stay; what is as wanted costs no call."""
+    """The user's tags are replaced and Sluice's stay. An unchanged configuration costs no call."""
     claims.make(ONE, store, NOW)
     wanted = StreamConfig(
         scaling=Scaling(min_segments=3),

@@ -15,7 +15,7 @@ from support.model import Fate, ModelStore, World, segment_name
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of two segments."""
+    """Return a world with a source of two segments."""
     made = World()
     put_source(made, [40, 40], [9])
     return made
@@ -34,7 +34,7 @@ def test_an_abort_leaves_nothing(world: World, steps: int) -> None:
 
 @pytest.mark.parametrize("steps", range(BEFORE_PUBLISHING + 1))
 def test_after_an_abort_the_copy_can_begin_anew(world: World, steps: int) -> None:
-    """A run after an abort copies as if there had been nothing before."""
+    """A run after an abort copies as if no earlier copy had existed."""
     drive(world, steps)
     abort(COPY, TARGET, ModelStore(world))
     store = ModelStore(world)
@@ -50,7 +50,7 @@ def test_the_driver_comes_to_the_step_of_publishing(world: World) -> None:
 
 
 def test_an_abort_is_refused_once_the_first_segment_is_published(world: World) -> None:
-    """From the first published segment on the copy can only be finished, and nothing is lost."""
+    """From the first published segment on, the copy can only be finished, and no byte is lost."""
     copy = drive(world, BEFORE_PUBLISHING)
     copy.perform(Publish((0,)))
     with pytest.raises(AbortRefused):
@@ -60,7 +60,7 @@ def test_an_abort_is_refused_once_the_first_segment_is_published(world: World) -
 
 
 def test_a_finished_copy_is_not_aborted(world: World) -> None:
-    """There is nothing to abort in a copy that is complete."""
+    """An abort of a complete copy does nothing."""
     store = ModelStore(world)
     copy_all(store, planned(store))
     before = world.bytes_of(TARGET)
@@ -69,7 +69,7 @@ def test_a_finished_copy_is_not_aborted(world: World) -> None:
 
 
 def test_nothing_begun_is_nothing_to_abort(world: World) -> None:
-    """An abort without a copy changes nothing and says so."""
+    """An abort without a copy changes nothing and reports that."""
     before = set(world.segments)
     assert abort(COPY, TARGET, ModelStore(world)) is False
     assert set(world.segments) == before
@@ -77,7 +77,7 @@ def test_nothing_begun_is_nothing_to_abort(world: World) -> None:
 
 @pytest.mark.parametrize("tags", [(), identity.owner_tags("cd" * 16)], ids=["foreign", "another's"])
 def test_a_foreign_target_is_never_touched(world: World, tags: tuple[str, ...]) -> None:
-    """A stream in the target's place that this copy did not make stays as it is."""
+    """A stream in the target's place that another client made does not change."""
     drive(world, 3)
     store = ModelStore(world)
     store.seal_stream(TARGET)
@@ -93,7 +93,7 @@ def test_a_foreign_target_is_never_touched(world: World, tags: tuple[str, ...]) 
 
 
 def test_an_abort_that_was_cut_off_is_finished(world: World) -> None:
-    """After an abort that died with its first mark set, the next run finishes it."""
+    """If an abort died with its first mark set, the next run finishes it."""
     drive(world, 4)
     store = ModelStore(world)
     name = segment_name(TARGET, world.streams[TARGET].segments[0].id)
@@ -122,7 +122,7 @@ def test_an_abort_cut_off_anywhere_can_be_repeated(world: World, call: int) -> N
 
 
 def test_a_copy_in_progress_is_no_abort_to_finish(world: World) -> None:
-    """What a driver is making is left alone by one that looks for aborts."""
+    """The search for unfinished aborts leaves a current copy alone."""
     drive(world, 4)
     before = dict(world.segments)
     assert finish_abort(COPY, TARGET, ModelStore(world)) is False

@@ -1,4 +1,4 @@
-"""How often a copy asks the store: a call to the controller takes about 10 ms, others about 1."""
+"""The number of a copy's calls: a call to the controller takes about 10 ms, others about 1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.model import ModelStore, World
 
 
 def test_a_copy_asks_the_store_so_often() -> None:
-    """A small copy to a new target, from planning to its end: another call has to have a reason."""
+    """A small copy to a new target, from planning to its end: another call needs a reason."""
     world = World()
     put_source(world, [9], [20])
     calls = calls_of(REQUEST, world)
@@ -68,7 +68,7 @@ def test_an_append_asks_the_store_so_often() -> None:
 
 
 def test_a_driver_that_goes_on_loads_the_journal_once() -> None:
-    """It looks once at the target, and for a cut-off abort, before its first look at all of it."""
+    """Before its first full look it checks the target, and whether an abort was cut off."""
     world = World()
     put_source(world, [9], [20])
     plan = drive(world, BEFORE_PUBLISHING).plan

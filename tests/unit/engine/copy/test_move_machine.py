@@ -1,4 +1,4 @@
-"""Moves against an adversary: the source is written to and scaled until it is sealed."""
+"""Moves against an adversary that writes to the source and scales it until it is sealed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Moved(Protocol):
-    """Drivers and aborts of a move, whose source goes on until it is sealed."""
+    """Drivers and aborts of a move, whose source takes events until it is sealed."""
 
     damage = tuple(word for word in DAMAGE if word != "SourceReplaced")
-    expected = (*EXPECTED, SourceNotFound, SourceReplaced)  # of drivers that come too late
+    expected = (*EXPECTED, SourceNotFound, SourceReplaced)  # for drivers that come too late
 
     @initialize(
         shapes=st.lists(
@@ -46,7 +46,7 @@ class Moved(Protocol):
         divided: bool,
         told: int | None,
     ) -> None:
-        """A source of a few segments, in one or more parts each."""
+        """Make a source of a few segments, in one or more parts each."""
         put_scaled_source(self.world, shapes, moves)
         self.request = REQUEST.model_copy(update={"move": True})
         self.divided = divided
@@ -57,7 +57,7 @@ class Moved(Protocol):
             self.driver()
 
     def remember(self) -> None:
-        """What the source holds, and the events in it."""
+        """Remember the source's content and its events."""
         self.contents = self.world.bytes_of(SOURCE)
         self.counts = [
             self.world.segments[segment_name(SOURCE, segment.id)].attributes[EVENT_COUNT]
@@ -65,13 +65,13 @@ class Moved(Protocol):
         ]
 
     def goes_on(self) -> bool:
-        """Whether the source takes events still."""
+        """Tell whether the source still takes events."""
         stream = self.world.streams.get(SOURCE)
         return stream is not None and not stream.sealed
 
     @rule(place=st.integers(0, 3), sizes=st.lists(st.integers(0, 40), min_size=1, max_size=3))
     def write(self, place: int, sizes: list[int]) -> None:
-        """Somebody writes to the source."""
+        """Write to the source as another client."""
         if self.goes_on():
             active = self.world.streams[SOURCE].segments
             there = self.world.segments[segment_name(SOURCE, active[place % len(active)].id)]
@@ -82,7 +82,7 @@ class Moved(Protocol):
 
     @rule(place=st.integers(0, 3))
     def scale(self, place: int) -> None:
-        """The source is scaled."""
+        """Scale the source."""
         if self.goes_on():
             active = self.world.streams[SOURCE].segments
             one = active[place % len(active)]
@@ -99,7 +99,7 @@ class Moved(Protocol):
         sizes=st.lists(st.integers(0, 40), min_size=1, max_size=3),
     )
     def write_meanwhile(self, actor: Actor, kind: str, again: int, sizes: list[int]) -> None:
-        """Somebody writes while a driver is held up."""
+        """Write to the source while a driver is held up."""
         for _ in range(again):
             for _ in range(MANY):
                 if not actor.alive or actor.pending.startswith(kind):
@@ -110,7 +110,7 @@ class Moved(Protocol):
 
     @invariant()
     def the_source_is_there_until_the_target_is_whole(self) -> None:
-        """The source is deleted once, behind a target that has all of it."""
+        """Check that the source is deleted only after a whole target has all of it."""
         if SOURCE not in self.world.streams:
             stream = self.world.streams[TARGET]
             assert identity.completed(stream.config.tags, COPY) is not None
@@ -118,26 +118,26 @@ class Moved(Protocol):
 
     @invariant()
     def staging_holds_beginnings(self) -> None:
-        """What is staged is a stretch of one source segment."""
+        """Check that staged bytes are a stretch of one source segment."""
         for name in self.world.staging():
             data = bytes(self.world.segments[name].data)
             if b'{"record"' not in data[:20]:
                 assert any(data in whole for whole in self.contents), name
 
     def teardown(self) -> None:
-        """Whatever happened: one more driver moves it whole, and the source is gone."""
+        """Let one more driver finish the move, and check that the source is gone."""
         super().teardown()
         assert SOURCE not in self.world.streams
 
 
 @searches
 def test_a_move_is_exact_whatever_the_scheduler_does() -> None:
-    """All that the source ever took until it was sealed is in the target; then it is deleted."""
+    """The target has all that the source ever took until its seal. Then the source is deleted."""
     run_machine(Moved, examples=3, steps=40)
 
 
 def test_a_move_without_an_adversary_moves() -> None:
-    """What comes while the source is copied is copied as well, in segments that came meanwhile."""
+    """Bytes and segments that arrive during the copy are copied, too."""
     machine = Moved()
     machine.source(shapes=[[5, 30, 3], [17]], moves=[("split", 0)], divided=True, told=None)
     actor = machine.alive[0]

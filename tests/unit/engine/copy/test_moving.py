@@ -1,4 +1,4 @@
-"""Moves, step by step: what is looked at before a source is sealed or deleted."""
+"""Moves, step by step: the checks before a source is sealed or deleted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STEPS: list[type[Step]] = [
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of two segments."""
+    """Return a world with a source of two segments."""
     made = World()
     put_source(made, [40, 40, 3], [9])
     made.numbers[SOURCE] = 2
@@ -54,23 +54,23 @@ def world() -> World:
 
 
 def driver(world: World) -> StreamCopyWork:
-    """A driver that has written its plan down."""
+    """Return a driver that has recorded its plan."""
     return begun(world, MOVE)
 
 
 def write(world: World, segment: int, sizes: list[int]) -> None:
-    """Somebody writes to the source."""
+    """Write to the source as another client."""
     there = world.segments[segment_name(SOURCE, segment)]
     there.data += events_of(sizes, 77)
     there.attributes[EVENT_COUNT] += len(sizes)
 
 
 def test_all_is_staged_before_the_source_is_sealed(world: World) -> None:
-    """Writers are cut off late: after the bytes that were there, before anything is merged."""
+    """Writers are cut off late: after the existing bytes are staged, before any merge."""
     go(driver(world), world, DrainSource)
     assert not world.streams[SOURCE].sealed
     staged = sum(len(world.segments[name].data) for name in world.staging())
-    assert staged > sum(map(len, world.bytes_of(SOURCE)))  # and the journal
+    assert staged > sum(map(len, world.bytes_of(SOURCE)))  # and the journal's
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -80,7 +80,7 @@ def test_a_move_that_dies_at_any_step_is_finished(
     step: type[Step],
     after: bool,  # noqa: FBT001
 ) -> None:
-    """What came until the seal is in the target, exactly; the source is gone, nothing is left."""
+    """The target has exactly the bytes up to the seal. The source is gone, and nothing is left."""
     one = driver(world)
     write(world, 0, [5, 6])
     found = go(one, world, step)
@@ -114,7 +114,7 @@ def test_segments_that_came_meanwhile_are_moved(world: World) -> None:
 
 
 def test_another_stream_in_its_place_is_not_sealed(world: World) -> None:
-    """The source is looked at before it is sealed."""
+    """The driver checks the source before it seals it."""
     one = driver(world)
     go(one, world, DrainSource)
     del world.streams[SOURCE]
@@ -125,7 +125,7 @@ def test_another_stream_in_its_place_is_not_sealed(world: World) -> None:
 
 
 def test_a_source_that_is_gone_is_said(world: World) -> None:
-    """Before it is sealed there has to be one."""
+    """The source must exist before it is sealed."""
     one = driver(world)
     go(one, world, DrainSource)
     ModelStore(world).seal_stream(SOURCE)
@@ -145,7 +145,7 @@ def leave(copy: StreamCopyWork, world: World) -> None:
 
 @pytest.mark.parametrize("how", ["lacking", "longer", "unsealed", "segment", "untagged"])
 def test_a_source_is_kept_where_anything_disagrees(world: World, how: str) -> None:
-    """Before it is deleted both stores are looked at: lengths, seals, segments, the mark."""
+    """Before the deletion the driver compares lengths, seals, segments and the mark."""
     one = driver(world)
     go(one, world, DeleteSource)
     source, target = world.streams[SOURCE], world.streams[TARGET]
@@ -167,7 +167,7 @@ def test_a_source_is_kept_where_anything_disagrees(world: World, how: str) -> No
 
 
 def test_a_move_needs_verification(world: World) -> None:
-    """A source is deleted only behind bytes that were compared."""
+    """A source is deleted only after its bytes were compared."""
     store = ModelStore(world)
     with pytest.raises(InvalidSpec) as caught:
         resolve(MOVE.model_copy(update={"verify": False}), [store], store)
@@ -176,7 +176,7 @@ def test_a_move_needs_verification(world: World) -> None:
 
 @pytest.mark.parametrize("published", [False, True])
 def test_an_abandoned_move_keeps_the_source(world: World, published: bool) -> None:  # noqa: FBT001
-    """Whoever deletes the resource midway keeps the data, sealed."""
+    """A deletion of the resource midway keeps the data, sealed."""
     one = driver(world)
     contents = world.bytes_of(SOURCE)
     step = go(one, world, Publish)
@@ -192,7 +192,7 @@ def test_an_abandoned_move_keeps_the_source(world: World, published: bool) -> No
 
 
 def test_a_finished_move_run_again_does_nothing(world: World) -> None:
-    """The source is gone and the target whole: there is no plan, and nothing fails."""
+    """The source is gone and the target whole: no plan remains, and nothing fails."""
     go(driver(world), world)
     store = ModelStore(world)
     found = resolve(MOVE, [store], store)
@@ -201,7 +201,7 @@ def test_a_finished_move_run_again_does_nothing(world: World) -> None:
 
 
 def test_a_runner_moves(world: World) -> None:
-    """From beginning to end, as `sluice run` does."""
+    """It moves a stream from beginning to end, as `sluice run` does."""
     contents = world.bytes_of(SOURCE)
     store = ModelStore(world)
     plan = resolve(MOVE, [store], store).plan

@@ -17,14 +17,14 @@ FIRST = segment_name(SOURCE, 0)
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of two segments, of 3 and of 0 events."""
+    """Return a world with a source of two segments, of 3 and of 0 events."""
     made = World()
     put_source(made, [5, 6, 7], [])
     return made
 
 
 def test_bounds_identity_and_events_are_taken(world: World) -> None:
-    """A plan holds each segment's bounds, creation time and event count as the store says."""
+    """A plan holds each segment's bounds, creation time and event count from the store."""
     plan = make_plan(REQUEST, [ModelStore(world)])
     assert [(s.start, s.end, s.created, s.events) for s in plan.segments] == [
         (0, 42, 1001, 3),
@@ -34,7 +34,7 @@ def test_bounds_identity_and_events_are_taken(world: World) -> None:
 
 
 def test_planning_changes_nothing(world: World) -> None:
-    """A plan that is only looked at leaves no trace in the store."""
+    """Planning without a copy leaves no trace in the store."""
     before = set(world.segments)
     assert resolve(REQUEST, [ModelStore(world)], ModelStore(world)).recorded is False
     assert set(world.segments) == before
@@ -49,7 +49,7 @@ def test_planning_changes_nothing(world: World) -> None:
 def test_a_live_segment_is_counted_only_if_it_holds_still(
     world: World, pauses_after: int, expected: int | None
 ) -> None:
-    """A count belongs to a bound only if nothing was written between; else it is left unknown."""
+    """A count belongs to a bound only if no write came between; otherwise it stays unknown."""
     asked = [0]
 
     def gate(what: str) -> Fate:
@@ -65,21 +65,21 @@ def test_a_live_segment_is_counted_only_if_it_holds_still(
 
 
 def test_events_of_a_truncated_segment_are_unknown(world: World) -> None:
-    """The store's count includes what was truncated, so the events are counted later."""
+    """The store's count includes truncated events, so the events are counted later."""
     world.segments[FIRST].start = 13
     segment = make_plan(REQUEST, [ModelStore(world)]).segments[0]
     assert (segment.start, segment.events) == (13, None)
 
 
 def test_a_wholly_truncated_segment_has_no_events(world: World) -> None:
-    """Where no byte is left there is no event, whatever the store counted."""
+    """Without a byte left the segment has no event, whatever the store counted."""
     world.segments[FIRST].start = 42
     segment = make_plan(REQUEST, [ModelStore(world)]).segments[0]
     assert (segment.start, segment.end, segment.events) == (42, 42, 0)
 
 
 def test_a_recorded_plan_holds(world: World) -> None:
-    """Once a plan is recorded, later looks give it, whatever the source has become."""
+    """Once a plan is recorded, later looks return it, whatever the source has become."""
     store = ModelStore(world)
     plan = planned(store)
     CopyJournal(store, COPY, TARGET).begin(plan)
@@ -90,7 +90,7 @@ def test_a_recorded_plan_holds(world: World) -> None:
 
 
 def test_a_recorded_plan_keeps_its_parts(world: World) -> None:
-    """With more tasks, or longer parts, a copy that was begun goes on as it was planned."""
+    """With more tasks or longer parts, a copy goes on with its planned parts."""
     store = ModelStore(world)
     plan = split(planned(store))
     assert plan.segments[0].cuts
@@ -111,7 +111,7 @@ def test_a_complete_copy_needs_no_source(world: World) -> None:
 
 
 def test_a_copy_that_died_before_tidying_is_gone_on_with(world: World) -> None:
-    """A whole target beside a journal is not finished: the journal is still to be deleted."""
+    """A whole target with a journal is unfinished: the journal still has to be deleted."""
     plan = planned(ModelStore(world))
     calls: list[str] = []
 
@@ -127,12 +127,12 @@ def test_a_copy_that_died_before_tidying_is_gone_on_with(world: World) -> None:
 
 
 def _of(scope: str, stream: str) -> dict[str, object]:
-    """The change to a request that makes it one for another source."""
+    """Return the change that gives a request another source."""
     return {"sources": (SourceRequest(stream=StreamName(scope=scope, stream=stream)),)}
 
 
 def test_a_scope_is_made_with_the_target_and_not_before(world: World) -> None:
-    """Planning makes nothing. The copy looks for the scope first: not every user may make one."""
+    """Planning makes no scope. The copy first looks for it: not every user may make one."""
     name = StreamName(scope="new", stream="t")
     request = REQUEST.model_copy(update={"target": name, "make_scope": True})
     calls: list[str] = []
@@ -151,7 +151,7 @@ def test_a_scope_is_made_with_the_target_and_not_before(world: World) -> None:
 
 
 def test_a_plan_without_a_new_scope_has_the_text_of_older_versions(world: World) -> None:
-    """So its hash is the same."""
+    """So both have the same hash."""
     assert "makeScope" not in planned(ModelStore(world)).model_dump_json(by_alias=True)
 
 
@@ -188,7 +188,7 @@ def test_what_is_not_there_or_not_ours_is_refused(
     reason: str,
     field: str,
 ) -> None:
-    """Unknown names and foreign targets are refused with the spec's field, and nothing is made."""
+    """The refusal of unknown names and foreign targets names the field, and nothing is made."""
     store = ModelStore(world)
     if spoil is not None:
         store.create_stream(TARGET, StreamConfig(tags=spoil))
@@ -200,7 +200,7 @@ def test_what_is_not_there_or_not_ours_is_refused(
 
 
 def test_a_source_that_goes_while_it_is_planned_is_refused(world: World) -> None:
-    """A stream that is deleted between the catalog and its segments has no bounds."""
+    """A stream that is deleted between the two calls of planning has no bounds."""
 
     def gate(what: str) -> Fate:
         if what.startswith("infos"):

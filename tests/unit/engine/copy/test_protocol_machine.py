@@ -104,9 +104,9 @@ class Protocol(RuleBasedStateMachine):
         told: int | None,
         seal: bool,
     ) -> None:
-        """A source of a few segments, scaled or not, in one or more parts each; perhaps another.
+        """Make a source of a few segments, scaled or not, in one or more parts; perhaps another.
 
-        Its store knows how many events there are in a segment, or tells another number.
+        Its store knows how many events are in a segment, or reports a wrong number.
         """
         self.contents = put_scaled_source(self.world, shapes, moves)
         sources = [SOURCE]
@@ -126,7 +126,7 @@ class Protocol(RuleBasedStateMachine):
             self.driver()
 
     def plan(self, store: ModelStore) -> StreamPlan | None:
-        """What a driver finds or makes: as `resolve`, with parts of 32 bytes."""
+        """Return a driver's plan: that of `resolve`, with parts of 32 bytes."""
         found = resolve(self.request, [store], store)
         if found.plan is None or found.recorded:
             return found.plan
@@ -142,7 +142,7 @@ class Protocol(RuleBasedStateMachine):
         return split(made) if self.divided else made
 
     def drive(self, store: ModelStore, clock: Actor) -> object:
-        """What one driver does from beginning to end."""
+        """Run one driver from beginning to end."""
         finish_abort(REQUEST.copy_id, TARGET, store)
         plan = self.plan(store)
         if plan is None:
@@ -161,7 +161,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(target=actors)
     def driver(self) -> Actor:
-        """A driver starts."""
+        """Start a driver."""
         self.number += 1
         actor = Actor(f"driver {self.number}", self.world, self.drive)
         actor.move()
@@ -170,7 +170,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(target=actors)
     def aborter(self) -> Actor:
-        """Somebody aborts the copy."""
+        """Start an abort of the copy."""
         self.aborted = True
         self.number += 1
         actor = Actor(
@@ -184,7 +184,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(actor=actors, kind=st.sampled_from(KINDS), beyond=st.integers(0, 3))
     def hold(self, actor: Actor, kind: str, beyond: int) -> None:
-        """An actor goes on up to a call of a kind, or some calls further, and is held up there."""
+        """Move an actor to a call of a kind, or some calls further, and hold it there."""
         for _ in range(MANY):
             if not actor.alive or actor.pending.startswith(kind):
                 break
@@ -194,24 +194,24 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(actor=actors)
     def finish(self, actor: Actor) -> None:
-        """An actor runs to its end."""
+        """Run an actor to its end."""
         while actor.alive:
             self.step(actor)
 
     @rule(turns=st.lists(st.integers(0, 7), max_size=40))
     def interleave(self, turns: list[int]) -> None:
-        """The actors make single calls in turn."""
+        """Let the actors make single calls in turn."""
         for turn in turns:
             alive = [actor for actor in self.alive if actor.alive]
             if alive:
                 self.step(alive[turn % len(alive)])
 
     def turn(self, actor: Actor, fate: Fate) -> None:
-        """One call of an actor.
+        """Make one call of an actor.
 
-        An abort is not held up between its last look at the target and the call that seals it:
-        stores delete by name only, which docs/protocol.md lists under what is not guaranteed. The
-        drivers that seal a whole target may be.
+        An abort is not held up between its last look at the target and the call that seals it.
+        Stores delete by name only, which docs/protocol.md lists under what is not guaranteed.
+        Drivers that seal a whole target may be held up.
         """
         if actor.alive:
             actor.move(fate)
@@ -219,14 +219,14 @@ class Protocol(RuleBasedStateMachine):
             actor.move()
 
     def is_whole(self) -> bool:
-        """Whether the target says that it is whole."""
+        """Tell whether the target is marked whole."""
         stream = self.world.streams.get(TARGET)
         return stream is not None and (
             identity.completed(stream.config.tags, REQUEST.copy_id) is not None
         )
 
     def step(self, actor: Actor) -> None:
-        """One call, and a look at the world."""
+        """Make one call of an actor, and check the readable segments."""
         self.turn(actor, Fate.DONE)
         if actor.alive:
             self.only_whole_segments_are_readable()
@@ -235,18 +235,18 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(actor=actors, fate=st.sampled_from([Fate.REQUEST_LOST, Fate.REPLY_LOST]))
     def lose(self, actor: Actor, fate: Fate) -> None:
-        """A message of an actor is lost."""
+        """Lose a message of an actor."""
         self.turn(actor, fate)
 
     @rule(actor=consumes(actors))
     def kill(self, actor: Actor) -> None:
-        """An actor dies between two calls."""
+        """Kill an actor between two calls."""
         if actor.alive:
             actor.kill()
 
     @invariant()
     def only_whole_segments_are_readable(self) -> None:
-        """A reader of the target sees a segment whole or not at all."""
+        """Check that a reader of the target sees a segment whole or not at all."""
         if TARGET not in self.world.streams:
             return
         found = self.world.bytes_of(TARGET)
@@ -260,7 +260,7 @@ class Protocol(RuleBasedStateMachine):
 
     @invariant()
     def staging_holds_beginnings(self) -> None:
-        """A staging segment holds the first bytes of its part: nothing twice, nothing left out."""
+        """Check that staged bytes are the first bytes of their part, without gap or repetition."""
         if TARGET not in self.world.streams:
             return
         staging = {name.partition("#")[2]: name for name in self.world.staging()}
@@ -273,7 +273,7 @@ class Protocol(RuleBasedStateMachine):
 
     @invariant()
     def what_was_promised_holds(self) -> None:
-        """A target that was reported whole stays; no driver finds damage where there is none."""
+        """Check that a target reported whole stays, and that no driver wrongly reports damage."""
         for actor in self.alive:
             if actor.alive or actor.killed:
                 continue
@@ -288,7 +288,7 @@ class Protocol(RuleBasedStateMachine):
 
     @invariant()
     def complete_means_complete(self) -> None:
-        """A target that says that it is whole is."""
+        """Check that a target marked whole is whole."""
         if not self.is_whole():
             return
         self.assert_whole()
@@ -300,15 +300,15 @@ class Protocol(RuleBasedStateMachine):
         assert counts == self.counts
 
     def assert_whole(self) -> None:
-        """The target holds what was to be copied."""
+        """Check that the target holds all planned bytes."""
         assert self.world.bytes_of(TARGET) == self.contents
 
     def left_over(self) -> list[str]:
-        """Staging segments that hold bytes, or that lie beside the target there is.
+        """Return staging segments that hold bytes, or that lie beside the present target.
 
-        What may stay is an empty segment beside a target that an abort deleted: made by a driver
-        that was held up between looking and acting, while an abort and another run went by. Its
-        name may begin as that of another segment of the target made since.
+        An empty segment beside a deleted target may stay. A driver made it that was held up between
+        look and call, during an abort and another run. Its name may begin as that of another
+        segment of the target made since.
         """
         current = {
             segment_name(TARGET, segment.id): index
@@ -328,7 +328,7 @@ class Protocol(RuleBasedStateMachine):
         return found
 
     def teardown(self) -> None:
-        """Whatever happened: one more driver makes it whole, and leaves nothing behind."""
+        """Let one more driver make the target whole, and check that nothing else is left."""
         try:
             for actor in self.alive:
                 for _ in range(MANY):
@@ -336,7 +336,7 @@ class Protocol(RuleBasedStateMachine):
                         break
                     actor.move()
             for _ in range(3):
-                # What was cut off may still have to be aborted, or to be copied, or only be told.
+                # A copy that was cut off may have to be aborted, copied, or only reported.
                 last = self.driver()
                 for _ in range(MANY):
                     if not last.alive:
@@ -357,7 +357,7 @@ class Protocol(RuleBasedStateMachine):
 
 @searches
 def test_the_copy_is_exact_whatever_the_scheduler_does() -> None:
-    """Under any order of calls, losses, kills and aborts a copy ends exact and leaves nothing."""
+    """Under any order of calls, losses, kills and aborts, a copy ends exact and leaves nothing."""
     run_machine(Protocol, examples=8, steps=60)
 
 

@@ -45,14 +45,14 @@ BYTES, EVENTS = 8 * 3 + 89, 3
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of two segments."""
+    """Return a world with a source of two segments."""
     made = World()
     put_source(made, *SHAPES)
     return made
 
 
 def asked(world: World, known: StreamPlan | None = None) -> Answer:
-    """What the stores say of the copy; nothing is changed by asking."""
+    """Ask the stores for the state of the copy, and check that this changes nothing."""
     before = copy.deepcopy((world.streams, world.segments))
     store = ModelStore(world)
     try:
@@ -62,13 +62,13 @@ def asked(world: World, known: StreamPlan | None = None) -> Answer:
 
 
 def dropped(world: World, *, source: bool = True) -> str:
-    """What abandoning the copy comes to."""
+    """Abandon the copy, and return the result."""
     store = ModelStore(world)
     return abandon(REQUEST, sources=[store] if source else None, target=store)
 
 
 def copied(world: World) -> StreamPlan:
-    """The plan of the copy, which was carried out."""
+    """Run the copy, and return its plan."""
     store = ModelStore(world)
     plan = planned(store)
     copy_all(store, plan)
@@ -76,7 +76,7 @@ def copied(world: World) -> StreamPlan:
 
 
 def target_segment(world: World, index: int) -> str:
-    """The name of a segment of the target."""
+    """Return the name of a segment of the target."""
     return segment_name(TARGET, world.streams[TARGET].segments[index].id)
 
 
@@ -84,7 +84,7 @@ def target_segment(world: World, index: int) -> str:
 
 
 def test_a_copy_that_was_not_begun_has_a_plan() -> None:
-    """Its bounds are where the source is now."""
+    """Its bounds are the source's present end."""
     world = World()
     put_source(world, *SHAPES)
     first = asked(world)
@@ -98,14 +98,14 @@ def test_a_copy_that_was_not_begun_has_a_plan() -> None:
 
 @pytest.mark.parametrize("steps", range(BEFORE_PUBLISHING + 1))
 def test_a_copy_that_was_begun_has_the_plan_of_its_driver(world: World, steps: int) -> None:
-    """However far it came, and though the source has grown since."""
+    """This holds at any progress, and though the source has grown since."""
     plan = drive(world, steps).plan
     put_source(world, [40, 40, 7], [9])
     assert asked(world) == Planned(plan=whole_plan(plan), recorded=True)
 
 
 def test_a_copy_that_is_being_published_is_not_complete(world: World) -> None:
-    """Some segments are there and some are not: there is something to do."""
+    """Some segments are published and some are not, so work is left."""
     driver = drive(world, BEFORE_PUBLISHING)
     driver.perform(Publish((0,)))
     answer = asked(world, driver.plan)
@@ -114,7 +114,7 @@ def test_a_copy_that_is_being_published_is_not_complete(world: World) -> None:
 
 
 def test_a_copy_whose_target_is_not_sealed_yet_is_not_complete(world: World) -> None:
-    """A driver that died before it sealed the target leaves that to the next one."""
+    """A driver that died before the seal leaves it to the next driver."""
     request = REQUEST.model_copy(update={"seal": True})
     store = ModelStore(world)
     driver = drive(world, BEFORE_PUBLISHING, request)
@@ -133,7 +133,7 @@ def test_a_copy_whose_target_is_not_sealed_yet_is_not_complete(world: World) -> 
 
 
 def test_a_driver_that_comes_late_to_a_sealed_target_finds_it_done(world: World) -> None:
-    """Its step is refused by the store, and another driver has done it."""
+    """The store refuses its step, and another driver has done it."""
     request = REQUEST.model_copy(update={"seal": True})
     late = drive(world, BEFORE_PUBLISHING, request)
     while not isinstance(step := late.look(), ConfigureTarget):
@@ -145,7 +145,7 @@ def test_a_driver_that_comes_late_to_a_sealed_target_finds_it_done(world: World)
 
 
 def test_a_target_that_somebody_else_sealed_is_no_success(world: World) -> None:
-    """It has no mark that it is whole, and takes none."""
+    """The target has no mark of completeness, and accepts none."""
     driver = drive(world, BEFORE_PUBLISHING)
     while not isinstance(step := driver.look(), ConfigureTarget):
         driver.perform(step)
@@ -155,7 +155,7 @@ def test_a_target_that_somebody_else_sealed_is_no_success(world: World) -> None:
 
 
 def test_a_whole_target_is_complete(world: World) -> None:
-    """Its segments hold what the plan asks for, by the marks that publishing leaves."""
+    """The marks of publishing show that its segments hold all planned bytes."""
     plan = copied(world)
     answer = asked(world, plan)
     assert isinstance(answer, Complete)
@@ -164,13 +164,13 @@ def test_a_whole_target_is_complete(world: World) -> None:
 
 
 def test_a_whole_target_is_complete_though_nobody_knows_the_plan(world: World) -> None:
-    """What there is to tell is found in the target."""
+    """The target itself holds all facts of the answer."""
     digest = asked(world, copied(world))
     assert asked(world) == digest
 
 
 def test_a_whole_target_tells_its_positions(world: World) -> None:
-    """The same in source and target here, since nothing was truncated."""
+    """They are equal in source and target here, since no byte was truncated."""
     answer = asked(world, copied(world))
     assert isinstance(answer, Complete)
     assert answer.positions is not None
@@ -190,7 +190,7 @@ def test_a_whole_target_tells_its_positions(world: World) -> None:
 
 
 def test_positions_that_differ_are_told_by_source() -> None:
-    """Of several sources each has its own part of the map."""
+    """Each of several sources has its own part of the map."""
     world, other = World(), StreamName(scope="in", stream="other")
     put_source(world, *SHAPES)
     put_source(world, [7], name=other)
@@ -211,7 +211,7 @@ def test_positions_that_differ_are_told_by_source() -> None:
 
 
 def test_a_target_that_has_nothing_of_the_copy_left_has_no_map(world: World) -> None:
-    """A later look that finds nothing tells nothing, rather than that nothing was copied."""
+    """A later look without a trace of the copy returns no map, not an empty one."""
     copied(world)
     for index in range(2):
         world.segments[target_segment(world, index)].attributes.clear()
@@ -221,7 +221,7 @@ def test_a_target_that_has_nothing_of_the_copy_left_has_no_map(world: World) -> 
 
 
 def test_events_are_those_that_were_counted_and_not_those_of_the_plan(world: World) -> None:
-    """What was published tells how many there are: a plan only has the store's word."""
+    """Publishing counted the events, while a plan only has the store's count."""
     plan = copied(world)
     wrong = [segment.model_copy(update={"events": 1}) for segment in plan.segments]
     answer = asked(world, plan.model_copy(update={"segments": tuple(wrong)}))
@@ -230,7 +230,7 @@ def test_events_are_those_that_were_counted_and_not_those_of_the_plan(world: Wor
 
 
 def test_a_segment_that_nothing_came_to_has_no_events() -> None:
-    """A store counts nothing for one that was never written, and the rest is told."""
+    """A store counts no events for an unwritten segment. The others are counted."""
     world = World()
     put_source(world, [40, 40], [])
     plan = copied(world)
@@ -241,7 +241,7 @@ def test_a_segment_that_nothing_came_to_has_no_events() -> None:
 
 
 def test_a_mark_that_somebody_forged_is_not_believed(world: World) -> None:
-    """A target that says that it is whole and holds nothing of the copy is an alarm."""
+    """A target that is marked whole without bytes of the copy raises an alarm."""
     plan = planned(ModelStore(world))
     mark = f"{identity.TAG_COMPLETE}{'d' * 64}"
     config = StreamConfig(
@@ -255,7 +255,7 @@ def test_a_mark_that_somebody_forged_is_not_believed(world: World) -> None:
 
 
 def test_a_target_of_other_bounds_is_not_believed(world: World) -> None:
-    """A whole copy of something else is no copy of this."""
+    """A whole copy of other bounds is no copy of this plan."""
     plan = copied(world)
     longer = plan.segments[0].model_copy(update={"end": plan.segments[0].end + 1})
     with pytest.raises(TargetReplaced):
@@ -263,7 +263,7 @@ def test_a_target_of_other_bounds_is_not_believed(world: World) -> None:
 
 
 def test_a_target_that_lives_on_stays_complete(world: World) -> None:
-    """Writing to it, truncating and scaling it are its readers' and writers' own business."""
+    """Its readers and writers may write, truncate and scale it."""
     plan = copied(world)
     complete = asked(world, plan)
     world.segments[target_segment(world, 0)].data += b"more"
@@ -278,7 +278,7 @@ def test_a_target_that_lives_on_stays_complete(world: World) -> None:
 
 
 def test_events_of_later_writers_are_not_the_copys(world: World) -> None:
-    """Each segment of the target says what came by the copy, whatever was written since."""
+    """Each segment of the target records the copy's part, whatever was written since."""
     copied(world)
     world.segments[target_segment(world, 0)].data += b"more"
     world.segments[target_segment(world, 0)].attributes[EVENT_COUNT] += 1
@@ -288,7 +288,7 @@ def test_events_of_later_writers_are_not_the_copys(world: World) -> None:
 
 
 def test_what_stands_in_the_way_is_said(world: World) -> None:
-    """A source that is not there, a target that is, and a scope that is not."""
+    """A missing source, an existing target and a missing scope are named."""
     ModelStore(world).create_stream(TARGET, StreamConfig())
     with pytest.raises(TargetExists):
         asked(world)
@@ -306,7 +306,7 @@ def test_what_stands_in_the_way_is_said(world: World) -> None:
 
 
 def test_nothing_begun_is_nothing_to_abandon(world: World) -> None:
-    """A copy that has nothing in the store is let go as it is."""
+    """A copy without a trace in the store is released."""
     before = copy.deepcopy((world.streams, world.segments))
     assert dropped(world) == "nothing was left"
     assert (world.streams, world.segments) == before
@@ -315,7 +315,7 @@ def test_nothing_begun_is_nothing_to_abandon(world: World) -> None:
 @pytest.mark.parametrize("source", [True, False])
 @pytest.mark.parametrize("steps", range(BEFORE_PUBLISHING + 1))
 def test_what_is_unpublished_goes(world: World, steps: int, *, source: bool) -> None:
-    """Staging, journal and target, after any step, and though the source cannot be reached."""
+    """Staging, journal and target are deleted after any step, even without the source."""
     drive(world, steps)
     assert dropped(world, source=source) == "what was staged was dropped"
     assert TARGET not in world.streams
@@ -326,7 +326,7 @@ def test_what_is_unpublished_goes(world: World, steps: int, *, source: bool) -> 
 @pytest.mark.parametrize("published", [1, 2])
 @pytest.mark.parametrize("source", [True, False])
 def test_what_is_being_published_is_finished(world: World, published: int, *, source: bool) -> None:
-    """Half a target is what nobody wants, and the rest moves no bytes."""
+    """A half target is useless, and publishing the rest moves no bytes."""
     driver = drive(world, BEFORE_PUBLISHING)
     for index in range(published):
         driver.perform(Publish((index,)))
@@ -341,7 +341,7 @@ def test_what_is_being_published_is_finished(world: World, published: int, *, so
 
 
 def test_a_whole_target_stays(world: World) -> None:
-    """What late drivers left beside it goes."""
+    """Remains of late drivers beside it are deleted."""
     copied(world)
     before = world.bytes_of(TARGET)
     store = ModelStore(world)
@@ -354,7 +354,7 @@ def test_a_whole_target_stays(world: World) -> None:
 
 
 def test_somebody_elses_target_stays(world: World) -> None:
-    """A stream in the target's place that this copy did not make is not touched."""
+    """A stream in the target's place that another client made is not touched."""
     ModelStore(world).create_stream(TARGET, StreamConfig())
     assert dropped(world) == "nothing was left"
     assert TARGET in world.streams
@@ -365,7 +365,7 @@ def test_somebody_elses_target_stays(world: World) -> None:
 def test_what_was_cut_off_anywhere_can_be_repeated(
     world: World, monkeypatch: pytest.MonkeyPatch, call: int, published: int
 ) -> None:
-    """Once the store answers again, nothing is left of the copy, or all of it is there."""
+    """Once the store answers again, either nothing is left of the copy or all of it exists."""
     monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     driver = drive(world, BEFORE_PUBLISHING)
     for index in range(published):
@@ -389,7 +389,7 @@ def test_what_was_cut_off_anywhere_can_be_repeated(
 def test_publishing_that_would_have_to_move_bytes_is_no_matter_of_the_operator(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where somebody deleted what was staged, a driver has to copy it again."""
+    """If another client deleted staged bytes, a driver has to copy them again."""
     monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     driver = drive(world, BEFORE_PUBLISHING)
     driver.perform(Publish((0,)))

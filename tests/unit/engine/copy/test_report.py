@@ -12,12 +12,12 @@ from support.model import ModelStore, World
 
 
 def segment(start: int, end: int, events: int) -> SegmentReport:
-    """A segment's report."""
+    """Make a segment's report."""
     return SegmentReport(source=1, target=2, start=start, end=end, events=events, digest="d")
 
 
 def test_a_report_adds_its_segments_up() -> None:
-    """Bytes and events are those of all segments, counted from their first offset."""
+    """Bytes and events are sums over all segments, counted from their first offset."""
     report = StreamReport(
         copy_id=COPY,
         source=str(SOURCE),
@@ -61,7 +61,7 @@ def test_a_failed_report_survives_json() -> None:
 
 
 def test_progress_is_read_from_the_target() -> None:
-    """A watcher sees nothing before, grows while bytes are staged, and ends at the whole."""
+    """It is empty at first, grows while bytes are staged, and ends at the whole."""
     world = World()
     put_source(world, [40, 40], [9])
     store = ModelStore(world)

@@ -27,7 +27,7 @@ SECOND = CopyRequest(
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with two sources."""
+    """Return a world with two sources."""
     made = World()
     put_source(made, [40, 40], [], [9])
     put_source(made, [20, 1], name=SECOND.sources[0].stream)
@@ -35,7 +35,7 @@ def world() -> World:
 
 
 class Flipping(ModelStore):
-    """A store that keeps one byte of each segment that is appended to otherwise than it was."""
+    """A store that changes one byte of each segment that is appended to."""
 
     def read(
         self,
@@ -66,7 +66,7 @@ class Failing(Relay):
 
 
 def test_a_copy_goes_through_its_steps(world: World) -> None:
-    """A copy without trouble takes each step once, and reports what it copied."""
+    """A copy without trouble takes each step once, and reports the copied bytes."""
     heard, store = Heard(), ModelStore(world)
     contents = world.bytes_of(SOURCE)
     (report,) = copy_all(store, split(planned(store)), listener=heard)
@@ -88,7 +88,7 @@ def test_a_copy_goes_through_its_steps(world: World) -> None:
 
 
 def test_a_target_is_sealed_once_it_is_whole(world: World) -> None:
-    """It is whole by then; a second run finds it done, and a segment takes no more bytes."""
+    """The target is whole by then. A second run finds it done, and it takes no more bytes."""
     heard, store = Heard(), ModelStore(world)
     contents = world.bytes_of(SOURCE)
     plan = planned(store).model_copy(update={"seal": True})
@@ -104,7 +104,7 @@ def test_a_target_is_sealed_once_it_is_whole(world: World) -> None:
 
 @pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
 def test_a_seal_that_is_cut_off_is_repeated(world: World, fate: Fate) -> None:
-    """Whether or not it was done."""
+    """This holds whether or not the store did it."""
     lost = iter([fate])
 
     def gate(what: str) -> Fate:
@@ -119,7 +119,7 @@ def test_a_seal_that_is_cut_off_is_repeated(world: World, fate: Fate) -> None:
 
 @pytest.mark.parametrize("divided", [False, True], ids=["whole", "parts"])
 def test_events_are_counted_whatever_the_source_says(world: World, divided: bool) -> None:  # noqa: FBT001
-    """A store does not count what transactions brought: report and target have all of them."""
+    """A store does not count events of transactions, but report and target have all of them."""
     sizes = [40, 0, 3, 40, 100, 7, 0, 0, 20]
     put_source(world, sizes, [9])
     for index in range(2):
@@ -137,7 +137,7 @@ def test_events_are_counted_whatever_the_source_says(world: World, divided: bool
 
 
 def test_events_that_another_driver_counts_meanwhile_are_published(world: World) -> None:
-    """It writes the number down and sets the mark between this driver's two looks at them."""
+    """Another driver records the number and sets the mark between this driver's two looks."""
     put_source(world, [40, 3, 40])
     world.segments[segment_name(SOURCE, 0)].attributes[EVENT_COUNT] = 0
     store = ModelStore(world)
@@ -163,7 +163,7 @@ def test_events_that_another_driver_counts_meanwhile_are_published(world: World)
 
 
 def _do(copy: StreamCopyWork, step: Step, store: ModelStore) -> None:
-    """What a driver does of a step."""
+    """Let a driver carry out a step."""
     if isinstance(step, Transfer | Verify):
         work = copy.slices(step, Limits(), 1)
         copy.absorb(step, InlineExecutor([store], store).run(work))
@@ -172,7 +172,7 @@ def _do(copy: StreamCopyWork, step: Step, store: ModelStore) -> None:
 
 
 def test_plain_bytes_have_the_stores_count(world: World) -> None:
-    """What holds no events is copied all the same, with the number that its store says."""
+    """Bytes without events are copied, too, with the number that their store reports."""
     name = segment_name(SOURCE, 0)
     world.segments[name].data[:] = b"plain bytes, and more than a chunk of them"
     world.segments[name].attributes[EVENT_COUNT] = 6
@@ -182,7 +182,7 @@ def test_plain_bytes_have_the_stores_count(world: World) -> None:
 
 
 def test_without_verification_the_stores_count_is_taken(world: World) -> None:
-    """Nothing is read again for the sake of a number."""
+    """No byte is read again for a count."""
     name = segment_name(SOURCE, 0)
     world.segments[name].attributes[EVENT_COUNT] = 1
     plan = planned(ModelStore(world)).model_copy(update={"verify": False})
@@ -202,7 +202,7 @@ def test_the_digest_does_not_depend_on_parts(world: World) -> None:
 
 
 def test_a_second_run_copies_nothing(world: World) -> None:
-    """Running a finished plan again says that it was complete, with the same digest."""
+    """Another run of a finished plan reports it as complete, with the same digest."""
     store = ModelStore(world)
     plan = planned(store)
     (first,) = copy_all(store, plan)
@@ -212,7 +212,7 @@ def test_a_second_run_copies_nothing(world: World) -> None:
 
 
 def test_without_verification_the_copy_is_marked_so_or_has_its_digest(world: World) -> None:
-    """A copy that reads nothing again still has the digest that was hashed on the way."""
+    """A copy without verification still has the digest that was computed during the transfer."""
     store = ModelStore(world)
     plan = planned(store)
     quick = plan.model_copy(update={"verify": False, "copy_id": "ef" * 16, "target": SECOND.target})
@@ -225,7 +225,7 @@ def test_without_verification_the_copy_is_marked_so_or_has_its_digest(world: Wor
 
 @pytest.mark.parametrize("first", [True, False], ids=["first fails", "second fails"])
 def test_a_failing_stream_does_not_stop_another(world: World, first: bool) -> None:  # noqa: FBT001
-    """In a plan of two streams, one that fails for good leaves the other to its end."""
+    """In a plan of two streams, one stream that fails for good leaves the other to its end."""
     store = ModelStore(world)
     plans = [planned(store), planned(store, SECOND)]
     failing, good = (0, 1) if first else (1, 0)
@@ -241,7 +241,7 @@ def test_a_failing_stream_does_not_stop_another(world: World, first: bool) -> No
 
 
 def test_two_streams_are_copied_side_by_side(world: World) -> None:
-    """A plan of two streams copies both, each with its own report."""
+    """Each stream of a plan has its own report."""
     store = ModelStore(world)
     reports = copy_all(store, planned(store), planned(store, SECOND))
     assert [report.copy_id for report in reports] == [COPY, SECOND.copy_id]
@@ -249,7 +249,7 @@ def test_two_streams_are_copied_side_by_side(world: World) -> None:
 
 
 def test_a_store_that_comes_back_is_waited_for(world: World) -> None:
-    """Retryable errors back off, twice as long each time, and the copy goes on."""
+    """Retryable errors double the wait each time, and the copy goes on."""
     plan, clock, heard = planned(ModelStore(world)), ManualClock(), Heard()
 
     def gate(what: str) -> Fate:
@@ -267,7 +267,7 @@ def test_a_store_that_comes_back_is_waited_for(world: World) -> None:
 
 
 def test_patience_ends_and_keeps_what_is_staged(world: World) -> None:
-    """A store that stays away is given up after the patience; what is staged stays for later."""
+    """If a store stays away, the driver gives up after its patience. Staged bytes stay."""
     plan, clock = split(planned(ModelStore(world))), ManualClock()
 
     def gate(what: str) -> Fate:
@@ -286,7 +286,7 @@ def test_patience_ends_and_keeps_what_is_staged(world: World) -> None:
 
 
 def test_a_round_that_breaks_is_tried_again(world: World) -> None:
-    """Where slices run may break: the round is repeated after a wait."""
+    """The environment of the slices may fail: the round is repeated after a wait."""
     store, heard = ModelStore(world), Heard()
     executor = Failing(store, [InfrastructureError("worker lost"), InfrastructureError("again")])
     (report,) = copy_all(store, planned(store), executor=executor, listener=heard)
@@ -306,11 +306,11 @@ def test_a_digest_mismatch_cleans_up(world: World) -> None:
 
 
 def test_a_store_that_contradicts_itself_is_given_up(world: World) -> None:
-    """Refusals that looking again does not explain end the copy after a few looks, not never."""
+    """Unexplained refusals end the copy after a few looks."""
     store = ModelStore(world)
 
     class Lost(InlineExecutor):
-        """Says of every slice that its segment is gone."""
+        """An executor that reports the segment of each slice as gone."""
 
         def submit(self, work: Slice) -> Future[SliceResult]:
             """See Executor."""
@@ -337,7 +337,7 @@ def test_a_target_made_by_someone_else_is_left_alone(world: World) -> None:
 
 
 def test_cleaning_up_that_fails_is_said(world: World) -> None:
-    """When staging cannot be deleted after a failure, the report says so and keeps the reason."""
+    """If staging cannot be deleted after a failure, the report says so and keeps the reason."""
     plan = planned(ModelStore(world))
     world.segments[segment_name(SOURCE, 0)].attributes[CREATION_TIME] = 5
 
@@ -361,7 +361,7 @@ def test_a_source_deleted_before_it_is_staged_is_refused(
     again: bool,  # noqa: FBT001
     reason: str,
 ) -> None:
-    """A source that is gone, or made again with other segments, fails the copy without a trace."""
+    """A source that is gone, or was made again, fails the copy without a trace."""
     store = ModelStore(world)
     plan = planned(store)
     store.seal_stream(SOURCE)

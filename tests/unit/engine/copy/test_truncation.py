@@ -1,4 +1,4 @@
-"""A source that loses bytes while it is copied: what is given up, recorded, told and deleted."""
+"""A source that loses bytes during its copy: the loss is amended, recorded and reported."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ FIRST = 48
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of two segments."""
+    """Return a world with a source of two segments."""
     made = World()
     put_source(made, [40, 40, 3], [9])
     return made
 
 
 def lose(world: World, to: int, segment: int = 0) -> None:
-    """The source is truncated."""
+    """Truncate the source."""
     world.segments[segment_name(SOURCE, segment)].start = to
 
 
 def driver(world: World) -> StreamCopyWork:
-    """A driver that has written its plan down."""
+    """Return a driver that has recorded its plan."""
     return begun(world, RECORD)
 
 
 def test_an_amendment_moves_the_begin_and_forgets_what_was_hashed() -> None:
-    """The first chunk is another one then, and its events are to be counted."""
+    """The first chunk changes then, and its events have to be counted."""
     journal = fold(
         [
             plan_record(PLAN),
@@ -65,7 +65,7 @@ def test_an_amendment_moves_the_begin_and_forgets_what_was_hashed() -> None:
 
 
 def test_what_a_late_driver_learnt_does_not_count() -> None:
-    """Records of the segment as it was are passed over, and so is a second amendment of that."""
+    """Records of the segment before its amendment are skipped, as is a second such amendment."""
     journal = fold(
         [
             plan_record(PLAN),
@@ -83,7 +83,7 @@ def test_what_a_late_driver_learnt_does_not_count() -> None:
 
 
 def test_amendments_follow_one_another_up_to_the_end() -> None:
-    """A segment that is gone is empty, with no events; nothing moves back or beyond the end."""
+    """A segment that is gone is empty, without events. No bound moves back or past the end."""
     records = [plan_record(PLAN), amend_record(0, 0, 60), amend_record(0, 1, 100)]
     journal = fold([*records, amend_record(0, 2, 101), amend_record(1, 0, 0)])
     assert journal is not None
@@ -93,13 +93,13 @@ def test_amendments_follow_one_another_up_to_the_end() -> None:
 
 
 def test_a_plan_is_written_without_what_a_journal_makes_of_it() -> None:
-    """Hash and record of a plan do not depend on a truncation that came later."""
+    """Hash and record of a plan do not depend on a later truncation."""
     amended = PLAN.of([PLAN.segments[0].without(60), PLAN.segments[1]])
     assert "lost" not in amended.model_dump_json()
 
 
 def test_the_gap_is_in_the_target_and_the_report(world: World) -> None:
-    """Whoever comes later reads it from the target's own attributes."""
+    """Later clients read it from the target's own attributes."""
     one = driver(world)
     lose(world, FIRST)
     store = ModelStore(world)
@@ -113,7 +113,7 @@ def test_the_gap_is_in_the_target_and_the_report(world: World) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_the_operator_reads_the_gap_from_the_target(world: World, known: bool) -> None:  # noqa: FBT001
-    """With the plan and without it. A plan that wants all bytes is not answered so."""
+    """This holds with and without the plan. A plan for all bytes gets no such answer."""
     one = driver(world)
     plan = one.plan
     lose(world, FIRST)
@@ -137,7 +137,7 @@ def test_the_operator_reads_the_gap_from_the_target(world: World, known: bool) -
 
 @pytest.mark.parametrize("performed", ["nothing", "mark", "record"])
 def test_whoever_dies_while_it_gives_a_segment_up_is_followed(world: World, performed: str) -> None:
-    """Before the mark, between mark and record, after the record: the next driver goes on."""
+    """It may die before the mark, before the record or after it: the next driver goes on."""
     one = driver(world)
     go(one, world, Transfer)
     lose(world, FIRST)
@@ -153,7 +153,7 @@ def test_whoever_dies_while_it_gives_a_segment_up_is_followed(world: World, perf
 
 
 def test_what_was_verified_first_is_not_given_up(world: World) -> None:
-    """A driver that was held up before it took the mark finds it set, and amends nothing."""
+    """A driver that was held up before its mark finds it set, and amends nothing."""
     one, other = driver(world), driver(world)
     go(one, world, Transfer)
     held = world.segments[segment_name(SOURCE, 0)]
@@ -169,7 +169,7 @@ def test_what_was_verified_first_is_not_given_up(world: World) -> None:
 
 
 def test_a_truncation_inside_an_event_is_found(world: World) -> None:
-    """What begins there are no events, and nothing of it is published."""
+    """No event begins there, so none of it is published."""
     one = driver(world)
     lose(world, FIRST + 3)
     (report,) = copy_all(ModelStore(world), one.plan)
@@ -181,7 +181,7 @@ def test_a_truncation_inside_an_event_is_found(world: World) -> None:
 
 
 def test_an_abort_finds_all_attempts_also_without_the_journal(world: World) -> None:
-    """Each attempt's mark tells of the next."""
+    """Each attempt's mark leads to the next attempt."""
     one = driver(world)
     for to in (FIRST, 2 * FIRST):
         go(one, world, Transfer)

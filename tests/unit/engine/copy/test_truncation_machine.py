@@ -1,4 +1,4 @@
-"""The copy protocol against an adversary who truncates the source as well."""
+"""The copy protocol against an adversary that also truncates the source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STREAM, ORIGIN, START = identity.origin_attributes(COPY)
 
 
 def edges(data: bytes) -> list[int]:
-    """The offsets at which events begin, and the end."""
+    """Return the offsets at which events begin, and the end."""
     found = [0]
     while found[-1] < len(data):
         (size,) = struct.unpack_from(">i", data, found[-1] + 4)
@@ -48,7 +48,7 @@ class Truncated(Protocol):
     def source(  # type: ignore[override]
         self, shapes: list[list[int]], moves: list[tuple[str, int]], *, divided: bool
     ) -> None:
-        """A source of a few segments, scaled or not, in one or more parts each."""
+        """Make a source of a few segments, scaled or not, in one or more parts each."""
         put_scaled_source(self.world, shapes, moves)
         self.request = REQUEST.model_copy(update={"on_truncation": "Record"})
         self.held: dict[int, bytes] = {}
@@ -61,7 +61,7 @@ class Truncated(Protocol):
             self.driver()
 
     def remember(self) -> None:
-        """Keep what the source holds: an adversary may take it."""
+        """Remember the source's content, since an adversary may truncate it."""
         for segment in self.world.streams[SOURCE].readable:
             there = self.world.segments[segment_name(SOURCE, segment.id)]
             self.held[segment.id] = bytes(there.data)
@@ -70,7 +70,7 @@ class Truncated(Protocol):
                 self.order.append(segment.id)
 
     def take(self, place: int, event: int) -> None:
-        """Take events up to this one from a segment of the head."""
+        """Truncate events up to this one from a segment of the head."""
         head = self.world.streams[SOURCE].made[0]
         there = self.world.segments[segment_name(SOURCE, head[place % len(head)].id)]
         begin = edges(bytes(there.data))
@@ -86,7 +86,7 @@ class Truncated(Protocol):
         how=st.sampled_from(["events", "events", "events", "events", "drop", "leave"]),
     )
     def overtake(self, actor: Actor, kind: str, again: int, event: int, how: str) -> None:
-        """All that the source begins with is truncated while a driver is held up."""
+        """Truncate the source's first bytes while a driver is held up."""
         for _ in range(again):
             self.held_up(actor, kind)
         if how == "leave":
@@ -97,7 +97,7 @@ class Truncated(Protocol):
             self.take(place, event)
 
     def held_up(self, actor: Actor, kind: str) -> None:
-        """An actor goes on beyond its next call of a kind."""
+        """Move an actor beyond its next call of a kind."""
         for _ in range(MANY):
             if not actor.alive or actor.pending.startswith(kind):
                 break
@@ -105,21 +105,21 @@ class Truncated(Protocol):
         self.step(actor)
 
     def drop(self) -> None:
-        """Somebody takes all segments that take events no more."""
+        """Truncate all segments that take no more events."""
         for segment in self.world.streams[SOURCE].readable:
             self.begins[segment.id].add(len(self.held[segment.id]))
         self.world.truncate(SOURCE)
         self.world.history.append("truncated to the tail")
 
     def leave_behind(self) -> None:
-        """The source is scaled, and truncated past all that was planned."""
+        """Scale the source, and truncate it past all planned bytes."""
         ended = {segment.id for segment in self.world.streams[SOURCE].segments}
         self.world.replace(SOURCE, ended, [KeyRange(low=0, high=1)])
         self.remember()
         self.drop()
 
     def filled(self) -> list[tuple[Segment, bytes, int, int]]:
-        """The target's published segments: bytes, and of which source segment, from where on."""
+        """Return the target's published segments: bytes, source segment, and first offset."""
         found = []
         for segment in self.world.streams[TARGET].readable:
             there = self.world.segments[segment_name(TARGET, segment.id)]
@@ -132,7 +132,7 @@ class Truncated(Protocol):
 
     @invariant()
     def only_whole_segments_are_readable(self) -> None:
-        """A reader of the target sees of a segment all that its source had at some moment."""
+        """Check that a reader sees of a segment all that its source had at some moment."""
         if TARGET not in self.world.streams:
             return
         found = self.filled()
@@ -144,12 +144,12 @@ class Truncated(Protocol):
         assert sorted(set(places)) == sorted(places)
 
     def readable(self) -> list[bytes]:
-        """What readers see of the target."""
+        """Return the readable bytes of the target."""
         return self.world.bytes_of(TARGET)
 
     @invariant()
     def staging_holds_beginnings(self) -> None:
-        """What is staged is a stretch of one source segment that begins at a part's begin."""
+        """Check that staged bytes are a stretch of one source segment from a part's begin."""
         wholes = list(self.held.values())
         for name in self.world.staging():
             data = bytes(self.world.segments[name].data)
@@ -157,7 +157,7 @@ class Truncated(Protocol):
                 assert any(data in whole for whole in wholes), name
 
     def assert_whole(self) -> None:
-        """The target has all that the source still has of what was planned, and each gap's end."""
+        """Check that the target has all planned bytes that are left, and the end of each gap."""
         self.only_whole_segments_are_readable()
         found = self.filled()
         assert len(found) == len(self.world.streams[TARGET].readable)
@@ -167,7 +167,7 @@ class Truncated(Protocol):
 
     @invariant()
     def complete_means_complete(self) -> None:
-        """A target that says that it is whole is, and has the events that it holds."""
+        """Check that a target marked whole is whole, and that its count of events is right."""
         stream = self.world.streams.get(TARGET)
         if stream is None or identity.completed(stream.config.tags, COPY) is None:
             return
@@ -179,5 +179,5 @@ class Truncated(Protocol):
 
 @searches
 def test_a_truncated_source_is_copied_exactly_whatever_the_scheduler_does() -> None:
-    """What is copied of a source that loses bytes is one gap a segment, and all behind it."""
+    """The copy of a source that loses bytes has one gap in a segment, and all bytes behind it."""
     run_machine(Truncated, examples=6, steps=60)

@@ -1,4 +1,4 @@
-"""From far behind, what is missing is staged and verified, and then merged: a store in memory."""
+"""Staging, verification and merge of a copy that is far behind: a store in memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MANY = [40, 8, 31, 50, 12, 9, 22]
 
 
 def put_behind(world: World, *, more: bool = True, request: Any = FOLLOW) -> Journal:
-    """A copy whose follower was killed, while its source went on."""
+    """Make a copy whose follower was killed, while its source went on."""
     put_source(world, [20, 9], [30])
     journal = killed(world, lambda: write(world, 0, [40], 7), nothing, request=request)
     if more:
@@ -56,7 +56,7 @@ def put_behind(world: World, *, more: bool = True, request: Any = FOLLOW) -> Jou
 
 
 def merged(world: World, number: int = 0) -> list[int | None]:
-    """The bytes that a catch-up has merged into each of the target's segments."""
+    """Return the bytes that a catch-up has merged into each of the target's segments."""
     attribute = identity.publish_attribute(identity.catch_up_id(COPY, number))
     names = [segment_name(TARGET, one.id) for one in world.streams[TARGET].segments]
     return ModelStore(world).attributes([(name, attribute) for name in names])
@@ -94,14 +94,14 @@ def drive_until(world: World, last: type[Step], *, itself: bool = False) -> None
 
 
 def journal_of(world: World) -> Journal:
-    """The journal of the copy."""
+    """Return the journal of the copy."""
     found = CopyJournal(ModelStore(world), COPY, TARGET).load()
     assert found is not None
     return found
 
 
 def test_what_is_missing_from_far_behind_is_staged_and_merged() -> None:
-    """Each segment at once, with its events; nothing but the copy's journal is left beside."""
+    """Each segment is merged at once, with its events. Only the copy's journal stays beside it."""
     world = World()
     put_behind(world)
     behind = [len(data) for data in world.bytes_of(SOURCE)]
@@ -116,7 +116,7 @@ def test_what_is_missing_from_far_behind_is_staged_and_merged() -> None:
 
 
 def test_what_was_staged_counts_as_compared() -> None:
-    """The record of it has the digest of all bytes, as if they had been read back."""
+    """The record has the digest of all bytes, as if they had been read back."""
     world = World()
     put_behind(world)
     until_near(world)
@@ -128,7 +128,7 @@ def test_what_was_staged_counts_as_compared() -> None:
 
 
 def test_bytes_that_the_source_loses_once_they_are_staged_are_not_lost() -> None:
-    """They are merged and count as compared, though the copy fails if bytes are lost."""
+    """They are merged and count as proved, though the copy fails if bytes are lost."""
     world = World()
     put_behind(world)
     all_of_it = world.bytes_of(SOURCE)
@@ -146,7 +146,7 @@ def test_bytes_that_the_source_loses_once_they_are_staged_are_not_lost() -> None
 
 
 def test_bytes_of_earlier_segments_do_not_keep_a_driver_from_what_comes_behind_them() -> None:
-    """The source was scaled meanwhile: what is near is followed, and what is far is staged."""
+    """The source was scaled meanwhile: near bytes are followed, and far bytes are staged."""
     world = World()
     put_behind(world, more=False)
     write(world, 0, [9], 8)
@@ -160,7 +160,7 @@ def test_bytes_of_earlier_segments_do_not_keep_a_driver_from_what_comes_behind_t
 
 
 def test_a_copy_whose_journal_is_damaged_leaves_nothing_staged_when_it_is_ended() -> None:
-    """Notes at the target's segments tell what there is."""
+    """Marks at the target's segments show the staged bytes."""
     world = World()
     put_behind(world)
     drive_until(world, Publish)
@@ -172,7 +172,7 @@ def test_a_copy_whose_journal_is_damaged_leaves_nothing_staged_when_it_is_ended(
 
 
 def test_a_journal_that_another_client_wrote_for_a_catch_up_is_not_believed() -> None:
-    """Its segments have to be those of the catch-up, in source and target."""
+    """Its segments must be those of the catch-up, in source and target."""
     world = World()
     put_behind(world)
     drive_until(world, BeginCatchUp, itself=True)
@@ -190,7 +190,7 @@ def test_a_journal_that_another_client_wrote_for_a_catch_up_is_not_believed() ->
 
 
 def test_a_target_that_is_near_is_followed_only() -> None:
-    """A driver that catches up begins nothing; one that appends never stages."""
+    """A driver that catches up begins nothing, and a driver that appends never stages."""
     world = World()
     put_behind(world, more=False)
     write(world, 0, [20], 9)
@@ -217,7 +217,7 @@ def test_a_first_leg_catches_up_with_what_came_meanwhile() -> None:
 
 
 def test_a_rate_or_an_end_in_bytes_keeps_bytes_from_being_staged() -> None:
-    """At a rate, tasks bring nothing; and an end in bytes is met exactly, by appending."""
+    """With a rate, tasks bring no gain. An end in bytes is met exactly, by appending."""
     world = World()
     put_behind(world)
     slow = Limits(slice_bytes=2 * CHUNK, bytes_per_second=1000)
@@ -232,7 +232,7 @@ def test_a_rate_or_an_end_in_bytes_keeps_bytes_from_being_staged() -> None:
 
 
 def test_a_follower_that_is_faster_makes_what_is_staged_void() -> None:
-    """It appends, and ends the catch-up that another driver has begun. Nothing is there twice."""
+    """It appends, and ends another driver's catch-up. No byte is in the target twice."""
     world = World()
     put_behind(world)
     drive_until(world, Publish)
@@ -248,7 +248,7 @@ def test_a_follower_that_is_faster_makes_what_is_staged_void() -> None:
 
 
 def test_bytes_that_are_lost_before_they_are_staged_are_left_out() -> None:
-    """The loss is recorded as by any follower, and all behind it is followed."""
+    """The loss is recorded as by a follower, and all bytes behind it are followed."""
     world = World()
     put_behind(world, request=RECORD)
     there = world.segments[segment_name(SOURCE, 0)]
@@ -274,7 +274,7 @@ def test_plain_bytes_are_caught_up_with() -> None:
 
 
 def test_bytes_that_are_no_events_are_named_and_all_before_them_is_followed() -> None:
-    """As by a follower: nothing behind them is in the target."""
+    """As with a follower, no byte behind them is in the target."""
     world = World()
     put_behind(world)
     good = world.bytes_of(SOURCE)[0]
@@ -288,7 +288,7 @@ def test_bytes_that_are_no_events_are_named_and_all_before_them_is_followed() ->
 
 @pytest.mark.parametrize("more", [False, True], ids=["staged", "merged"])
 def test_a_copy_that_is_ended_leaves_nothing_of_a_catch_up(*, more: bool) -> None:
-    """By deletion, wherever the catch-up is."""
+    """The copy is deleted at any progress of the catch-up."""
     world = World()
     put_behind(world)
     drive_until(world, EndCatchUp if more else Publish)

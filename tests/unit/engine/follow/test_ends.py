@@ -1,4 +1,4 @@
-"""A follower that ends as its owner wishes, on a store in memory."""
+"""A follower that ends as its owner requests, on a store in memory."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
 def wishing(world: World, wish: Wish, key: str = "") -> Callable[[], object]:
-    """The act of wishing."""
+    """Return an action that requests an end."""
     return lambda: write_wish(world, wish, key)
 
 
 def writing(world: World, seed: int) -> Callable[[], object]:
-    """The act of writing to the source."""
+    """Return an action that writes to the source."""
     return lambda: write(world, 0, [40], seed)
 
 
@@ -40,7 +40,7 @@ def writing(world: World, seed: int) -> Callable[[], object]:
     ("wish", "why"), [(Wish(cutover="Drain"), "Drained"), (Wish(idle_seconds=20), "Idle")]
 )
 def test_a_copy_ends_once_nothing_comes(wish: Wish, why: str) -> None:
-    """As long as something comes now and then, it goes on."""
+    """It goes on while bytes come now and then."""
     world = World()
     put_source(world, [20])
     clock = ManualClock()
@@ -52,7 +52,7 @@ def test_a_copy_ends_once_nothing_comes(wish: Wish, why: str) -> None:
 
 
 def test_a_wish_can_be_changed_and_taken_back() -> None:
-    """The last one counts."""
+    """The last request counts."""
     world = World()
     put_source(world, [20])
     acts = [wishing(world, Wish(idle_seconds=6)), wishing(world, Wish()), nothing, nothing]
@@ -61,7 +61,7 @@ def test_a_wish_can_be_changed_and_taken_back() -> None:
 
 
 def test_a_copy_ends_after_so_many_bytes() -> None:
-    """With the block in which they are reached; the rest is left in the source."""
+    """It ends with the block that reaches the number; the rest stays in the source."""
     world = World()
     (first,) = put_source(world, [20])
     acts = [wishing(world, Wish(bytes=len(first) + 60)), writing(world, 1), writing(world, 2)]
@@ -71,7 +71,7 @@ def test_a_copy_ends_after_so_many_bytes() -> None:
 
 
 def test_a_copy_ends_at_its_time_though_clocks_are_set_back() -> None:
-    """It ends when its clock shows the time, and what comes later is left in the source."""
+    """The copy ends when its clock shows the time; later bytes stay in the source."""
     world = World()
     (first,) = put_source(world, [20])
     day = [NOON - timedelta(minutes=5)]
@@ -87,7 +87,7 @@ def test_a_copy_ends_at_its_time_though_clocks_are_set_back() -> None:
 
 
 def test_a_cutover_seals_the_source_and_has_all_of_it() -> None:
-    """Its reason tells that; what else was wished does not count."""
+    """The reason names the cutover, and other requested ends do not count."""
     world = World()
     put_source(world, [20], [9])
     wish = SEAL.model_copy(update={"bytes": 1, "time": NOON})
@@ -118,7 +118,7 @@ def test_an_end_beside_a_scale_event_comes_after_it(wish: Wish) -> None:
 
 @pytest.mark.parametrize("key", ["", "other"])
 def test_a_cutover_that_is_not_its_owners_seals_nothing(key: str) -> None:
-    """The follower goes on until another wish."""
+    """The follower goes on until another request."""
     world = World()
     put_source(world, [20])
     report = run(world, wishing(world, SEAL, "forged"), writing(world, 1), nothing, key=key)
@@ -127,7 +127,7 @@ def test_a_cutover_that_is_not_its_owners_seals_nothing(key: str) -> None:
 
 
 def test_a_wish_of_the_drivers_own_is_written_down() -> None:
-    """As `sluice run -f` has one; a wish that comes later takes its place."""
+    """`sluice run -f` makes such a request. A later request replaces it."""
     world = World()
     put_source(world, [20])
     report = run(world, *[nothing] * 9, wish=SEAL, key=KEY)
@@ -140,7 +140,7 @@ def test_a_wish_of_the_drivers_own_is_written_down() -> None:
 
 
 def test_a_wish_is_seen_while_bytes_wait_for_their_rate() -> None:
-    """Also if a block takes minutes, and while bytes are compared."""
+    """This holds while a block takes minutes, and while bytes are compared."""
     world = World()
     put_source(world, [20])
     clock = ManualClock()
@@ -161,7 +161,7 @@ def test_a_wish_is_seen_while_bytes_wait_for_their_rate() -> None:
 
 
 def test_a_limit_that_changes_holds_at_once() -> None:
-    """For the rate of a block that waits, and for the bytes in flight of a session that goes on."""
+    """It holds for a waiting block's rate, and for the bytes in flight of a current session."""
     world = World()
     put_source(world, [20])
     clock = ManualClock()
@@ -179,7 +179,7 @@ def test_a_limit_that_changes_holds_at_once() -> None:
 
 
 def test_bytes_that_another_driver_followed_are_no_silence() -> None:
-    """A driver that wakes up after a long time has seen nothing come, but not that nothing came."""
+    """A driver that slept for long saw no bytes, which does not prove that none came."""
     clock = ManualClock()
     quiet = Quiet(clock)
     quiet.note({0: 100, 1: 50})
@@ -195,7 +195,7 @@ def test_bytes_that_another_driver_followed_are_no_silence() -> None:
 
 
 def test_a_driver_begins_its_wait_anew() -> None:
-    """A driver that was killed has told nobody how long nothing came."""
+    """A killed driver does not hand on how long no bytes came."""
     world = World()
     put_source(world, [20])
     wish = Wish(idle_seconds=30)
@@ -209,7 +209,7 @@ def test_a_driver_begins_its_wait_anew() -> None:
 
 
 def test_an_idle_copy_goes_on_for_ever() -> None:
-    """Whatever its owner changes meanwhile, and whatever the store refuses now and then."""
+    """This holds for any changes by its owner, and with refusals by the store."""
     world = World()
     put_source(world, [20])
     acts = [wishing(world, Wish(idle_seconds=9_000 + n)) for n in range(50)]

@@ -1,4 +1,4 @@
-"""One driver that follows a source on a store in memory, and what may happen to it."""
+"""One driver that follows a source on a store in memory, and events during that."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ def run(
 
     Args:
         world: the world.
-        acts: things that happen while the source is followed, some rounds apart. Then the copy is
-            asked to end.
+        acts: events while the source is followed, some rounds apart. Then the copy is asked to end.
         request: the request.
         rounds: how often the driver waits for bytes between two of them.
         pause: seconds that the driver waits for bytes, each time.
@@ -109,16 +108,16 @@ def killed(world: World, *acts: Callable[[], object], request: Any = FOLLOW, **h
 
 
 def write_wish(world: World, wish: Wish, key: str = "") -> bool:
-    """Wish how the copy is to end, as another process does."""
+    """Request an end of the copy, as another process does."""
     return wishes.write(wish, CopyJournal(ModelStore(world), COPY, TARGET), key=key)
 
 
 def nothing() -> None:
-    """Nothing happens."""
+    """Do nothing."""
 
 
 def test_what_comes_is_appended_until_the_copy_is_asked_to_end() -> None:
-    """The report tells how far, with the number of events; later bytes are left to the source."""
+    """The report has the position and the number of events. Later bytes stay in the source."""
     world = World()
     first, second = put_source(world, [20, 9], [30])
     more = events_of([40, 50, 8], 7)
@@ -134,7 +133,7 @@ def test_what_comes_is_appended_until_the_copy_is_asked_to_end() -> None:
 
 
 def test_the_digest_is_that_of_all_bytes() -> None:
-    """By each driver: one that was killed, and the next one, which begins inside a chunk."""
+    """This holds for a killed driver, and for the next one, which begins inside a chunk."""
     world = World()
     (first,) = put_source(world, [20, 9])
     half = killed(world, lambda: write(world, 0, [5], 7), nothing)
@@ -148,7 +147,7 @@ def test_the_digest_is_that_of_all_bytes() -> None:
 
 
 def test_a_byte_that_changed_in_the_target_is_found() -> None:
-    """It is named by its offset, before any mark says that the target is whole."""
+    """The error has its offset and comes before the target is marked whole."""
     world = World()
     (first,) = put_source(world, [20])
 
@@ -169,7 +168,7 @@ def test_a_byte_that_changed_in_the_target_is_found() -> None:
 
 
 def test_bytes_that_were_compared_and_changed_afterwards_are_found() -> None:
-    """The next driver sees it by the recorded digest."""
+    """The next driver finds it by the recorded digest."""
     world = World()
     put_source(world, [20])
     journal = killed(world, lambda: write(world, 0, [5], 7), nothing)
@@ -186,7 +185,7 @@ def test_bytes_that_were_compared_and_changed_afterwards_are_found() -> None:
 def test_bytes_that_are_lost_before_they_are_compared_are_counted_or_end_it(
     *, record: bool
 ) -> None:
-    """Nobody can tell any more whether they are right; the copy says so."""
+    """Their correctness is unknown then, and the copy reports that."""
     world = World()
     (first,) = put_source(world, [20])
 
@@ -209,7 +208,7 @@ def test_bytes_that_are_lost_before_they_are_compared_are_counted_or_end_it(
 
 
 def test_a_source_truncated_inside_an_event_is_not_followed() -> None:
-    """Nothing is appended that is not an event, and nothing is left out for it."""
+    """Only whole events are appended, and no event is left out for it."""
     world = World()
     (first,) = put_source(world, [20])
     killed(world, nothing, request=RECORD)
@@ -223,7 +222,7 @@ def test_a_source_truncated_inside_an_event_is_not_followed() -> None:
 
 
 def test_the_journal_of_a_long_copy_is_short() -> None:
-    """Its records are replaced by one, from which another driver goes on."""
+    """One record replaces its records, and another driver goes on from it."""
     world = World()
     put_source(world, [20], [9])
     acts = [lambda n=n: write(world, 0, [40], n) for n in range(10)]
@@ -240,7 +239,7 @@ def test_the_journal_of_a_long_copy_is_short() -> None:
 
 
 def test_a_source_that_was_made_again_is_not_read() -> None:
-    """Nothing of another stream of its name comes into the target."""
+    """No byte of another stream of its name enters the target."""
     world = World()
     (first,) = put_source(world, [20])
 
@@ -254,7 +253,7 @@ def test_a_source_that_was_made_again_is_not_read() -> None:
 
 
 def test_a_source_that_was_deleted_ends_the_copy() -> None:
-    """What was followed stays."""
+    """The followed bytes stay."""
     world = World()
     (first,) = put_source(world, [20])
 
@@ -269,7 +268,7 @@ def test_a_source_that_was_deleted_ends_the_copy() -> None:
 
 
 def test_a_target_that_another_client_seals_ends_the_copy() -> None:
-    """It takes no more bytes; the copy says whose fault that is not."""
+    """The target takes no more bytes, and the copy does not blame its own driver."""
     world = World()
     put_source(world, [20])
 
@@ -284,7 +283,7 @@ def test_a_target_that_another_client_seals_ends_the_copy() -> None:
 
 
 def test_plain_bytes_are_not_followed() -> None:
-    """Blocks of a live target end between events, and there are none."""
+    """Blocks of a live target end between events, and plain bytes have none."""
     world = World()
     put_source(world, [20])
 
@@ -298,7 +297,7 @@ def test_plain_bytes_are_not_followed() -> None:
 
 
 def test_the_rate_is_kept() -> None:
-    """The limit of the copy holds for what is appended and for what is read back."""
+    """The copy's limit holds for appended bytes and for bytes that are read back."""
     world = World()
     put_source(world, [20])
     clock = ManualClock()
@@ -335,7 +334,7 @@ PART = SourceRequest(stream=SOURCE, ranges=(Range(end=Position(text="in/s/0=4"))
     ],
 )
 def test_only_a_whole_stream_is_followed(change: dict[str, object], field: str | None) -> None:
-    """Anything else is refused by its field, and nothing is made."""
+    """The refusal of any other request names the field, and nothing is made."""
     world = World()
     put_source(world, [20])
     put_source(world, [20], name=StreamName(scope="out", stream="other"))
@@ -349,7 +348,7 @@ def test_only_a_whole_stream_is_followed(change: dict[str, object], field: str |
 
 
 def test_a_copy_that_is_to_end_in_the_past_is_not_begun() -> None:
-    """It is refused with the field; one that was begun in time goes on, and then ends."""
+    """The refusal names the field. A copy that began in time goes on, and then ends."""
     world = World()
     put_source(world, [20])
     over = FOLLOW.model_copy(update={"stop_time": 1_000_000_000_000})
@@ -363,7 +362,7 @@ def test_a_copy_that_is_to_end_in_the_past_is_not_begun() -> None:
 
 
 def test_a_group_that_does_not_read_the_source_is_refused() -> None:
-    """It could not go on in the target; the error names the entry, and nothing is made."""
+    """It could not continue in the target. The error names the entry, and nothing is made."""
     world = World()
     put_source(world, [20])
     strange = FOLLOW.model_copy(update={"groups": (("billing", "bills"),)})

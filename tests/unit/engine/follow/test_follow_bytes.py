@@ -1,4 +1,4 @@
-"""A source is followed whatever it holds: long events, plain bytes, events that come at once."""
+"""Sources of any content: long events, plain bytes, many events at once."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ LONGEST = 40
 
 
 def staged(world: World) -> list[bytes]:
-    """What is staged of single events."""
+    """Return the staged bytes of single events."""
     keys = [identity.event_key(COPY, at) for at in range(300)]
     names = [ModelStore(world).staging_name(TARGET, 0, key) for key in keys]
     return [bytes(world.segments[name].data) for name in names if name in world.segments]
 
 
 def count(world: World) -> int:
-    """The store's count of the events in the target's first segment."""
+    """Return the store's count of the events in the target's first segment."""
     return world.segments[segment_name(TARGET, 0)].attributes[EVENT_COUNT]
 
 
 def test_a_long_event_is_staged_and_merged_between_its_neighbours() -> None:
-    """All events are there once, in order and counted, and nothing stays staged."""
+    """Each event is there once, in order and counted, and no byte stays staged."""
     world = World()
     (first,) = put_source(world, [20])
     sizes = [9, 90, 200, 5, 41, 33]
@@ -52,7 +52,7 @@ def test_a_long_event_is_staged_and_merged_between_its_neighbours() -> None:
 
 
 def test_a_long_event_is_not_readable_before_all_of_it_is_staged() -> None:
-    """A driver that is killed in its midst leaves what it staged, and the next one goes on."""
+    """A driver that is killed in its midst leaves the staged bytes, and the next one goes on."""
     world = World()
     (first,) = put_source(world, [20])
     source = world.segments[segment_name(SOURCE, 0)]
@@ -72,7 +72,7 @@ def test_a_long_event_is_not_readable_before_all_of_it_is_staged() -> None:
 
 
 def test_a_byte_that_changed_in_what_is_staged_is_found_before_the_event_is_readable() -> None:
-    """The staged event is compared with its source, also what another driver has staged."""
+    """The staged event is compared with its source, even if another driver has staged it."""
     world = World()
     (first,) = put_source(world, [20])
     source = world.segments[segment_name(SOURCE, 0)]
@@ -95,7 +95,7 @@ def test_a_byte_that_changed_in_what_is_staged_is_found_before_the_event_is_read
 
 
 def test_bytes_of_another_client_behind_a_staged_event_are_not_merged() -> None:
-    """The length of what is staged is checked once nothing more can come."""
+    """The driver checks the length of the staged bytes once no more can come."""
     world = World()
     (first,) = put_source(world, [20])
     source = world.segments[segment_name(SOURCE, 0)]
@@ -118,7 +118,7 @@ def test_bytes_of_another_client_behind_a_staged_event_are_not_merged() -> None:
 
 
 def test_another_clients_bytes_before_a_long_event_are_named() -> None:
-    """The merge does not tell where it put the event, so the driver looks."""
+    """The merge does not return the event's place, so the driver checks it."""
     world = World()
     (first,) = put_source(world, [20])
 
@@ -134,7 +134,7 @@ def test_another_clients_bytes_before_a_long_event_are_named() -> None:
 
 
 def test_an_event_that_is_lost_while_it_is_staged_is_left_out() -> None:
-    """What was staged of it is deleted."""
+    """Its staged bytes are deleted."""
     world = World()
     (first,) = put_source(world, [20])
     source = world.segments[segment_name(SOURCE, 0)]
@@ -152,7 +152,7 @@ def test_an_event_that_is_lost_while_it_is_staged_is_left_out() -> None:
 
 
 def test_a_source_that_is_sealed_inside_a_long_event_is_damaged() -> None:
-    """Nothing of the event comes into the target."""
+    """No byte of the event enters the target."""
     world = World()
     (first,) = put_source(world, [20])
     source = world.segments[segment_name(SOURCE, 0)]
@@ -184,7 +184,7 @@ def test_what_is_compared_at_a_time_is_bounded(monkeypatch: pytest.MonkeyPatch) 
 def test_beginnings_of_events_of_many_segments_are_not_all_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those that would be too much are read again when the ends of their events have come."""
+    """Beginnings above the bound are read again when the ends of their events have come."""
     monkeypatch.setattr("sluice.engine.follow.session.HELD", 100)
     world = World()
     contents = put_source(world, *[[20]] * 8)
@@ -214,14 +214,14 @@ TEXT = b"text without events, which may be cut anywhere"
 
 
 def plain_source(world: World, *texts: bytes) -> None:
-    """A stream whose segments have plain bytes."""
+    """Make a stream whose segments have plain bytes."""
     put_source(world, *[[20]] * len(texts))
     for segment, text in enumerate(texts):
         world.segments[segment_name(SOURCE, segment)].data[:] = text
 
 
 def test_a_source_of_plain_bytes_is_cut_anywhere() -> None:
-    """The first leg has found no events; all later bytes come, and the report says so."""
+    """The first leg found no events. All later bytes come, and the report says so."""
     world = World()
     plain_source(world, TEXT, b"")
 
@@ -236,7 +236,7 @@ def test_a_source_of_plain_bytes_is_cut_anywhere() -> None:
 
 
 def test_a_driver_that_goes_on_knows_plain_bytes() -> None:
-    """The journal has it, also once it was made shorter."""
+    """The journal records it, also after its records were replaced by one."""
     world = World()
     plain_source(world, TEXT)
     source = world.segments[segment_name(SOURCE, 0)]
@@ -248,7 +248,7 @@ def test_a_driver_that_goes_on_knows_plain_bytes() -> None:
 
 
 def test_a_source_that_turns_to_plain_bytes_is_named_and_stops() -> None:
-    """Blocks of a live target end between events; the events before are all there."""
+    """Blocks of a live target end between events. All earlier events are in the target."""
     world = World()
     (first,) = put_source(world, [20])
 

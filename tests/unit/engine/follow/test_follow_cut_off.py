@@ -41,7 +41,7 @@ ENDS = pytest.mark.parametrize(
 
 
 def drive(store: ModelStore, clock: Actor, *, staging: Staging | None = None) -> object:
-    """What one driver does from beginning to end."""
+    """Run one driver from beginning to end."""
     plan = resolve(FOLLOW, [store], store).plan
     if plan is None:
         return Outcome.ALREADY_COMPLETE
@@ -57,12 +57,11 @@ def drive(store: ModelStore, clock: Actor, *, staging: Staging | None = None) ->
 
 
 class Scene:
-    """A source to which more and more happens while it is followed.
+    """A source with more and more changes while it is followed.
 
     Args:
-        cutover: whether its owner wishes it to be sealed, else it is sealed.
-        far: whether drivers stage all that is missing whenever they look, and several things happen
-            at once.
+        cutover: whether its owner requests its seal; otherwise it is sealed.
+        far: whether drivers stage all missing bytes at each look, and several changes come at once.
     """
 
     def __init__(self, *, cutover: bool = False, far: bool = False) -> None:
@@ -88,7 +87,7 @@ class Scene:
         assert wishes.write(SEAL, log, key=KEY)
 
     def place(self, number: int) -> int:
-        """The id of the first segment of the tail that has this number."""
+        """Return the id of the segment with this number in the tail."""
         tail = self.world.streams[SOURCE].segments
         return next(one.id for one in tail if one.id % (1 << 32) == number)
 
@@ -97,11 +96,11 @@ class Scene:
         tail = self.world.streams[SOURCE].segments
         there = self.world.segments[segment_name(SOURCE, tail[place].id)]
         if there.sealed:
-            return  # its writers have gone to the target
+            return  # its writers have moved to the target
         there.data += events_of(sizes, 100 + len(self.left))
 
     def lose(self, place: int, sizes: list[int], count: int) -> None:
-        """Write, and lose the first of these events before anybody has read them."""
+        """Write events, and lose the first of them before any client has read them."""
         tail = self.world.streams[SOURCE].segments
         there = self.world.segments[segment_name(SOURCE, tail[place].id)]
         lost = len(there.data) + sum(sizes[:count]) + 8 * count
@@ -116,7 +115,7 @@ class Scene:
     def run(self, actor: Actor, calls: int = MANY, fate: Fate = Fate.DONE) -> None:
         """Let a driver make so many calls, of which the last one meets a fate.
 
-        Whenever it waits for bytes, the next thing happens.
+        Whenever it waits for bytes, the next change happens.
         """
         for number in range(calls):
             if not actor.alive:
@@ -128,17 +127,17 @@ class Scene:
             actor.move(fate if number == calls - 1 else Fate.DONE)
 
     def driver(self, name: str) -> Actor:
-        """A driver before its first call."""
+        """Return a driver before its first call."""
         actor = Actor(name, self.world, partial(drive, staging=self.staging))
         actor.move()
         return actor
 
     def wanted(self) -> list[bytes]:
-        """What the target has to hold in the end, but for what is lost or not: see `is_whole`."""
+        """Return the target's expected content, except for lost bytes: see `is_whole`."""
         return self.world.bytes_of(SOURCE)
 
     def is_whole(self) -> bool:
-        """Whether the target has all, with or without the bytes that were lost meanwhile."""
+        """Tell whether the target has all bytes, with or without those lost meanwhile."""
         first, *others = self.wanted()
         there, *rest = self.world.bytes_of(TARGET)
         lost = self.world.segments[segment_name(SOURCE, 0)].start
@@ -148,9 +147,9 @@ class Scene:
 
 @ENDS
 def test_a_driver_that_is_left_alone_follows_all_of_it(*, cutover: bool, far: bool) -> None:
-    """Writes, a loss, a split, a merge and the end: the scene itself.
+    """The scene has writes, a loss, a split, a merge and the end.
 
-    Some events are longer than what is appended at once.
+    Some events are longer than one append.
     """
     scene = Scene(cutover=cutover, far=far)
     actor = scene.driver("driver")
@@ -166,7 +165,7 @@ def test_a_driver_that_is_left_alone_follows_all_of_it(*, cutover: bool, far: bo
 
 
 def calls_of_a_driver(*, cutover: bool, far: bool) -> int:
-    """How many calls a driver makes that is left alone."""
+    """Return the number of calls that an undisturbed driver makes."""
     scene = Scene(cutover=cutover, far=far)
     scene.run(scene.driver("first"))
     return sum(1 for line in scene.world.history if line.startswith("first: "))
@@ -178,7 +177,7 @@ def calls_of_a_driver(*, cutover: bool, far: bool) -> int:
 def test_whatever_call_is_the_last_one_the_next_driver_goes_on(
     fate: Fate, *, cutover: bool, far: bool
 ) -> None:
-    """The driver is killed behind each of its calls, which was done, lost, or answered in vain."""
+    """The driver is killed after each of its calls, which was done, lost, or unanswered."""
     calls = calls_of_a_driver(cutover=cutover, far=far)
     for number in range(1, calls, some(317)):
         scene = Scene(cutover=cutover, far=far)
@@ -197,9 +196,9 @@ def test_whatever_call_is_the_last_one_the_next_driver_goes_on(
 @searches
 @ENDS
 def test_a_driver_that_is_overtaken_at_any_call_does_no_harm(*, cutover: bool, far: bool) -> None:
-    """Another one does all that is left, and then the first one goes on with its call.
+    """Another driver does all that is left, and then the first one goes on with its call.
 
-    Except before it changes the target's policy, for which a store has no condition.
+    The exception is a change of the target's policy, for which a store has no condition.
     """
     for number in range(1, calls_of_a_driver(cutover=cutover, far=far), some(317)):
         scene = Scene(cutover=cutover, far=far)

@@ -1,4 +1,4 @@
-"""Faults in the rules of following: the state machine's promises are broken by each of them."""
+"""Seeded faults in the rules of following, each of which breaks an invariant."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody compares where bytes are with where they have to be."""
+    """Remove the check that bytes are where they have to be."""
 
     def confirm(_: Session, line: Any) -> None:
         if line.appender is not None and line.appender.acknowledged is not None:
@@ -47,7 +47,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def skipped_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A position moves behind a loss before the loss is recorded."""
+    """Move a position behind a loss before the loss is recorded."""
 
     def skip(
         journal: Journal,
@@ -65,12 +65,12 @@ def skipped_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def grown_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scale event is mirrored once its segments are sealed, wherever they are followed to."""
+    """Mirror a scale event once its segments are sealed, however far they are followed."""
     monkeypatch.setattr(following, "is_ended", lambda _, info: info.sealed)
 
 
 def unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store appends to the target whatever was appended meanwhile."""
+    """Let the store append to the target without the fence."""
 
     def append(self: ModelAppender, data: Buffer, *, event_number: int, events: int = 1) -> None:
         def act() -> None:
@@ -89,7 +89,7 @@ def unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def torn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks end where the bytes that came end."""
+    """End blocks where the received bytes end."""
 
     def feed(self: Cutter, data: bytes) -> Iterator[Cut]:
         self._start += len(data)
@@ -99,7 +99,7 @@ def torn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unhalted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The target is marked as whole while other followers may still append."""
+    """Mark the target whole while other followers may still append."""
     monkeypatch.setattr(
         following,
         "_end",
@@ -108,7 +108,7 @@ def unhalted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unconditional(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A staged event is merged wherever the target's segment is followed to."""
+    """Merge a staged event without a condition on the target segment's position."""
 
     def merge(
         self: ModelStore, target: str, source: str, condition: CompareAndSet, **how: Any
@@ -120,30 +120,30 @@ def unconditional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unswept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events that are given up stay staged."""
+    """Leave discarded events staged."""
     monkeypatch.setattr(perform, "sweep", lambda *_: None)
 
 
 def uncleared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a catch-up has staged and did not merge stays."""
+    """Leave unmerged bytes of a catch-up staged."""
     for module in (catch_up, perform):
         monkeypatch.setattr(module, "clear_catch_up", lambda *_: None)
 
 
 def unlooked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver stages an event however late it comes."""
+    """Stage an event however late it comes."""
     monkeypatch.setattr(large_event, "position", lambda *_: ANY)
 
 
 def write_past_a_follower(machine: Following) -> None:
-    """Another client writes to the target between two blocks of its follower."""
+    """Write to the target as another client, between two blocks of its follower."""
     machine.source([[20]], [], record=False, every=0.0, ready=1)
     machine.write_to_target(0, [9])
     machine.write(0, [30])
 
 
 def die_within_a_skip(machine: Following) -> None:
-    """A driver is killed while it lets a segment go on behind a loss, before it wrote that down."""
+    """Kill a driver while it skips a loss in a segment, before it records that."""
     machine.source([[20]], [], record=True, every=0.0, ready=1)
     machine.write(0, [30, 40])
     machine.truncate(0, 2)
@@ -154,7 +154,7 @@ def die_within_a_skip(machine: Following) -> None:
 
 
 def scale_past_a_follower(machine: Following) -> None:
-    """The source is scaled while bytes of the segment that ends are not followed yet."""
+    """Scale the source while bytes of the ending segment are not followed yet."""
     machine.source([[20]], [], record=False, every=0.0, ready=1)
     machine.kill(machine.alive[0])
     machine.write(0, [30])
@@ -163,7 +163,7 @@ def scale_past_a_follower(machine: Following) -> None:
 
 
 def append_side_by_side(machine: Following) -> None:
-    """Two followers have taken the same bytes, and append them."""
+    """Let two followers append the same bytes."""
     machine.source([[20]], [], record=False, every=0.0, ready=2)
     machine.write(0, [30])
     for actor in machine.alive:
@@ -173,7 +173,7 @@ def append_side_by_side(machine: Following) -> None:
 
 
 def write_a_long_event(machine: Following) -> None:
-    """An event comes in several pieces."""
+    """Write an event that comes in several pieces."""
     machine.source([[20]], [], record=False, every=0.0, ready=1)
     machine.write(0, [90])
     for _ in range(3):
@@ -181,7 +181,7 @@ def write_a_long_event(machine: Following) -> None:
 
 
 def append_after_the_end(machine: Following) -> None:
-    """A follower is held up before it appends, while another driver ends the copy."""
+    """Hold a follower up before it appends, while another driver ends the copy."""
     machine.source([[20]], [], record=False, every=0.0, ready=1)
     (late, _) = machine.alive
     machine.write(0, [30])
@@ -192,7 +192,7 @@ def append_after_the_end(machine: Following) -> None:
 
 
 def lose_an_event_that_is_merged(machine: Following) -> None:
-    """A driver is held up before it merges an event, and another one leaves the event out."""
+    """Hold a driver up before it merges an event, while another one leaves the event out."""
     machine.source([[20]], [], record=True, every=0.0, longest=40, ready=1)
     (late, _) = machine.alive
     machine.write(0, [90, 20])
@@ -206,7 +206,7 @@ def lose_an_event_that_is_merged(machine: Following) -> None:
 
 
 def die_while_an_event_is_staged(machine: Following) -> None:
-    """The copy is to end while an event has come and is not in the target."""
+    """End the copy while an event is staged and not in the target."""
     machine.source([[20]], [], record=False, every=0.0, longest=40, ready=1)
     (first, _) = machine.alive
     machine.write(0, [90])
@@ -216,7 +216,7 @@ def die_while_an_event_is_staged(machine: Following) -> None:
 
 
 def catch_up_side_by_side(machine: Following) -> None:
-    """A driver has staged what is missing, and another one appends it before it is merged."""
+    """Let a driver stage the missing bytes, which another one appends before the merge."""
     machine.source([[20]], [], record=False, every=0.0, far=0, ready=1)
     machine.kill(machine.alive[0])
     machine.write(0, [30, 40])
@@ -229,7 +229,7 @@ def catch_up_side_by_side(machine: Following) -> None:
 
 
 def stage_after_the_end(machine: Following) -> None:
-    """A driver is held up before it stages an event, while another one ends the copy."""
+    """Hold a driver up before it stages an event, while another one ends the copy."""
     machine.source([[20]], [], record=False, every=0.0, longest=40, ready=1)
     (late, _) = machine.alive
     machine.write(0, [90])
@@ -241,7 +241,7 @@ def stage_after_the_end(machine: Following) -> None:
 
 
 def sealed_unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source is sealed, and nothing is written down before."""
+    """Seal the source without a record before."""
 
     def seal(journal: Journal, _: CopyJournal, source: ModelStore, __: str) -> None:
         source.seal_stream(journal.plan.sources[0].stream)
@@ -250,12 +250,12 @@ def sealed_unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sealed_for_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is in the journal counts as its owner's wish."""
+    """Accept any request in the journal as its owner's."""
     monkeypatch.setattr(ending, "_is_owners", lambda _, claimed, __: claimed is not None)
 
 
 def ended_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An end counts, though the source was to be sealed since it was decided."""
+    """Accept an end though a seal of the source was recorded since."""
 
     def add(self: TrailFolding, plan: StreamPlan, record: Mapping[str, Any]) -> tuple[int, ...]:
         record = dict(record)
@@ -268,7 +268,7 @@ def ended_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wish that comes after the decision to seal takes it back."""
+    """Let a request withdraw an earlier decision to seal."""
 
     def is_sealing(journal: Journal, key: str) -> bool:
         return ending.may_seal(journal, key) and decided(journal, key)
@@ -279,12 +279,12 @@ def taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unawaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver scales the target while changes of its policy may come."""
+    """Scale the target while changes of its policy may come."""
     monkeypatch.setattr(Changes, "wait", lambda *_: None)
 
 
 def fix_an_earlier_number(machine: Following) -> None:
-    """A driver is held up before it fixes the number of segments, and another one scales."""
+    """Hold a driver up before it fixes the number of segments, while another one scales."""
     machine.source([[20], [30]], [], record=False, every=0.0, ready=2)
     late, other = machine.alive[:2]
     config = machine.world.streams[SOURCE].config
@@ -298,7 +298,7 @@ def fix_an_earlier_number(machine: Following) -> None:
 
 
 def wish_for_a_cutover(machine: Following, *, ready: int = 1) -> Actor:
-    """A follower that is asked to cut over. Return the driver."""
+    """Ask a follower to cut over. Return the driver."""
     machine.source([[20]], [], record=False, every=0.0, ready=ready)
     machine.write(0, [30])
     machine.run(machine.wisher(SEAL))
@@ -306,19 +306,19 @@ def wish_for_a_cutover(machine: Following, *, ready: int = 1) -> Actor:
 
 
 def seal_by_its_owner(machine: Following) -> None:
-    """The source is sealed as wished."""
+    """Seal the source as its owner requests."""
     machine.run(wish_for_a_cutover(machine))
 
 
 def seal_by_another_client(machine: Following) -> None:
-    """A client without the key writes the same wish, and that it is decided."""
+    """Write the same request and decision as a client without the key."""
     machine.source([[20]], [], record=False, every=0.0, ready=1)
     machine.forge(replays=False)
     machine.go_on(machine.alive[0])
 
 
 def end_before_a_seal(machine: Following) -> None:
-    """A driver is held up before it records an end, while another one seals the source."""
+    """Hold a driver up before it records an end, while another one seals the source."""
     machine.source([[20]], [], record=False, every=0.0, ready=2)
     machine.run(machine.wisher(Wish(time=NOON)))
     machine.set_clocks(2)
@@ -334,7 +334,7 @@ def end_before_a_seal(machine: Following) -> None:
 
 
 def wish_too_late(machine: Following) -> None:
-    """The owner wishes another end while the source is about to be sealed, as is decided."""
+    """Request another end when the seal of the source is already decided."""
     driver = wish_for_a_cutover(machine)
     machine.hold(driver, f"seal_stream {SOURCE}", 0)
     machine.run(machine.wisher(Wish(bytes=1)))
@@ -369,7 +369,7 @@ def test_a_seeded_fault_is_caught(
     walk: Callable[[Following], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The machine fails if a rule is broken that the protocol stands on, and not otherwise."""
+    """The machine fails if a necessary rule is broken, and not otherwise."""
     machine = Following()
     walk(machine)
     machine.teardown()

@@ -1,6 +1,6 @@
-"""Following a source against an adversary: two followers at once, kills, lost messages.
+"""Following against an adversary: two followers at once, kills, lost messages.
 
-The source is written to, scaled, truncated and sealed meanwhile, and another client may write to
+Meanwhile clients write to the source, scale, truncate and seal it, and another client may write to
 the target.
 """
 
@@ -92,7 +92,7 @@ class Following(FollowedWorld):
     """Drivers and aborts of one copy that follows its source, moved call by call in any order.
 
     Attributes:
-        late: whether calls that change the target's policy come however late.
+        late: whether calls that change the target's policy may come arbitrarily late.
     """
 
     actors = Bundle("actors")
@@ -134,7 +134,7 @@ class Following(FollowedWorld):
         far: int | None = None,
         ready: int,
     ) -> None:
-        """A source of a few segments, and two drivers, which may be following it already."""
+        """Make a source of a few segments, and two drivers, which may be following it already."""
         put_scaled_source(self.world, shapes, moves)
         change = {"follow": True, "on_truncation": "Record" if record else "Fail"}
         self.request = REQUEST.model_copy(update=change)
@@ -153,13 +153,13 @@ class Following(FollowedWorld):
     # The copy's owner, and a client that may write to the target's scope
 
     def wished(self, wish: Wish) -> None:
-        """Remember a wish: from now on it may come true."""
+        """Remember a requested end, which may happen from now on."""
         self.ends = self.ends or wish not in ON
         self.seals = self.seals or wish.cutover == "SealAndDrain"
 
     @rule(target=actors, wish=WISHES)
     def wisher(self, wish: Wish) -> Actor:
-        """The owner wishes how the copy is to end."""
+        """Request an end of the copy, as its owner does."""
         self.wished(wish)
         self.number += 1
 
@@ -170,7 +170,7 @@ class Following(FollowedWorld):
 
     @rule(replays=st.booleans())
     def forge(self, *, replays: bool) -> None:
-        """A client without the key has the source sealed, or would like to."""
+        """Request a seal of the source without the key, as another client may."""
         log = CopyJournal(ModelStore(self.world), COPY, TARGET)
         known = log.load()
         if known is None or known.target is None:
@@ -183,14 +183,14 @@ class Following(FollowedWorld):
 
     @rule(hours=st.sampled_from([-2, 1, 2]))
     def set_clocks(self, hours: int) -> None:
-        """Time passes, or the clocks of all followers are set back."""
+        """Let time pass, or set the clocks of all followers back."""
         self.now += timedelta(hours=hours)
         self.world.history.append(f"it is {self.now:%H:%M}")
 
     # The drivers
 
     def drive(self, store: ModelStore, clock: Actor, wish: Wish | None) -> object:
-        """What one driver does from beginning to end."""
+        """Run one driver from beginning to end."""
         finish_abort(COPY, TARGET, store)
         plan = resolve(self.request, [store], store).plan
         if plan is None:
@@ -220,7 +220,7 @@ class Following(FollowedWorld):
         return report.outcome if report.error is None else report.error.reason
 
     def actor(self, name: str, body: Callable[[ModelStore, Actor], object]) -> Actor:
-        """Another actor, up to its first call."""
+        """Add another actor and move it up to its first call."""
         actor = Actor(name, self.world, body, time=self.time)
         actor.move()
         self.alive.append(actor)
@@ -228,7 +228,7 @@ class Following(FollowedWorld):
 
     @rule(target=actors, wish=st.none() | WISHES)
     def driver(self, wish: Wish | None = None) -> Actor:
-        """A driver starts, maybe with a wish of its own."""
+        """Start a driver, possibly with a request of its own."""
         self.wished(wish or Wish())
         self.number += 1
         name = f"driver {self.number}"
@@ -237,7 +237,7 @@ class Following(FollowedWorld):
     @precondition(lambda self: not self.aborted)
     @rule(target=actors)
     def aborter(self) -> Actor:
-        """A user aborts the copy."""
+        """Abort the copy, as a user does."""
         self.aborted = True
         self.number += 1
         name = f"abort {self.number}"
@@ -245,7 +245,7 @@ class Following(FollowedWorld):
 
     @rule(actor=actors, kind=st.sampled_from(KINDS), beyond=st.integers(0, 3))
     def hold(self, actor: Actor, kind: str, beyond: int) -> None:
-        """An actor goes on up to a call of a kind, or some calls further, and is held up there."""
+        """Move an actor to a call of a kind, or some calls further, and hold it there."""
         for _ in range(WHILE):
             if not actor.alive or actor.pending.startswith(kind):
                 break
@@ -255,20 +255,23 @@ class Following(FollowedWorld):
 
     @rule(actor=actors)
     def go_on(self, actor: Actor) -> None:
-        """An actor goes on for a while."""
+        """Let an actor go on for a while."""
         for _ in range(WHILE):
             self.step(actor)
 
     @rule(turns=st.lists(st.integers(0, 7), max_size=40))
     def interleave(self, turns: list[int]) -> None:
-        """The actors make single calls in turn."""
+        """Let the actors make single calls in turn."""
         for turn in turns:
             alive = [actor for actor in self.alive if actor.alive]
             if alive:
                 self.step(alive[turn % len(alive)])
 
     def turn(self, actor: Actor, fate: Fate) -> None:
-        """One call of an actor. An abort is not held up before it seals the target, as ever."""
+        """Make one call of an actor.
+
+        As always, an abort is not held up before it seals the target.
+        """
         if not actor.alive:
             return
         if actor.pending == f"seal_stream {SOURCE}":
@@ -277,7 +280,7 @@ class Following(FollowedWorld):
         layouts = self.layouts()
         configures = actor.pending == f"update_stream {TARGET}"
         if configures and actor.waits > LATE_SECONDS - HELD_SECONDS and not self.late:
-            fate = Fate.REQUEST_LOST  # no call is under way for so long
+            fate = Fate.REQUEST_LOST  # no call lasts that long
         actor.move(fate)
         self.rescaled = self.rescaled or (configures and layouts not in {self.layouts(), 0})
         assert self.late or not self.rescaled, "a change of the policy has scaled the target"
@@ -285,17 +288,17 @@ class Following(FollowedWorld):
             actor.move()
 
     def check_seal(self) -> None:
-        """A source is sealed only if its owner wishes it, and nothing else ends the copy then."""
+        """Check that a source is sealed only at its owner's request, which then ends the copy."""
         assert self.seals, "sealed without its owner"
         known = CopyJournal(ModelStore(self.world), COPY, TARGET).load()
         if self.aborted or self.has_lost() or not self.goes_on():
-            return  # the journal may be gone, or another one, or another driver was faster
+            return  # the journal may be gone or replaced, or another driver was faster
         assert known is not None
         assert is_sealing(known, KEY)
         assert known.trail.stopped in {None, CUT_OVER}
 
     def step(self, actor: Actor) -> None:
-        """One call, and a look at the world."""
+        """Make one call of an actor, and check the target."""
         if actor.alive:
             self.turn(actor, Fate.DONE)
             self.the_target_holds_a_beginning()
@@ -303,27 +306,27 @@ class Following(FollowedWorld):
 
     @rule(actor=actors, fate=st.sampled_from([Fate.REQUEST_LOST, Fate.REPLY_LOST]))
     def lose(self, actor: Actor, fate: Fate) -> None:
-        """A message of an actor is lost."""
+        """Lose a message of an actor."""
         self.turn(actor, fate)
 
     @rule(actor=consumes(actors))
     def kill(self, actor: Actor) -> None:
-        """An actor dies between two calls."""
+        """Kill an actor between two calls."""
         if actor.alive:
             actor.kill()
 
-    # What holds
+    # Invariants
 
     @invariant()
     def what_was_promised_holds(self) -> None:
-        """A target that was reported whole stays; no driver finds damage where there is none."""
+        """Check that a target reported whole stays, and that no driver wrongly reports damage."""
         for actor in self.alive:
             if actor.alive or actor.killed:
                 continue
             assert actor.error is None or isinstance(actor.error, EXPECTED), actor.error
             assert actor.result not in DAMAGE, actor.result
             assert actor.result not in LOST or self.has_lost(), actor.result
-            # A copy that is aborted, or fails before it is published, is begun again: then another
+            # A copy that is aborted, or fails before its publication, begins again: then another
             # driver may miss its target.
             begun_again = self.aborted or self.has_lost()
             disturbed = self.foreign or self.rescaled
@@ -337,9 +340,9 @@ class Following(FollowedWorld):
             assert self.is_whole()
 
     def complete(self) -> None:
-        """A whole target has all that its source ever held, unless it was wished to end before.
+        """Check that a whole target has all of its source, unless an earlier end was requested.
 
-        If a driver has sealed the source, nothing is left in it, whatever else was wished.
+        If a driver has sealed the source, the target has all of it, for any request.
         """
         assert self.is_whole()
         short = self.ends and not self.sealed
@@ -352,7 +355,7 @@ class Following(FollowedWorld):
             assert there.attributes[EVENT_COUNT] == len(events(bytes(there.data)))
 
     def teardown(self) -> None:
-        """Whatever happened: the source is sealed, and two more drivers end the copy."""
+        """Seal the source, let two more drivers end the copy, and check the target."""
         try:
             if hasattr(self, "request"):
                 self.end()
@@ -361,7 +364,7 @@ class Following(FollowedWorld):
                 note("\n".join(["history:", *self.world.history]))
 
     def end(self) -> None:
-        """The source is sealed, everybody ends, and then three more drivers."""
+        """Seal the source, and let all actors end, and then three more drivers."""
         if self.goes_on():
             self.seal()
         for actor in self.alive:
@@ -382,7 +385,7 @@ class Following(FollowedWorld):
         assert [name for name in self.world.staging() if self.world.segments[name].data] == []
 
     def run(self, actor: Actor) -> None:
-        """An actor runs to its end."""
+        """Run an actor to its end."""
         for _ in range(MANY):
             if not actor.alive:
                 break
@@ -394,5 +397,5 @@ class Following(FollowedWorld):
 
 @searches
 def test_the_source_is_followed_exactly_whatever_the_scheduler_does() -> None:
-    """Under any order of calls, losses, kills and changes of the source, each byte comes once."""
+    """Under any order of calls, losses, kills and source changes, each byte comes once."""
     run_machine(Following, examples=12, steps=50)

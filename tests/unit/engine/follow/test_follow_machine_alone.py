@@ -1,11 +1,11 @@
-"""The machine of following without an adversary: it comes to its end."""
+"""The machine of following without an adversary, which comes to its end."""
 
 from sluice.engine.copy.report import Outcome
 from unit.engine.follow.test_follow_machine import Following
 
 
 def test_a_driver_without_an_adversary_follows() -> None:
-    """Bytes that come later, and scale events, are in the target when the source is sealed."""
+    """Later bytes and scale events are in the target when the source is sealed."""
     machine = Following()
     machine.source([[20, 9], [30]], [], record=False, every=0.0, ready=1)
     first = machine.alive[0]

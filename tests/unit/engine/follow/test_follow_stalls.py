@@ -1,4 +1,4 @@
-"""One segment stands still, in the source or in the target: the others are followed on."""
+"""One segment that stands still in source or target, while the others are followed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STILL = segment_name(TARGET, 0)
 
 
 class Stall:
-    """A segment of the target that confirms nothing, so that there is no room for more."""
+    """A target segment that confirms no append, so that no room is left for more."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.on = False
@@ -46,7 +46,7 @@ class Stall:
 def test_a_target_segment_that_stands_still_holds_no_other_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What comes of its source is not kept without end, and is appended in order afterwards."""
+    """The bytes of its source are kept within a bound, and appended in order afterwards."""
     world = World()
     first, second = put_source(world, [20], [30])
     stall = Stall(monkeypatch)
@@ -96,7 +96,7 @@ def test_an_end_waits_for_what_is_not_appended_yet(monkeypatch: pytest.MonkeyPat
 
 
 def test_damage_is_told_once_all_before_it_is_appended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the store was busy when the damage came."""
+    """This holds even if the store was busy when the damage came."""
     world = World()
     (first,) = put_source(world, [20])
     stall = Stall(monkeypatch)
@@ -120,7 +120,7 @@ def test_damage_is_told_once_all_before_it_is_appended(monkeypatch: pytest.Monke
 def test_a_source_segment_whose_store_is_away_holds_no_other_up(
     error: StoreUnavailable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked again every few seconds, and read on where it was."""
+    """The store is asked again every few seconds, and the reading continues at its position."""
     world = World()
     first, second = put_source(world, [20], [30])
     name, away = segment_name(SOURCE, 0), [False]
@@ -154,7 +154,7 @@ def test_a_source_segment_whose_store_is_away_holds_no_other_up(
 def test_the_session_ends_if_no_segment_of_the_source_can_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Then another look tells what is the matter."""
+    """Another look then finds the cause."""
     world = World()
     put_source(world, [20], [30])
     away, looks = [False], [0]

@@ -1,4 +1,4 @@
-"""How far a copy is behind its source, as the operator measures it in the stores."""
+"""The lag of a copy behind its source, as the operator measures it in the stores."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def write(world: World, segment: int, sizes: list[int], seed: int = 7) -> int:
 
 
 def follow(world: World, *acts: Callable[[], object], end: bool = False) -> None:
-    """Follow the source while things happen, some rounds apart. Then the driver is killed.
+    """Follow the source during some changes, some rounds apart. Then kill the driver.
 
     Args:
         world: the world.
-        acts: what happens.
-        end: whether the copy ends in place of that.
+        acts: the changes.
+        end: whether the copy ends instead of being killed.
     """
     left = [act for act in acts for _ in range(5)]
     clock = ManualClock()
@@ -113,7 +113,7 @@ class Watched:
 
 
 def nothing() -> None:
-    """Nothing happens."""
+    """Do nothing."""
 
 
 def asked(world: World) -> Answer:
@@ -125,7 +125,7 @@ def asked(world: World) -> Answer:
 
 
 def test_a_copy_is_planned_then_follows_then_is_complete() -> None:
-    """A complete one tells all bytes and events, those that came later too."""
+    """The result of a complete copy has all bytes and events, including later ones."""
     world = World()
     data = put_source(world, [20, 9], [30])
     assert type(asked(world)) is Planned
@@ -143,7 +143,7 @@ def test_a_copy_is_planned_then_follows_then_is_complete() -> None:
 
 
 def test_a_complete_copy_tells_where_it_has_ended_in_all_segments_that_take_events() -> None:
-    """Also in one that was not scaled, while the other one was."""
+    """This includes a segment that was not scaled, while the other one was."""
     world = World()
     put_source(world, [20, 9], [30])
     world.numbers[SOURCE] = 2
@@ -169,7 +169,7 @@ def test_a_copy_that_is_not_live_has_no_lag() -> None:
 
 
 def test_lag_is_what_the_source_has_and_the_target_has_not() -> None:
-    """In bytes it is exact; in seconds it is the age of the sample that is not reached."""
+    """The lag in bytes is exact. In seconds it is the age of the first unreached sample."""
     world = World()
     (data,) = put_source(world, [20, 9])
     follow(world, nothing)
@@ -187,7 +187,7 @@ def test_lag_is_what_the_source_has_and_the_target_has_not() -> None:
 
 
 def test_segments_that_the_target_does_not_mirror_yet_are_behind() -> None:
-    """Those of several scale events count, and a segment that is followed to its end does not."""
+    """Segments of several scale events count, and a fully followed segment does not."""
     world = World()
     (data,) = put_source(world, [20])
     follow(world, nothing)
@@ -211,7 +211,7 @@ def test_segments_that_the_target_does_not_mirror_yet_are_behind() -> None:
 
 
 def test_a_sealed_source_and_the_end_are_told() -> None:
-    """Where the source is sealed nothing more comes, and the record says why the copy ends."""
+    """A sealed source gets no more bytes, and the record has the reason of the end."""
     world = World()
     put_source(world, [20], [9])
     follow(world, nothing)
@@ -226,7 +226,7 @@ def test_a_sealed_source_and_the_end_are_told() -> None:
 
 
 def test_bytes_that_were_not_compared_have_an_age_of_their_own() -> None:
-    """What is in the target is not what was compared."""
+    """Bytes in the target differ from bytes that were compared."""
     world = World()
     (data,) = put_source(world, [20])
     follow(world, nothing)
@@ -245,12 +245,12 @@ def test_bytes_that_were_not_compared_have_an_age_of_their_own() -> None:
 
 
 def test_a_copy_that_goes_live_while_it_is_looked_at_is_proved_at_the_next_look() -> None:
-    """Its journal was read before the bytes were verified, and no bytes come any more."""
+    """Its journal was read before the bytes were verified, and no more bytes come."""
     world = World()
     (data,) = put_source(world, [20, 9])
 
     def dying(what: str) -> Fate:
-        if what.startswith("append "):  # of the first bytes, not of the journal
+        if what.startswith("append "):  # append of the first bytes, not of the journal
             raise Killed
         return Fate.DONE
 
@@ -271,9 +271,9 @@ def test_a_copy_that_goes_live_while_it_is_looked_at_is_proved_at_the_next_look(
 
 
 def test_what_was_compared_is_recorded_though_nothing_comes_any_more() -> None:
-    """Otherwise the proof of a source that falls silent would stand still."""
+    """Otherwise the proof of a silent source would stand still."""
     world = World()
-    (data,) = put_source(world, [8])  # a chunk; what comes is a part of the next one
+    (data,) = put_source(world, [8])  # a chunk; later bytes are part of the next one
     follow(world, nothing)
     watched = Watched(world)
     more: list[int] = []
@@ -283,7 +283,7 @@ def test_what_was_compared_is_recorded_though_nothing_comes_any_more() -> None:
 
 
 def test_a_wish_that_only_claims_to_be_the_owners_is_told() -> None:
-    """It says the same as the owner's, and no follower goes by it: the owner writes it again."""
+    """It equals the owner's, but no follower obeys it: the owner writes its own again."""
     world = World()
     put_source(world, [20])
     follow(world, nothing)

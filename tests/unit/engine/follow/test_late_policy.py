@@ -1,7 +1,7 @@
 """Drivers that change the target's policy late: a store has no condition for that.
 
-The store then scales the target to a number of segments that it had before. So changes are
-announced, and whoever is to scale the target waits for them.
+The store then scales the target to an earlier number of segments. So drivers announce changes, and
+a driver waits for them before it scales the target.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ CHANGES = pytest.mark.parametrize("by", ["merge", "tag"])
 
 
 def late(machine: Following, *, by: str, before: str = f"update_stream {TARGET}") -> Actor:
-    """A driver that is held up right before it fixes the number of segments that there are.
+    """Hold a driver up right before it fixes the present number of segments.
 
     Args:
         machine: the machine, whose source is made here.
-        by: what makes it do so: a scale event to fewer segments, or another tag of the source.
+        by: the cause: a scale event to fewer segments, or another tag of the source.
         before: the call before which it is held up, once it has announced the change.
     """
     machine.source([[20], [30], [9]], [], record=False, every=0.0, ready=2)
@@ -50,14 +50,14 @@ def late(machine: Following, *, by: str, before: str = f"update_stream {TARGET}"
 
 
 def trail(machine: Following) -> Trail:
-    """What the journal says."""
+    """Return the content of the journal."""
     found = CopyJournal(ModelStore(machine.world), COPY, TARGET).load()
     assert found is not None
     return found.trail
 
 
 def scaled(machine: Following) -> Actor:
-    """The source is scaled once more, and the other driver is about to follow that."""
+    """Scale the source once more, and let the other driver begin to follow that."""
     machine.scale(0, [40], merges=True)
     other = machine.alive[1]
     generation = len(machine.world.streams[SOURCE].made) - 1
@@ -68,7 +68,7 @@ def scaled(machine: Following) -> Actor:
 
 @CHANGES
 def test_a_scale_event_waits_for_a_change_that_is_under_way(by: str) -> None:
-    """It comes while the target has the number of segments that it names."""
+    """The change comes while the target has the number of segments that it names."""
     machine = Following()
     driver = late(machine, by=by)
     other = machine.alive[1]
@@ -86,7 +86,7 @@ def test_a_scale_event_waits_for_a_change_that_is_under_way(by: str) -> None:
 
 @CHANGES
 def test_a_driver_that_was_held_up_for_long_makes_no_change(by: str) -> None:
-    """Others go on after a minute; it finds that it is late, and looks again."""
+    """Other drivers go on after a minute. The late one notices that, and looks again."""
     machine = Following()
     driver = late(machine, by=by, before=f"describe {TARGET}")
     began = machine.time.now
@@ -101,7 +101,7 @@ def test_a_driver_that_was_held_up_for_long_makes_no_change(by: str) -> None:
 
 
 def test_a_target_is_not_given_up_while_a_change_is_under_way() -> None:
-    """From then on it is somebody's: nothing that is late scales it, or takes its digest."""
+    """From then on it is a user's stream: no late call scales it or takes its digest."""
     machine = Following()
     driver = late(machine, by="tag")
     machine.run(machine.wisher(Wish(bytes=1)))
@@ -118,7 +118,7 @@ def test_a_target_is_not_given_up_while_a_change_is_under_way() -> None:
 
 
 def test_a_change_that_failed_may_still_come() -> None:
-    """A call that brought no answer is waited for, also by the driver that made it."""
+    """Even the driver that made an unanswered call waits for its effect."""
     machine = Following()
     driver = late(machine, by="tag")
     machine.kill(machine.alive[1])
@@ -135,9 +135,9 @@ def test_a_change_that_failed_may_still_come() -> None:
 
 @CHANGES
 def test_a_policy_that_is_set_too_late_ends_the_copy_by_name(by: str) -> None:
-    """A call was under way for longer than calls are. The target has no byte that is wrong.
+    """A call lasted longer than calls can last. The target has no wrong byte.
 
-    Each later driver says the same, and the target is never said to be whole.
+    Each later driver reports the same, and the target is never marked whole.
     """
     machine = Following()
     machine.late = True
@@ -151,7 +151,7 @@ def test_a_policy_that_is_set_too_late_ends_the_copy_by_name(by: str) -> None:
     before = machine.world.bytes_of(TARGET)
     machine.step(driver)
     assert machine.layouts() == layouts + 1, "the store has not scaled the target"
-    machine.write(0, [8])  # a follower that has nothing to append does not look at its target
+    machine.write(0, [8])  # a follower with no bytes to append does not look at its target
     for actor in (driver, other, machine.driver()):
         machine.run(actor)
         assert actor.result == "TargetReplaced", actor.result

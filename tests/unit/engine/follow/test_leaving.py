@@ -1,4 +1,4 @@
-"""The end of a copy that is live: its target stays as far as it has come, as anybody's stream."""
+"""The end of a live copy: its target stays with its bytes so far, as a user's stream."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MANY = 3_000
 
 
 def put_live() -> World:
-    """A copy that is live, and whose follower was killed."""
+    """Make a live copy whose follower was killed."""
     world = World()
     put_source(world, [20, 9], [30])
     world.streams[SOURCE].config = CONFIG
@@ -54,12 +54,12 @@ def put_live() -> World:
 
 
 def ended(world: World) -> CopyEnded:
-    """End the copy, as the operator does whose resource is deleted."""
+    """End the copy, as the operator does for a deleted resource."""
     return end(FOLLOW, sources=None, target=ModelStore(world))
 
 
 def assert_left(world: World) -> None:
-    """The target is a stream like any other, and nothing else is left."""
+    """Check that the target is an ordinary stream, and that nothing else is left."""
     found = world.streams[TARGET]
     least = len(found.segments)
     assert found.config == CONFIG.model_copy(
@@ -74,7 +74,7 @@ def assert_left(world: World) -> None:
 
 
 def test_a_live_target_stays_as_far_as_it_has_come() -> None:
-    """It has its source's policies, no mark of the copy, and nothing is left of the rest."""
+    """It has its source's policies and no mark of the copy, and all else is deleted."""
     world = put_live()
     before = world.bytes_of(TARGET)
     assert ended(world) == CopyEnded(How.LEFT)
@@ -94,7 +94,7 @@ def test_the_copy_is_not_begun_again_into_a_target_that_was_left() -> None:
 
 
 def test_a_follower_that_still_runs_appends_nothing_behind_the_end() -> None:
-    """The store refuses it, and it says what has become of the copy."""
+    """The store refuses the append, and the driver reports the end of the copy."""
     world = World()
     (first,) = put_source(world, [20])
     world.streams[SOURCE].config = CONFIG
@@ -111,7 +111,7 @@ def test_a_follower_that_still_runs_appends_nothing_behind_the_end() -> None:
 
 
 def test_a_driver_that_finds_an_end_that_was_cut_off_does_not_go_on() -> None:
-    """The record says so, whatever else is there."""
+    """The record says so, whatever else exists."""
     world = put_live()
 
     def gate(what: str) -> Fate:
@@ -129,7 +129,7 @@ def test_a_driver_that_finds_an_end_that_was_cut_off_does_not_go_on() -> None:
 
 @searches
 def test_an_end_cut_off_anywhere_can_be_repeated() -> None:
-    """Whichever call is the last one, and whether it was done or not."""
+    """This holds at any last call, whether it was done or not."""
     calls: list[str] = []
 
     def counted(what: str) -> Fate:
@@ -157,7 +157,7 @@ def test_an_end_cut_off_anywhere_can_be_repeated() -> None:
 
 
 def drive(store: ModelStore, clock: Actor) -> object:
-    """What one driver does from beginning to end."""
+    """Run one driver from beginning to end."""
     try:
         plan = resolve(FOLLOW, [store], store).plan
     except TargetExists:
@@ -175,7 +175,7 @@ def drive(store: ModelStore, clock: Actor) -> object:
 
 
 def scene(calls: int) -> tuple[World, Actor]:
-    """A driver that is held up before one of its calls, while bytes come to its source."""
+    """Hold a driver up before one of its calls, while bytes come to its source."""
     world = World()
     put_source(world, [20, 9], [30])
     world.streams[SOURCE].config = CONFIG
@@ -190,7 +190,7 @@ def scene(calls: int) -> tuple[World, Actor]:
 
 @searches
 def test_an_end_at_any_call_of_a_driver_leaves_whole_events_and_no_mark() -> None:
-    """The driver goes on with its call afterwards, and finds that all is over.
+    """The driver goes on with its call afterwards, and finds the copy ended.
 
     Before the copy is live, it is dropped; once its first segment is published, it is finished
     first.
@@ -220,7 +220,7 @@ def test_an_end_at_any_call_of_a_driver_leaves_whole_events_and_no_mark() -> Non
 
 
 def test_a_late_change_of_the_configuration_is_undone() -> None:
-    """A driver that was delayed right before it marks the target as live brings no mark."""
+    """A driver that was delayed right before it marks the target as live sets no mark."""
     world, actor = scene(0)
     while not (actor.pending.startswith("update_stream") and published(world)):
         actor.move()
@@ -232,7 +232,7 @@ def test_a_late_change_of_the_configuration_is_undone() -> None:
 
 
 def published(world: World) -> bool:
-    """Whether both segments are published."""
+    """Tell whether both segments are published."""
     attribute = identity.publish_attribute(COPY)
     names = [segment_name(TARGET, one) for one in (0, 1)]
     return all(
@@ -255,7 +255,7 @@ def test_a_live_copy_is_not_aborted_but_ended() -> None:
 
 
 def test_a_target_that_is_gone_costs_nothing_but_the_journal() -> None:
-    """A person has deleted it while the copy was live."""
+    """A user has deleted it while the copy was live."""
     world = put_live()
     store = ModelStore(world)
     store.seal_stream(TARGET)
@@ -266,7 +266,7 @@ def test_a_target_that_is_gone_costs_nothing_but_the_journal() -> None:
 
 
 def test_a_damaged_journal_keeps_no_live_copy_from_its_end() -> None:
-    """The target's segments say themselves which source they follow."""
+    """The target's segments show which source they follow."""
     world = put_live()
     before = world.bytes_of(TARGET)
     log = CopyJournal(ModelStore(world), COPY, TARGET)
@@ -292,12 +292,12 @@ def test_a_copy_that_has_ended_by_itself_is_not_left() -> None:
 
 
 def unhalted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Followers are not shut out."""
+    """Leave followers able to append."""
     monkeypatch.setattr(leaving, "_halt", lambda *_: None)
 
 
 def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drivers are not told."""
+    """Leave the end out of the journal."""
     write_all = CopyJournal.write
 
     def write_others(self: CopyJournal, records: Sequence[Mapping[str, Any]]) -> None:
@@ -308,12 +308,12 @@ def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unmended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver does not look back after it has changed the configuration."""
+    """Skip the check after a change of the configuration."""
     monkeypatch.setattr(targets, "mend", lambda *_: None)
 
 
 def append_behind_the_end() -> None:
-    """A follower has taken bytes, and appends them when the copy has ended."""
+    """Let a follower append its bytes after the end of the copy."""
     world, actor = scene(0)
     while not world.streams.get(TARGET) or not published(world):
         actor.move()
@@ -339,7 +339,7 @@ def test_a_seeded_fault_is_caught(
     walk: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is promised fails if a rule is broken that it stands on, and not otherwise."""
+    """An assertion fails if a necessary rule is broken, and not otherwise."""
     walk()
     fault(monkeypatch)
     with pytest.raises(AssertionError):

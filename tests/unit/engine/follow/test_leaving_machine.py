@@ -26,7 +26,7 @@ ENDED = {"TargetExists", "TargetReplaced", "CopyAborted"}
 
 
 class Leaving(Following):
-    """As `Following`, and a user ends the copy once it is live."""
+    """As `Following`, with a user who ends the copy once it is live."""
 
     actors = Following.actors
 
@@ -36,7 +36,7 @@ class Leaving(Following):
         self.kept: list[bytes] | None = None
 
     def drive(self, store: ModelStore, clock: Actor, wish: Wish | None) -> object:
-        """What one driver does; it is refused by the target of a copy that was ended."""
+        """Run one driver, which the target of an ended copy refuses."""
         try:
             return super().drive(store, clock, wish)
         except TargetExists as error:
@@ -45,7 +45,7 @@ class Leaving(Following):
     @precondition(lambda self: self.enders or not self.aborted)
     @rule(target=Following.actors)
     def ender(self) -> Actor:
-        """A user ends the copy, if it is live."""
+        """End the copy as a user does, if it is live."""
         self.aborted = True
         self.number += 1
         name = f"end {self.number}"
@@ -54,13 +54,13 @@ class Leaving(Following):
         return made
 
     def is_left(self) -> bool:
-        """Whether the target has been left: it has no mark of the copy any more."""
+        """Tell whether the target was left: it has no mark of the copy any more."""
         stream = self.world.streams.get(TARGET)
         begun = any(actor.result is True for actor in self.enders)
         return begun and stream is not None and not identity.is_ours(stream.config.tags, COPY)
 
     def what_was_promised_holds(self) -> None:
-        """Nothing is appended to a target that was left, and no driver finds damage in it."""
+        """Check that a target that was left gets no bytes, and that drivers find no damage."""
         if not self.enders:
             super().what_was_promised_holds()
             return
@@ -75,7 +75,7 @@ class Leaving(Following):
             assert not any(self.world.bytes_of(TARGET)[len(self.kept) :])
 
     def end(self) -> None:
-        """A user ends the copy for good, and everybody else afterwards."""
+        """End the copy for good, and then all other actors."""
         if not self.enders:
             super().end()
             return
@@ -84,7 +84,7 @@ class Leaving(Following):
         last = self.ender()
         self.run(last)
         assert last.error is None, last.error
-        if not self.is_left():  # it was not live, or it was whole before
+        if not self.is_left():  # the copy was not live, or was whole before
             super().end()
             return
         for actor in self.alive:
@@ -110,7 +110,7 @@ def test_a_live_copy_is_ended_whatever_the_scheduler_does() -> None:
 
 
 def test_an_end_beside_a_follower_without_an_adversary() -> None:
-    """The follower is held up before it appends, and is refused."""
+    """The store refuses the append of a follower that was held up."""
     machine = Leaving()
     machine.source([[20, 9], [30]], [], record=False, every=0.0, ready=2)
     first, second = machine.alive

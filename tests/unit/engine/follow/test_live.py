@@ -1,4 +1,4 @@
-"""A copy that is live: what its target is to others, and how it is kept like its source."""
+"""A live copy: its target for other clients, and its configuration as its source's."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def verified(world: World, *, follow: bool = True) -> Verification:
 
 
 def truncate(world: World, name: StreamName, segment: int, offset: int) -> None:
-    """Let the retention of a stream take the beginning of a segment."""
+    """Let the retention of a stream truncate the beginning of a segment."""
     world.segments[segment_name(name, segment)].start = offset
 
 
 def live() -> World:
-    """A copy that is live, and whose follower was killed."""
+    """Make a live copy whose follower was killed."""
     world = World()
     put_source(world, [20, 9], [30])
     configure(world, StreamConfig(scaling=BY_EVENTS, retention=DAY, tags=("team=a",)))
@@ -70,7 +70,7 @@ def live() -> World:
 
 
 def test_a_live_target_has_the_retention_and_tags_of_its_source() -> None:
-    """Its number of segments stays fixed, and a tag says which copy it follows by."""
+    """Its number of segments stays fixed, and a tag names the copy."""
     world = live()
     found = world.streams[TARGET].config
     assert found == marks.followed(world.streams[SOURCE].config, COPY, 2)
@@ -82,7 +82,7 @@ def test_a_live_target_has_the_retention_and_tags_of_its_source() -> None:
 
 
 def test_a_change_at_the_source_comes_within_about_a_minute() -> None:
-    """It costs one call a minute."""
+    """The check costs one call a minute."""
     world, clock = World(), ManualClock()
     put_source(world, [20])
     seen: list[StreamConfig] = []
@@ -106,7 +106,7 @@ def test_a_change_at_the_source_comes_within_about_a_minute() -> None:
 
 
 def test_a_source_with_more_tags_than_a_target_takes_is_followed() -> None:
-    """A copy that is live does not end for them."""
+    """A live copy does not end because of its tags."""
     world = World()
     put_source(world, [20])
     many = StreamConfig(tags=tuple(f"tag{n}" for n in range(127)))
@@ -118,7 +118,7 @@ def test_a_source_with_more_tags_than_a_target_takes_is_followed() -> None:
 
 
 def test_a_live_copy_that_fails_keeps_its_target_and_all_records() -> None:
-    """A person decides: nothing of it is dropped, and the copy is still known as live."""
+    """A user decides: nothing is dropped, and the copy still counts as live."""
     world = live()
     before = world.bytes_of(TARGET)
 
@@ -137,7 +137,7 @@ def test_a_live_copy_that_fails_keeps_its_target_and_all_records() -> None:
 
 
 def test_a_scale_event_takes_neither_mark_nor_retention_from_the_target() -> None:
-    """At no moment: also while the target has another policy, so that it can have less segments."""
+    """This holds while the target has another policy, which allows fewer segments."""
     world = World()
     put_source(world, [20], [30])
     world.numbers[SOURCE] = 2
@@ -162,7 +162,7 @@ def test_a_scale_event_takes_neither_mark_nor_retention_from_the_target() -> Non
 
 
 def test_what_its_own_retention_takes_from_a_target_is_no_damage() -> None:
-    """Neither at the head of a segment, nor before it was compared, nor a whole earlier segment."""
+    """It may take the head of a segment, unproved bytes, or a whole earlier segment."""
     world = World()
     put_source(world, [20, 9], [30])
     world.numbers[SOURCE] = 2
@@ -190,7 +190,7 @@ def test_what_its_own_retention_takes_from_a_target_is_no_damage() -> None:
 
 
 def test_bytes_that_both_have_lost_are_passed_by() -> None:
-    """Nobody can read them any more, so nobody asks whether they were right."""
+    """They are unreadable, so their correctness does not matter."""
     world = World()
     put_source(world, [20])
     killed(world, lambda: write(world, 0, [50], 8), nothing, every=1e9)
@@ -201,7 +201,7 @@ def test_bytes_that_both_have_lost_are_passed_by() -> None:
 
 
 def test_another_copy_neither_takes_nor_appends_to_a_live_target() -> None:
-    """It is told what to do. A source, an archive or a comparison may read it."""
+    """The error has the remedy. A source, an archive or a comparison may read it."""
     world = live()
     store = ModelStore(world)
     there = store.describe(TARGET)
@@ -219,7 +219,7 @@ def test_another_copy_neither_takes_nor_appends_to_a_live_target() -> None:
 
 
 def test_positions_of_a_live_copy_are_translated_as_far_as_it_has_come() -> None:
-    """A position behind it is refused, with the bounds that there are."""
+    """The refusal of a position behind it has the present bounds."""
     world = live()
     mapped = position_map(COPY, TARGET, ModelStore(world))
     ends = [len(data) for data in world.bytes_of(TARGET)]
@@ -231,7 +231,7 @@ def test_positions_of_a_live_copy_are_translated_as_far_as_it_has_come() -> None
 
 @pytest.mark.parametrize("done", [False, True])
 def test_positions_behind_a_loss_are_shifted(*, done: bool) -> None:
-    """While the copy is live, and when its journal is gone; those of lost bytes are refused."""
+    """This holds for live and ended copies. Positions of lost bytes are refused."""
     world = World()
     (first,) = put_source(world, [20])
     killed(world, nothing, request=RECORD)
@@ -258,7 +258,7 @@ def test_positions_behind_a_loss_are_shifted(*, done: bool) -> None:
 
 
 def test_a_live_copy_is_verified_up_to_its_position() -> None:
-    """Bytes that the source has more, and that come to the target meanwhile, do not matter."""
+    """Newer bytes of source and target do not matter."""
     world = live()
     ends = [len(data) for data in world.bytes_of(TARGET)]
     write(world, 0, [77], 9)
@@ -270,7 +270,7 @@ def test_a_live_copy_is_verified_up_to_its_position() -> None:
 
 
 def test_a_byte_of_a_live_copy_that_changed_is_found() -> None:
-    """At its place."""
+    """The result has its offset."""
     world = live()
     world.segments[segment_name(TARGET, 0)].data[33] ^= 1
     (one,) = verified(world).differences
@@ -278,7 +278,7 @@ def test_a_byte_of_a_live_copy_that_changed_is_found() -> None:
 
 
 def test_a_chain_that_was_recorded_for_other_bytes_is_found() -> None:
-    """Source and target are equal, and are not what the copy has compared."""
+    """Source and target are equal, but differ from the bytes that the copy has compared."""
     world = World()
     put_source(world, [20])
     killed(world, lambda: write(world, 0, [2 * CHUNK], 7), nothing)
@@ -294,7 +294,7 @@ def test_a_chain_that_was_recorded_for_other_bytes_is_found() -> None:
 
 
 def test_heads_that_retention_took_make_no_difference() -> None:
-    """The copy had compared these bytes; they are counted."""
+    """The copy had compared these bytes, and they are counted."""
     world = live()
     truncate(world, SOURCE, 0, 28)
     truncate(world, TARGET, 1, 38)
@@ -304,7 +304,7 @@ def test_heads_that_retention_took_make_no_difference() -> None:
 
 
 def test_bytes_that_are_lost_before_they_were_compared_are_not_called_equal() -> None:
-    """The source has them no more, and the copy has not compared them."""
+    """The source has lost them, and the copy has not compared them."""
     world = World()
     put_source(world, [20])
     killed(world, lambda: write(world, 0, [50], 8), nothing, every=1e9)
@@ -315,7 +315,7 @@ def test_bytes_that_are_lost_before_they_were_compared_are_not_called_equal() ->
 
 
 def test_a_copy_that_has_followed_is_verified_by_its_digest() -> None:
-    """And tells its bytes and events, with what came behind the plan."""
+    """The result has its bytes and events, including those after the plan."""
     world = World()
     put_source(world, [20, 9], [30])
     world.numbers[SOURCE] = 2

@@ -1,4 +1,4 @@
-"""Writing wishes into a journal that drivers and other clients write to as well."""
+"""The requests in a journal that drivers and other clients write to as well."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = "key"
 
 
 def begun(world: World) -> CopyJournal:
-    """A journal whose plan and target are recorded."""
+    """Return a journal whose plan and target are recorded."""
     log = CopyJournal(ModelStore(world), COPY, TARGET, PLAN)
     log.load()
     log.begin(PLAN)
@@ -30,12 +30,12 @@ def begun(world: World) -> CopyJournal:
 
 
 def other(world: World) -> CopyJournal:
-    """The same journal, of another process."""
+    """Return the same journal for another process."""
     return CopyJournal(ModelStore(world), COPY, TARGET, PLAN)
 
 
 def test_a_wish_is_written_once() -> None:
-    """Asking for it again adds nothing; another one does."""
+    """The same request adds nothing, and another request does."""
     world = World()
     log = begun(world)
     drain = Wish(cutover="Drain")
@@ -50,7 +50,7 @@ def test_a_wish_is_written_once() -> None:
 
 
 def test_a_copy_that_has_not_begun_or_has_ended_takes_no_wish() -> None:
-    """The caller is told, and may ask again."""
+    """The caller learns that, and may try again."""
     world = World()
     assert not wishes.write(SEAL, other(world), key=KEY)
     assert world.segments == {}
@@ -66,7 +66,7 @@ def test_a_copy_that_has_not_begun_or_has_ended_takes_no_wish() -> None:
     "end", [follow_progress.stop_record("Time", 1), follow_progress.leave_record()]
 )
 def test_a_copy_that_has_ended_seals_nothing(end: dict[str, object]) -> None:
-    """Also if it was decided before, by a driver that is late."""
+    """This holds even if a late driver decided it before."""
     world = World()
     put_source(world, [20])
     log = begun(world)
@@ -82,7 +82,7 @@ def test_a_copy_that_has_ended_seals_nothing(end: dict[str, object]) -> None:
 
 
 def test_a_source_that_was_made_again_is_not_sealed() -> None:
-    """It is another client's."""
+    """The new source belongs to another client."""
     world = World()
     put_source(world, [20])
     log = begun(world)
@@ -108,7 +108,7 @@ def test_a_copy_that_does_not_follow_takes_no_wish() -> None:
 
 
 def test_only_a_wish_with_the_right_key_may_seal() -> None:
-    """A wish that another client wrote is replaced by the owner's, though it says the same."""
+    """The owner's request replaces that of another client, though both are equal."""
     world = World()
     log = begun(world)
     log.write([follow_progress.wish_record(0, SEAL, "f" * 64), follow_progress.sealing_record()])
@@ -130,7 +130,7 @@ def test_only_a_wish_with_the_right_key_may_seal() -> None:
 
 
 def test_a_consent_is_not_used_twice() -> None:
-    """Another client repeats the record of a wish that its owner has taken back."""
+    """Another client repeats the record of a request that its owner has withdrawn."""
     world = World()
     log = begun(world)
     wishes.write(SEAL, log, key=KEY)

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with three streams in scope `in`."""
+    """Return a world with three streams in scope `in`."""
     made = World()
     put(made, "a", "b", "c")
     return made
 
 
 def test_nothing_begun_is_nothing_to_abandon(world: World) -> None:
-    """Whether a plan was written down by somebody or not."""
+    """This holds with and without a recorded plan."""
     known = plan_of(world)
     before = copy.deepcopy((world.streams, world.segments))
     assert abandoned(world) == "nothing was left"
@@ -60,7 +60,7 @@ def test_nothing_begun_is_nothing_to_abandon(world: World) -> None:
 def test_what_is_unpublished_goes_and_what_is_being_published_is_finished(
     world: World, *, source: bool
 ) -> None:
-    """What is copied stays, what was not begun needs nothing, and no log is left."""
+    """Copied streams stay, streams that were not begun need nothing, and no log is left."""
     put(world, "d")
     plan = plan_of(world)
     begin(world, plan, "a", Done)
@@ -80,7 +80,7 @@ def test_what_is_unpublished_goes_and_what_is_being_published_is_finished(
 
 
 def test_the_plan_that_is_known_is_cleared_where_the_log_is_gone(world: World) -> None:
-    """Or cannot be read; without any plan a damaged log stays."""
+    """It is used for a missing or damaged log. Without any plan a damaged log stays."""
     known = plan_of(world)
     begin(world, known, "b", Verify)
     world.segments[log_of(world).name].data[9:12] = b"xxx"
@@ -94,7 +94,7 @@ def test_the_plan_that_is_known_is_cleared_where_the_log_is_gone(world: World) -
 
 
 def plan_of_another(plan: Plan) -> Plan:
-    """The same plan of another copy."""
+    """Return the same plan for another copy."""
     assert plan.scope is not None
     scope = plan.scope.model_copy(update={"scope_id": "00" * 16})
     return plan.model_copy(update={"scope": scope})
@@ -104,7 +104,7 @@ def plan_of_another(plan: Plan) -> Plan:
 def test_what_was_cut_off_anywhere_can_be_repeated(
     world: World, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:
-    """Once the store answers again nothing is left but what is whole."""
+    """Once the store answers again, only whole streams are left."""
     monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     monkeypatch.setattr(parallel, "AT_ONCE", 1)
     plan = plan_of(world)
@@ -127,7 +127,7 @@ def test_what_was_cut_off_anywhere_can_be_repeated(
 def test_one_that_cannot_be_ended_keeps_the_log_and_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All are tried; what is to be done still is found by the next try."""
+    """All streams are tried, and the next try finds the remaining ones."""
     monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     plan = plan_of(world)
     two = begin(world, plan, "a", Publish)
@@ -144,7 +144,7 @@ def test_one_that_cannot_be_ended_keeps_the_log_and_no_other(
 
 
 def test_what_failed_for_good_is_let_go(world: World) -> None:
-    """Also what a run before left, and what was settled since as impossible."""
+    """This includes streams of an earlier run, and streams settled as impossible since."""
 
     class Refusing(SharedStore):
         def merge(self, target: str, source: str, *args: object, **more: object) -> None:
@@ -161,7 +161,7 @@ def test_what_failed_for_good_is_let_go(world: World) -> None:
 
 
 def test_a_moved_scope_is_deleted_where_no_driver_came_to_it(world: World) -> None:
-    """All of it was moved, and the driver died before the end."""
+    """All streams were moved, and the driver died before the end."""
     request = wanted(move=True)
     run(world, request)
     world.scopes.add("in")
@@ -174,7 +174,7 @@ def test_a_moved_scope_is_deleted_where_no_driver_came_to_it(world: World) -> No
 
 
 def test_a_scope_whose_move_is_abandoned_stays(world: World) -> None:
-    """Sources that were sealed are sealed for good, and are told of."""
+    """Sealed sources stay sealed, and the result names them."""
     request = wanted(move=True)
     plan = plan_of(world, request)
     begin(world, plan, "b", Publish)
@@ -189,7 +189,7 @@ def test_a_scope_whose_move_is_abandoned_stays(world: World) -> None:
 
 
 def test_a_plan_that_somebody_put_there_deletes_no_other_scope(world: World) -> None:
-    """A copy that moves nothing deletes no scope, and one that moves only the scope of its own."""
+    """A copy without a move deletes no scope, and a move only its own scope."""
     world.scopes.add("other")
     known = plan_of(world, wanted(move=True))
     assert known.scope is not None
@@ -202,7 +202,7 @@ def test_a_plan_that_somebody_put_there_deletes_no_other_scope(world: World) -> 
 
 
 def test_a_log_that_a_late_driver_wrote_to_is_not_left_behind(world: World) -> None:
-    """What it wrote was not looked at, so all is looked at again; then the log goes."""
+    """Its records were not seen, so all streams are checked again. Then the log is deleted."""
     plan = plan_of(world)
     log = log_of(world)
     log.begin(plan)

@@ -14,12 +14,12 @@ MOVE = wanted(move=True)
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world whose source scope is empty but for what a test puts there."""
+    """Return a world whose source scope holds only the streams of the test."""
     return World()
 
 
 def deleted(world: World, *, move: bool = True) -> str | None:
-    """What deleting the scope of a whole move comes to."""
+    """Delete the scope of a whole move, and return the result."""
     empty = World()
     put(empty, "a")
     plan = plan_of(empty, wanted(move=move))
@@ -27,14 +27,14 @@ def deleted(world: World, *, move: bool = True) -> str | None:
 
 
 def test_an_empty_scope_is_deleted(world: World) -> None:
-    """And there is nothing to say when it is gone already."""
+    """A scope that is already gone is no failure."""
     assert deleted(world) is None
     assert world.scopes == {"out"}
     assert deleted(world) is None
 
 
 def test_a_scope_that_is_not_moved_stays(world: World) -> None:
-    """Nobody asked for its end, and there is nothing to explain."""
+    """Its deletion was not requested, and the result has no explanation."""
     assert deleted(world, move=False) is None
     assert "in" in world.scopes
 
@@ -61,7 +61,7 @@ def test_a_scope_with_anything_in_it_stays(
 
 
 def test_a_scope_stays_where_a_stream_could_not_be_moved(world: World) -> None:
-    """Also if that is not there any more: somebody has to look."""
+    """This holds even if that stream is gone: a user has to check."""
     put(world, "a")
     plan = plan_of(world, MOVE)
     assert plan.scope is not None
@@ -77,7 +77,7 @@ def test_a_scope_stays_where_a_stream_could_not_be_moved(world: World) -> None:
 
 
 def test_a_stream_that_comes_in_the_last_moment_keeps_the_scope(world: World) -> None:
-    """The store refuses, and that is told."""
+    """The store refuses the deletion, and the result says so."""
 
     def gate(what: str) -> Fate:
         if what.startswith("delete_scope"):

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with three streams in scope `in`."""
+    """Return a world with three streams in scope `in`."""
     made = World()
     put(made, "a", "b", "c")
     return made
 
 
 def test_a_recorded_plan_wins(world: World) -> None:
-    """Over what the scope has become, over another plan, and without a look at the source."""
+    """It precedes the scope's present state and another plan, without a look at the source."""
     plan = plan_of(world)
     known = plan_of(world, wanted(exclude=(Selector(type="Exact", value="a"),)))
     log_of(world).begin(plan)
@@ -73,7 +73,7 @@ def test_a_recorded_plan_is_for_the_stores_as_they_are_now(world: World) -> None
 
 
 def test_a_known_plan_holds_until_it_is_recorded(world: World) -> None:
-    """It is not planned anew while nobody has begun; only for other stores, or when asked."""
+    """It is made anew only for other stores, or on request."""
     known = plan_of(world)
     put(world, "d")
     found = resolved(world, known=known)
@@ -85,7 +85,7 @@ def test_a_known_plan_holds_until_it_is_recorded(world: World) -> None:
 
 
 def test_a_damaged_log_is_refused(world: World) -> None:
-    """Nobody guesses what drivers have done."""
+    """The actions of the drivers are unknown then."""
     log_of(world).begin(plan_of(world))
     world.segments[log_of(world).name].data[9:12] = b"xxx"
     with pytest.raises(JournalDamaged):
@@ -93,7 +93,7 @@ def test_a_damaged_log_is_refused(world: World) -> None:
 
 
 def failed_once(world: World) -> ScopeEnded:
-    """A copy of which one stream failed for good."""
+    """Run a copy of which one stream fails for good."""
     plan = plan_of(world)
     drop(world, in_source("b"))
     report = copy_scope(plan, SharedStore(world))
@@ -106,7 +106,7 @@ def failed_once(world: World) -> ScopeEnded:
 
 
 def test_what_came_of_each_stream_is_told(world: World) -> None:
-    """In the plan's order, as the drivers wrote it down; the source is not needed."""
+    """The results are in the plan's order, as the drivers recorded them, without the source."""
     found = failed_once(world)
     assert states_of(found) == {"a": COPIED, "b": "SourceReplaced", "c": COPIED} or states_of(
         found
@@ -114,7 +114,7 @@ def test_what_came_of_each_stream_is_told(world: World) -> None:
 
 
 def test_what_failed_is_tried_again_when_asked(world: World) -> None:
-    """In a run of its own with bounds of now; what is copied is settled, and nothing new comes."""
+    """A run of its own takes the present bounds. Copied streams are settled; none is added."""
     before = failed_once(world)
     put(world, "b", "new", sizes=(7, 8))
     found = resolved(world, again=True)
@@ -136,7 +136,7 @@ def test_what_failed_is_tried_again_when_asked(world: World) -> None:
 
 
 def test_what_cannot_be_tried_again_stays_failed(world: World) -> None:
-    """There is nothing to run then."""
+    """No run is needed then."""
     failed_once(world)
     found = resolved(world, again=True)
     assert isinstance(found, ScopeEnded)
@@ -144,7 +144,7 @@ def test_what_cannot_be_tried_again_stays_failed(world: World) -> None:
 
 
 def test_what_was_stopped_is_tried_again_when_asked(world: World) -> None:
-    """Streams that were not begun since another one had failed."""
+    """They are streams that were not begun because another stream had failed."""
     plan = plan_of(world)
     drop(world, in_source("a"))
     limits = Limits(stop_at_failure=True, parallelism=1)
@@ -165,7 +165,7 @@ def test_what_was_stopped_is_tried_again_when_asked(world: World) -> None:
 def test_a_target_that_somebody_made_meanwhile_concerns_that_stream_only(
     world: World, on_exists: OnExists, expected: str | None
 ) -> None:
-    """When it is tried again the others are tried all the same."""
+    """The other streams are tried again all the same."""
     request = wanted(on_exists=on_exists)
     plan = plan_of(world, request)
     drop(world, in_source("b"))
@@ -182,7 +182,7 @@ def test_a_target_that_somebody_made_meanwhile_concerns_that_stream_only(
 
 
 def test_a_stream_that_was_given_up_goes_on_as_its_journal_has_it(world: World) -> None:
-    """What is staged is not copied again, though the source has grown."""
+    """Staged bytes are not copied again, though the source has grown."""
 
     class Refusing(SharedStore):
         def merge(self, target: str, source: str, *args: object, **more: object) -> None:
@@ -202,7 +202,7 @@ def test_a_stream_that_was_given_up_goes_on_as_its_journal_has_it(world: World) 
 
 
 def test_a_moved_scope_is_found_moved(world: World) -> None:
-    """Though its log is gone, the streams, and the scope: applied again it does nothing."""
+    """This holds without its log, its streams and its scope: a repetition does nothing."""
     request = wanted(move=True)
     report = run(world, request)
     assert report.kept is None
@@ -223,7 +223,7 @@ def test_a_moved_scope_is_found_moved(world: World) -> None:
 
 
 def test_a_scope_that_is_kept_says_why(world: World) -> None:
-    """Whoever asks after a move that left something over is told what."""
+    """A later question about the unfinished move gets the same reason."""
     request = wanted(move=True, exclude=(Selector(type="Exact", value="b"),))
     report = run(world, request)
     found = resolved(world, request)
@@ -232,7 +232,7 @@ def test_a_scope_that_is_kept_says_why(world: World) -> None:
 
 
 def test_an_empty_scope_to_which_no_driver_comes_is_not_said_to_be_gone(world: World) -> None:
-    """What was left over is gone by now, or nothing was ever in it: nobody deletes it now."""
+    """The rest may be gone by now, or the scope was never used: no driver deletes it now."""
     request = wanted(move=True, exclude=(Selector(type="Exact", value="b"),))
     run(world, request)
     forget_log(world)

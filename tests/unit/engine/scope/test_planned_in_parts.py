@@ -1,4 +1,4 @@
-"""Planning a large scope goes on where a look was cut off."""
+"""The planning of a large scope in several looks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STREAMS = [f"s{number:02}" for number in range(40)]
 
 
 class Slow(ModelStore):
-    """A store of which only so many streams can be described before time is over."""
+    """A store that can describe only so many streams before the time is over."""
 
     def __init__(self, world: World, described: int) -> None:
         super().__init__(world)
@@ -44,7 +44,7 @@ class Slow(ModelStore):
 
 
 class Looks:
-    """Looks at a ScopeCopy, one after the other."""
+    """Looks at a ScopeCopy, one after another."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(parallel, "AT_ONCE", 1)
@@ -54,7 +54,7 @@ class Looks:
         self.described: list[str] = []
 
     def look(self, *, described: int = 15, asked: object = REQUEST) -> Answer:
-        """One look, in the time of which so many streams are described."""
+        """Look once, with time to describe so many streams."""
         source, target = Slow(self.world, described), ModelStore(self.world)
 
         def ask() -> Answer:
@@ -83,7 +83,7 @@ def test_a_scope_is_planned_in_as_many_looks_as_it_takes(monkeypatch: pytest.Mon
 
 
 def test_what_was_found_counts_for_the_same_question_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another spec, or another store, is planned from the beginning."""
+    """Another spec or another store is planned from the beginning."""
     looks = Looks(monkeypatch)
     with pytest.raises(StoreTimeout):
         looks.look()
@@ -94,7 +94,7 @@ def test_what_was_found_counts_for_the_same_question_only(monkeypatch: pytest.Mo
 def test_what_was_found_is_forgotten_when_the_store_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody knows for how long it is, and what has changed by then."""
+    """The length of the outage is unknown, and streams may change meanwhile."""
     looks = Looks(monkeypatch)
     for described in (15, 0):
         with pytest.raises(StoreTimeout):
@@ -104,7 +104,7 @@ def test_what_was_found_is_forgotten_when_the_store_is_away(
 
 
 def test_what_was_found_is_forgotten_with_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error is one: what it tells of is looked at again."""
+    """An error is an answer, too, and its cause is checked again."""
     looks = Looks(monkeypatch)
     put_others(looks.world, "s07")
     with pytest.raises(TargetExists):

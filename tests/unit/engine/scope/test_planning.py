@@ -61,28 +61,28 @@ OWNER = Claimant(cluster="c", namespace="n", name="e", uid=UID, created=0)
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with three streams in scope `in`."""
+    """Return a world with three streams in scope `in`."""
     made = World()
     put(made, "a", "b", "c")
     return made
 
 
 def scope_of(world: World, request: ScopeRequest = REQUEST) -> ScopePlan:
-    """What the plan says of the whole."""
+    """Return the plan's part about the whole scope."""
     plan = plan_of(world, request)
     assert plan.scope is not None
     return plan.scope
 
 
 def left_of(world: World, **changes: object) -> dict[str, tuple[str, ...]]:
-    """Which streams are left out, by reason."""
+    """Return the streams that are left out, by reason."""
     return {one.why: one.streams for one in scope_of(world, wanted(**changes)).left_out}
 
 
 def test_every_stream_is_planned_as_it_would_be_alone() -> None:
-    """With the bounds, configuration and parts of a copy of its own; those with most bytes first.
+    """It has the bounds, configuration and parts of a copy of its own. Large streams come first.
 
-    However it was scaled and truncated.
+    This holds however it was scaled and truncated.
     """
     world = World()
     put_source(world, [40, 40], [9], name=in_source("big"))
@@ -102,7 +102,7 @@ def test_every_stream_is_planned_as_it_would_be_alone() -> None:
 
 
 def test_the_whole_is_told(world: World) -> None:
-    """Who it is, from where to where, when the bounds were taken, and what is not copied."""
+    """It has the identity, both scopes, the time of the bounds, and the streams left out."""
     world.tables |= {StreamName(scope="in", stream="kv"), StreamName(scope="out", stream="other")}
     before = time.time_ns() // 1_000_000
     scope = scope_of(world, wanted(make_scope=True, include=(Selector(type="Exact", value="a"),)))
@@ -117,7 +117,7 @@ def test_the_whole_is_told(world: World) -> None:
 def test_the_moments_of_the_first_and_the_last_bounds_are_told(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What lies between them is how far the bounds are apart."""
+    """The time between them shows how far the bounds are apart."""
     moments = iter(range(1000, 2000, 10))
     monkeypatch.setattr(copy_planner, "_TOGETHER", 1)
     monkeypatch.setattr(scope_planner_module, "_now", lambda: next(moments))
@@ -126,7 +126,7 @@ def test_the_moments_of_the_first_and_the_last_bounds_are_told(
 
 
 def test_a_stream_takes_few_calls() -> None:
-    """One by itself and two together with others; another two where there are events to count."""
+    """It takes one call by itself and two shared calls, and two more to count events."""
     for sizes, expected in (((), 2), ((5,), 3)):
         world, calls = World(), Counter[str]()
 
@@ -146,7 +146,7 @@ def test_a_stream_takes_few_calls() -> None:
 def test_small_streams_are_not_divided_for_the_sake_of_tasks(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All streams count together when work is shared out; a big one is divided as it would be."""
+    """All streams count together for the division of work. A big stream is divided as usual."""
     monkeypatch.setattr(planner, "LEAST_PART_BYTES", 16)
     monkeypatch.setattr(planner, "CHUNK", 16)
     put_source(world, [300], name=in_source("big"))
@@ -162,7 +162,7 @@ def test_small_streams_are_not_divided_for_the_sake_of_tasks(
 
 
 def test_a_stream_that_is_truncated_meanwhile_is_bound_by_itself(world: World) -> None:
-    """As it is then; that it is looked at again costs the others nothing."""
+    """It gets its present bounds, and other streams are not checked again."""
     name = in_source("twice")
     put_scaled_source(world, [[7], [8]], [("split", 0)], name=name)
 
@@ -181,7 +181,7 @@ def test_a_stream_that_is_truncated_meanwhile_is_bound_by_itself(world: World) -
 def resolve_changing(
     world: World, gate: Callable[[str], Fate], request: ScopeRequest = REQUEST
 ) -> Planned | ScopeEnded:
-    """What there is to do where others change things while it is looked."""
+    """Resolve the copy while other clients change the stores."""
     site = (ADDRESS, SharedStore(world, gate))
     return resolve_scope(request, source=site, target=site)
 
@@ -190,7 +190,7 @@ def resolve_changing(
 def test_a_stream_that_is_deleted_meanwhile_fails_and_the_others_are_planned(
     world: World, call: str
 ) -> None:
-    """Whether it is gone when it is described, or when its bounds are taken."""
+    """It may be gone before its description or before its bounds are taken."""
     looked = [False]
 
     def gate(what: str) -> Fate:
@@ -206,7 +206,7 @@ def test_a_stream_that_is_deleted_meanwhile_fails_and_the_others_are_planned(
 
 
 def test_a_stream_that_another_copy_is_making_is_no_source(world: World) -> None:
-    """It fails by its name; once it is whole, or live, it is a stream as others are."""
+    """It fails by its name. Once it is whole or live, it is an ordinary stream."""
     tag(world, in_source("b"), *identity.owner_tags("cd" * 16))
     plan = plan_of(world)
     assert [name for name, _ in names_of(plan)] == ["a", "c"]
@@ -220,7 +220,7 @@ def test_a_stream_that_another_copy_is_making_is_no_source(world: World) -> None
 
 
 def test_a_stream_that_nobody_may_read_fails_alone(world: World) -> None:
-    """As the store refuses it, by its name."""
+    """The failure has the store's refusal and the stream's name."""
 
     class Guarded(SharedStore):
         def describe(self, name: StreamName) -> Stream | None:
@@ -234,7 +234,7 @@ def test_a_stream_that_nobody_may_read_fails_alone(world: World) -> None:
 
 
 def test_a_store_that_is_away_is_the_trouble_of_all(world: World) -> None:
-    """And it is not asked about every stream."""
+    """The store is not asked about every stream."""
     put(world, *(f"s{number}" for number in range(400)))
     asked = [0]
 
@@ -248,7 +248,7 @@ def test_a_store_that_is_away_is_the_trouble_of_all(world: World) -> None:
 
 
 def test_too_many_streams_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before any of them is looked at."""
+    """The refusal comes before any stream is described."""
     monkeypatch.setattr(scope_planner_module, "MOST_STREAMS", 2)
     with pytest.raises(PlanTooLarge, match="3 streams are selected") as caught:
         plan_of(world)
@@ -257,7 +257,7 @@ def test_too_many_streams_are_refused(world: World, monkeypatch: pytest.MonkeyPa
 
 
 def test_nothing_selected_is_nothing_to_do(world: World) -> None:
-    """It has ended, and says what was left out."""
+    """The copy has ended, and names the streams left out."""
     found = resolved(world, wanted(include=(Selector(type="Tag", value="none"),)))
     assert isinstance(found, ScopeEnded)
     assert found.results == ()
@@ -266,14 +266,14 @@ def test_nothing_selected_is_nothing_to_do(world: World) -> None:
 
 
 def test_streams_are_selected_by_their_tags(world: World) -> None:
-    """Those that they have in the store."""
+    """The tags are those in the store."""
     tag(world, in_source("b"), "color=red", "x")
     selectors = (Selector(type="Tag", value="color=red"), Selector(type="Tag", value="no"))
     assert names_of(plan_of(world, wanted(include=selectors))) == [("b", "b")]
 
 
 def test_targets_are_renamed(world: World) -> None:
-    """In the plan's targets; the copy's identity is of the source's name."""
+    """The plan's targets have the new names, and the copy's identity has the source's name."""
     plan = plan_of(world, wanted(rename=(Rename(from_prefix="a", to_prefix="x"),)))
     assert names_of(plan) == [("a", "x"), ("b", "b"), ("c", "c")]
     assert plan.streams[0].copy_id == identity.stream_copy_id(REQUEST.scope_id, "a")
@@ -296,7 +296,7 @@ def test_a_move_without_verification_is_refused(world: World) -> None:
 def test_scopes_have_to_be_there(
     world: World, scope: str, error: type[SluiceError], field: str
 ) -> None:
-    """A target's that is to be made need not; that is for the driver."""
+    """A target scope that the copy may make need not exist: the driver makes it."""
     world.scopes.discard(scope)
     with pytest.raises(error) as caught:
         plan_of(world)
@@ -305,11 +305,11 @@ def test_scopes_have_to_be_there(
         assert len(plan_of(world, wanted(make_scope=True)).streams) == 3
 
 
-# -- what is left out
+# -- streams that are left out
 
 
 def test_ephemeral_streams_are_left_out_unless_they_are_wanted(world: World) -> None:
-    """Known by their tags, or by the prefix that a marker remembers."""
+    """Their tags identify them, or a prefix with a marker."""
     tag(world, in_source("a"), *OWNER.tags())
     put(world, "tmp-1", "tmp-2", f"{MARKER}{UID}", SCOPE_MARKER)
     tag(world, in_source(f"{MARKER}{UID}"), *OWNER.tags(), "sluice.dev/prefix=tmp-")
@@ -321,7 +321,7 @@ def test_ephemeral_streams_are_left_out_unless_they_are_wanted(world: World) -> 
 
 
 def test_an_ephemeral_stream_stands_in_nobodys_way(world: World) -> None:
-    """A target that only it would share is no collision."""
+    """A target that only such a stream would share is no collision."""
     put(world, "tmp-a")
     renaming = (Rename(from_prefix="tmp-", to_prefix=""),)
     with pytest.raises(InvalidSpec, match="a and tmp-a would both be copied to a"):
@@ -347,7 +347,7 @@ def test_what_this_copy_made_in_the_scope_that_it_copies_is_not_copied(world: Wo
 
 
 def test_a_stream_is_not_copied_to_itself(world: World) -> None:
-    """Within one store; another store may have a scope of that name."""
+    """This is so within one store. Another store may have a scope of that name."""
     request = wanted(target="in", rename=(Rename(from_prefix="a", to_prefix="x"),))
     with pytest.raises(InvalidSpec, match="in/b would be copied to itself"):
         plan_of(world, request)

@@ -26,7 +26,7 @@ EACH = 13
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with four streams in scope `in`."""
+    """Return a world with four streams in scope `in`."""
     made = World()
     put(made, "a", "b", "c", "d")
     return made
@@ -34,12 +34,12 @@ def world() -> World:
 
 @pytest.fixture
 def plan(world: World) -> Plan:
-    """Gives the plan of them."""
+    """Return the plan of these streams."""
     return plan_of(world)
 
 
 def begin(world: World, plan: Plan, place: int) -> StreamCopyWork:
-    """A driver that has begun with a stream of the plan."""
+    """Make a driver that has begun a stream of the plan."""
     store = ModelStore(world)
     driver = StreamCopyWork(plan.streams[place], place, [store], store)
     driver.plan = driver.journal.begin(driver.plan)
@@ -47,14 +47,14 @@ def begin(world: World, plan: Plan, place: int) -> StreamCopyWork:
 
 
 def write_ended(world: World, plan: Plan, place: int, state: StreamState) -> None:
-    """Write down what came of a stream."""
+    """Record the result of a stream."""
     log = log_of(world)
     log.load()
     log.ended({place: planned_results(plan)[place].model_copy(update={"state": state})})
 
 
 def test_nothing_is_done_at_first(world: World, plan: Plan) -> None:
-    """Before a driver has written the plan down, and after."""
+    """This holds before and after a driver has recorded the plan."""
     watch = ScopeWatch(plan, SharedStore(world))
     expected = Progress(bytes=0, total=4 * EACH, published=False, streams=Counts(total=4))
     assert watch.measure() == expected
@@ -63,7 +63,7 @@ def test_nothing_is_done_at_first(world: World, plan: Plan) -> None:
 
 
 def test_what_is_staged_and_what_has_ended_counts(world: World, plan: Plan) -> None:
-    """One stream that has ended, one that is staged, one that has failed, one that waits."""
+    """One stream has ended, one is staged, one has failed, and one waits."""
     log_of(world).begin(plan)
     watch = ScopeWatch(plan, SharedStore(world))
     go(begin(world, plan, 0), world)
@@ -79,7 +79,7 @@ def test_what_is_staged_and_what_has_ended_counts(world: World, plan: Plan) -> N
 
 
 def test_what_is_done_and_not_written_down_yet_still_counts(world: World, plan: Plan) -> None:
-    """A stream whose journal is gone has ended; progress does not go back in between."""
+    """A stream without its journal has ended, so the progress does not go back."""
     log_of(world).begin(plan)
     watch = ScopeWatch(plan, SharedStore(world))
     driver = begin(world, plan, 0)
@@ -99,7 +99,7 @@ def test_all_is_published_at_the_end(world: World, plan: Plan) -> None:
 
 
 def test_the_recorded_plan_is_measured(world: World, plan: Plan) -> None:
-    """That of the run that drivers work on, with the streams that were settled before."""
+    """It is the plan of the present run, with the streams that were settled before."""
     drop(world, in_source("b"))
     copy_scope(plan, SharedStore(world))
     put(world, "b", sizes=(7,))
@@ -111,7 +111,7 @@ def test_the_recorded_plan_is_measured(world: World, plan: Plan) -> None:
 
 
 def test_a_run_that_no_driver_has_begun_is_not_measured_by_the_one_before(world: World) -> None:
-    """What failed before is tried again, and has not failed."""
+    """Streams that failed before are tried again, and do not count as failed."""
     plan = plan_of(world)
     drop(world, in_source("b"))
     copy_scope(plan, SharedStore(world))
@@ -127,7 +127,7 @@ def test_a_run_that_no_driver_has_begun_is_not_measured_by_the_one_before(world:
 def test_only_the_first_streams_are_looked_at(
     world: World, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many there are; those that have ended make room for others."""
+    """Their number is bounded, and ended streams make room for others."""
     monkeypatch.setattr(progress, "LOOKED_AT", 2)
     log_of(world).begin(plan)
     calls = Counter[str]()

@@ -42,7 +42,7 @@ ALL = {"a": COPIED, "b": COPIED, "c": COPIED}
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with three streams in scope `in`."""
+    """Return a world with three streams in scope `in`."""
     made = World()
     put(made, "a", "b", "c")
     return made
@@ -54,7 +54,7 @@ def asked(
     store: ModelStore | None = None,
     **given: Any,
 ) -> Planned | ScopeEnded:
-    """What the stores say of the copy; nothing is changed by asking."""
+    """Ask the stores for the state of the copy, and check that this changes nothing."""
     before = copy.deepcopy((world.scopes, world.streams, world.segments))
     site = (ADDRESS, store or SharedStore(world))
     found = ask_scope(request, **({"source": site, "target": site} | given))
@@ -63,14 +63,14 @@ def asked(
 
 
 def ended(world: World, request: ScopeRequest = REQUEST, **given: Any) -> ScopeEnded:
-    """What came of a copy that is over."""
+    """Return the result of a copy that is over."""
     found = asked(world, request, **given)
     assert isinstance(found, ScopeEnded)
     return found
 
 
 def test_what_is_copied_is_confirmed_by_the_target(world: World) -> None:
-    """With the bytes and events that it holds, whatever drivers said."""
+    """The result has its bytes and events, whatever drivers reported."""
     report = run(world)
     found = ended(world)
     assert found.results == report.results
@@ -79,7 +79,7 @@ def test_what_is_copied_is_confirmed_by_the_target(world: World) -> None:
 
 @pytest.mark.parametrize("move", [False, True])
 def test_a_driver_is_not_believed(world: World, *, move: bool) -> None:
-    """That a stream is copied that is not there, is not whole, or holds something else."""
+    """A stream must exist, be whole and hold the planned bytes to count as copied."""
     request = wanted(move=move)
     plan = plan_of(world, request)
     run(world, request)
@@ -95,7 +95,7 @@ def test_a_driver_is_not_believed(world: World, *, move: bool) -> None:
 
 
 def test_what_a_driver_lied_about_is_tried_again_when_asked(world: World) -> None:
-    """A target that is gone is copied anew; one that is something else stays until it is gone."""
+    """A missing target is copied anew. A wrong target stays until it is deleted."""
     run(world)
     drop(world, in_target("a"))
     publish = identity.publish_attribute(identity.stream_copy_id(REQUEST.scope_id, "c"))
@@ -117,7 +117,7 @@ def test_what_a_driver_lied_about_is_tried_again_when_asked(world: World) -> Non
 
 
 def test_targets_that_live_on_stay_copied(world: World) -> None:
-    """Writing to them, scaling and truncating them is their users' own business."""
+    """Its users may write to it, scale it and truncate it."""
     report = run(world)
     world.segments[segment_name(in_target("a"), 0)].data += b"more"
     world.scale(in_target("b"), 2)
@@ -129,7 +129,7 @@ def test_targets_that_live_on_stay_copied(world: World) -> None:
 
 
 def test_what_the_source_had_lost_is_told(world: World) -> None:
-    """Bytes that were gone before they were read, where gaps are recorded."""
+    """Gaps list the bytes that were gone before they were read."""
     request = wanted(on_truncation="Record")
     put_source(world, [40, 40], name=in_source("gone"))
     plan = plan_of(world, request)
@@ -140,7 +140,7 @@ def test_what_the_source_had_lost_is_told(world: World) -> None:
 
 
 def test_what_was_appended_is_confirmed_by_its_receipt(world: World) -> None:
-    """The target is somebody's: it has no mark of the copy."""
+    """The target belongs to another owner and has no mark of the copy."""
     put_others(world, "a")
     request = wanted(on_exists="Append")
     run(world, request)
@@ -152,7 +152,7 @@ def test_what_was_appended_is_confirmed_by_its_receipt(world: World) -> None:
 
 
 def test_confirming_takes_few_calls() -> None:
-    """Two for each stream, and one listing of all targets."""
+    """Each stream takes two calls, and one call lists all targets."""
     world, calls = World(), Counter[str]()
     put(world, *(f"s{number}" for number in range(40)))
     run(world)
@@ -162,12 +162,12 @@ def test_confirming_takes_few_calls() -> None:
         return Fate.DONE
 
     assert len(ended(world, store=SharedStore(world, gate)).results) == 40
-    del calls["read"]  # of the log
+    del calls["read"]  # reads of the log
     assert calls == {"infos": 1, "list_streams": 1, "describe": 40, "attributes": 40}
 
 
 def test_what_was_copied_in_a_run_before_is_confirmed_too(world: World) -> None:
-    """Its plan is not at hand any more, and its target still says that it is whole."""
+    """The run's plan is not known any more, but the target is still marked whole."""
     plan = plan_of(world)
     drop(world, in_source("b"))
     copy_scope(plan, SharedStore(world))
@@ -181,7 +181,7 @@ def test_what_was_copied_in_a_run_before_is_confirmed_too(world: World) -> None:
 
 
 def test_a_copy_that_is_not_over_is_not_looked_at(world: World) -> None:
-    """The plan is told, and no target is asked for."""
+    """The answer has the plan, and no target is checked."""
     plan = plan_of(world)
     begin(world, plan, "a")
 
@@ -205,7 +205,7 @@ def test_a_known_plan_that_is_done_has_ended_though_its_log_is_gone(world: World
 
 
 def test_a_known_plan_of_a_later_run_holds(world: World) -> None:
-    """An operator that died after it wrote it down, before a driver began, is not asked again."""
+    """An operator that died after it wrote the plan, before a driver began, uses it."""
     plan = plan_of(world)
     drop(world, in_source("b"))
     copy_scope(plan, SharedStore(world))
@@ -217,7 +217,7 @@ def test_a_known_plan_of_a_later_run_holds(world: World) -> None:
 
 
 def test_a_store_that_is_away_says_nothing(world: World) -> None:
-    """No stream counts as failed since nobody could look at it."""
+    """A stream that could not be checked does not count as failed."""
     run(world)
 
     def gate(what: str) -> Fate:

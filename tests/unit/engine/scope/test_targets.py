@@ -33,14 +33,14 @@ from support.model import ModelStore, World, segment_name
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with three streams in scope `in`."""
+    """Return a world with three streams in scope `in`."""
     made = World()
     put(made, "a", "b", "c")
     return made
 
 
 def test_targets_of_others_are_refused_by_name(world: World) -> None:
-    """All at once, before anything is made; the first ones are named."""
+    """The refusal names the first targets, and comes before any stream is made."""
     put(world, *(f"s{number}" for number in range(7)))
     put_others(world, *(f"s{number}" for number in range(7)), "unconcerned")
     with pytest.raises(TargetExists, match=r"7 streams .* s0, s1, s2, s3, s4 and 2 more") as caught:
@@ -58,7 +58,7 @@ def drop_many(world: World, numbers: range) -> None:
 
 
 def test_targets_of_others_may_be_skipped(world: World) -> None:
-    """Also those that another copy is making."""
+    """This includes targets that another copy is making."""
     put_others(world, "a")
     put_others(world, "b", tags=identity.owner_tags("cd" * 16))
     plan = plan_of(world, wanted(on_exists="Skip"))
@@ -68,7 +68,7 @@ def test_targets_of_others_may_be_skipped(world: World) -> None:
 
 
 def test_targets_of_others_may_be_appended_to(world: World) -> None:
-    """Once: what is appended is settled. The one that another copy makes fails."""
+    """An appended stream is settled. A target that another copy is making fails."""
     put_others(world, "a")
     put_others(world, "b", tags=identity.owner_tags("cd" * 16))
     request = wanted(on_exists="Append")
@@ -90,7 +90,7 @@ def test_targets_of_others_may_be_appended_to(world: World) -> None:
 
 
 def test_no_stream_is_appended_to_itself(world: World) -> None:
-    """Where a store has two addresses, each stream of its own scope is a failure."""
+    """If a store has two addresses, each stream of its own scope is a failure."""
     request = wanted(on_exists="Append", target="in")
     elsewhere = StoreAddress(uri="tcp://another.name:9090")
     found = resolved(world, request, target=(elsewhere, SharedStore(world)))
@@ -99,7 +99,7 @@ def test_no_stream_is_appended_to_itself(world: World) -> None:
 
 
 def test_targets_that_this_copy_finished_are_settled(world: World) -> None:
-    """With what they hold; a stream that came since is planned."""
+    """The result has their content, and a new stream is planned."""
     report = run(world)
     forget_log(world)
     found = resolved(world)
@@ -113,7 +113,7 @@ def test_targets_that_this_copy_finished_are_settled(world: World) -> None:
 
 
 def test_a_target_that_this_copy_has_begun_keeps_its_plan(world: World) -> None:
-    """A journal that is there though the log is lost decides the stream's bounds."""
+    """A journal decides the stream's bounds, even if the log is lost."""
     store = ModelStore(world)
     begun = resolve(one_of("b"), [store], store).plan
     assert begun is not None

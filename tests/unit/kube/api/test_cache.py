@@ -19,12 +19,12 @@ class Clock:
         self.now = 0.0
 
     def __call__(self) -> float:
-        """The time."""
+        """Return the time."""
         return self.now
 
 
 def made() -> tuple[Mirror, Clock]:
-    """A mirror and its clock."""
+    """Return a mirror and its clock."""
     clock = Clock()
     return Mirror(clock), clock
 
@@ -32,13 +32,13 @@ def made() -> tuple[Mirror, Clock]:
 def thing(
     name: str, *, version: str = "1", namespace: str = "team", uid: str = "", **labels: str
 ) -> Object:
-    """An object."""
+    """Return an object."""
     meta: Object = {"name": name, "namespace": namespace, "resourceVersion": version, "uid": uid}
     return {"metadata": meta | ({"labels": labels} if labels else {})}
 
 
 def test_the_mirror_shows_what_was_seen_last() -> None:
-    """Each sight replaces the one before, and gives it back."""
+    """Each sight replaces and returns the one before."""
     mirror, _ = made()
     first, second = thing("a"), thing("a", version="2")
     assert mirror.see(POD, first, gone=False) is None
@@ -52,7 +52,7 @@ def test_the_mirror_shows_what_was_seen_last() -> None:
 
 
 def test_late_news_of_a_former_object_change_nothing_of_its_namesake() -> None:
-    """Deleted and made again under one name: the deletion may be told after the new one."""
+    """An object may be made again under its name before its deletion is shown."""
     mirror, _ = made()
     former, leaving = thing("a", version="5", uid="1"), thing("a", version="7", uid="1")
     latter = thing("a", version="8", uid="2")
@@ -64,7 +64,7 @@ def test_late_news_of_a_former_object_change_nothing_of_its_namesake() -> None:
 
 
 def test_objects_are_found_by_namespace_and_label() -> None:
-    """Those of another namespace, or without the label, are others."""
+    """Objects of another namespace, or without the label, do not count."""
     mirror, _ = made()
     a, b = thing("a", **{UID_LABEL: "1"}), thing("b", **{UID_LABEL: "2"})
     far, bare = thing("a", namespace="other", **{UID_LABEL: "1"}), thing("c")
@@ -76,7 +76,7 @@ def test_objects_are_found_by_namespace_and_label() -> None:
 
 
 def test_looking_through_the_mirror_does_not_mind_news() -> None:
-    """What is seen meanwhile breaks no loop."""
+    """A change during the loop does not break it."""
     mirror, _ = made()
     for name in "abc":
         mirror.see(POD, thing(name), gone=False)
@@ -87,7 +87,7 @@ def test_looking_through_the_mirror_does_not_mind_news() -> None:
 
 
 def test_a_watch_is_behind_when_it_missed_a_change() -> None:
-    """What was listed is not in the mirror in that state, nor was anything seen of it since."""
+    """The mirror lacks a listed object in that state, and has seen no change of it since."""
     mirror, clock = made()
     mirror.see(POD, thing("a"), gone=False)
     clock.now = 10
@@ -99,7 +99,7 @@ def test_a_watch_is_behind_when_it_missed_a_change() -> None:
 
 
 def test_what_a_full_list_does_not_have_is_forgotten() -> None:
-    """A watch that was cut off never tells what was deleted meanwhile."""
+    """A watch that was cut off never shows deletions from that time."""
     mirror, clock = made()
     for name in ("stays", "gone"):
         mirror.see(POD, thing(name), gone=False)
@@ -116,7 +116,7 @@ def test_what_a_full_list_does_not_have_is_forgotten() -> None:
 
 
 def test_objects_are_found_by_what_a_function_gives() -> None:
-    """As they are now: those that changed, went, or came before anybody asked."""
+    """The result has their present state, including objects older than the index."""
 
     def colour(body: Object) -> str:
         return str(body["metadata"]["labels"]["colour"])
@@ -140,7 +140,7 @@ def test_objects_are_found_by_what_a_function_gives() -> None:
 
 
 def test_an_object_is_found_by_each_of_several_values() -> None:
-    """And by none that it does not have any more."""
+    """It is not found by values that it has no more."""
     mirror = Mirror()
 
     def words(body: Object) -> frozenset[str]:
@@ -159,7 +159,7 @@ def test_an_object_is_found_by_each_of_several_values() -> None:
 
 
 def test_of_what_there_are_thousands_little_is_kept() -> None:
-    """Neither what Jobs and pods were made from, nor what a status tells people."""
+    """The mirror drops templates of Jobs and pods, and status texts for users."""
     meta = {"name": "a", "namespace": "team", "managedFields": [{}], "finalizers": ["f"]}
     status = {
         "planHash": "h",
@@ -182,7 +182,7 @@ def test_of_what_there_are_thousands_little_is_kept() -> None:
 
 
 def test_the_resync_keeps_who_an_object_is_and_whose() -> None:
-    """A round has those of all objects in memory at once."""
+    """A round has these facts of all objects in memory at once."""
     meta = {"name": "a", "namespace": "team", "uid": "u", "resourceVersion": "7", "generation": 2}
     labels = {"labels": {UID_LABEL: "c", "x": "y"}, "annotations": {"long": "text"}}
     kept = {"name": "a", "namespace": "team", "uid": "u", "resourceVersion": "7"}
@@ -193,7 +193,7 @@ def test_the_resync_keeps_who_an_object_is_and_whose() -> None:
 
 
 def test_our_own_resources_are_there_as_a_whole_too() -> None:
-    """Without what nobody reads; Jobs and pods are not kept whole."""
+    """Unread fields are left out. Jobs and pods are not kept whole."""
     mirror = Mirror()
     body = thing("a") | {"kind": "StreamCopy", "status": {"history": [{"attempt": 1}]}}
     told = body | {"metadata": body["metadata"] | {"managedFields": [{}]}}
@@ -206,7 +206,7 @@ def test_our_own_resources_are_there_as_a_whole_too() -> None:
 
 
 def test_texts_that_many_objects_have_exist_once() -> None:
-    """Names of fields, and short values."""
+    """These are names of fields, and short values."""
     mirror = Mirror()
     for name in ("a", "b"):
         text = json.dumps(thing(name) | {"spec": {"source": {"storeRef": {"name": "local"}}}})
@@ -217,7 +217,7 @@ def test_texts_that_many_objects_have_exist_once() -> None:
 
 
 def test_objects_are_counted_by_what_a_function_gives() -> None:
-    """As many as it would find."""
+    """The count equals the number of objects found."""
     mirror = Mirror()
     for name in "abc":
         mirror.see(POD, thing(name, namespace="team" if name == "a" else "other"), gone=False)
@@ -225,5 +225,5 @@ def test_objects_are_counted_by_what_a_function_gives() -> None:
 
 
 def place(body: Object) -> str:
-    """The namespace of an object."""
+    """Return the namespace of an object."""
     return str(body["metadata"]["namespace"])

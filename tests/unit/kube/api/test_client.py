@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_call_is_told_by_verb_and_resource(method: str, path: str, told: tuple[str, str]) -> None:
-    """Without a name or a namespace, so that there are few of them to count."""
+    """The label has neither name nor namespace, so few series exist."""
     assert asked(method, path, watch=False) == told
 
 
@@ -45,7 +45,7 @@ def test_a_watch_is_no_list() -> None:
 
 
 class Unasked:
-    """A connection over which nothing may be asked."""
+    """A connection that refuses all calls."""
 
     async def param_serialize(self, *asked: object, **_: object) -> None:
         """Fail: the name got into a URL."""
@@ -84,7 +84,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
 @pytest.mark.parametrize("where", ["name", "namespace", "group"])
 def test_no_name_that_is_none_gets_into_a_url(name: str, where: str) -> None:
-    """Whatever is asked for: it is refused before anything is sent, and the name is told."""
+    """The call is refused before a request is sent, and the error names it."""
     api = Api(cast("Any", Unasked()))
     kind = SECRET._replace(group=name or "/") if where == "group" else SECRET
     namespace = name if where == "namespace" else "team"
@@ -117,7 +117,7 @@ def test_no_name_that_is_none_gets_into_a_url(name: str, where: str) -> None:
             "create": lambda: api.create(kind, namespace, {}),
         }
     if where == "namespace" and not name:
-        return  # all namespaces are meant
+        return  # the name stands for all namespaces
     if where == "group" and name:
         acts = {"resources": lambda: api.resources(f"{name}/v1"), **acts}
     for act in acts.values():
@@ -128,13 +128,13 @@ def test_no_name_that_is_none_gets_into_a_url(name: str, where: str) -> None:
 
 @pytest.mark.parametrize("name", ["login", "a.b", "a--b", "0", "system:node", "a" * 253])
 def test_names_of_kubernetes_get_into_a_url(name: str) -> None:
-    """As they are: none of their characters means anything there."""
+    """None of their characters has a meaning there."""
     assert SECRET.object("team", name) == f"/api/v1/namespaces/team/secrets/{name}"
 
 
 @pytest.mark.parametrize("ahead", [-90.0, 0.0, 90.0])
 def test_the_api_servers_time_is_told_by_its_answers(ahead: float) -> None:
-    """Whatever this machine's clock says: ages are told by that server, to the second."""
+    """Ages follow that server's clock, to the second, and not this machine's."""
 
     class Answer:
         status = 200

@@ -1,4 +1,4 @@
-"""What a process may still do once another one may have taken over."""
+"""The calls of a process after another one may have taken over."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sent:
 
 
 def bench() -> tuple[Api, Sent, Fence]:
-    """A client, what it sends, and its fence, which ends in second 10."""
+    """Return a client, its sent calls, and its fence, which ends in second 10."""
     sent, now = Sent(), [0.0]
     fence = Fence(lambda: now[0])
     fence.until = 10.0
@@ -59,7 +59,7 @@ CHANGES: dict[str, Callable[[Api], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_behind_the_fence_nothing_is_changed(change: Callable[[Api], Awaitable[object]]) -> None:
-    """Such a call is sent before, and refused from the end of the time on. Reading goes on."""
+    """A change is refused from the end of the time on. Reading goes on."""
     api, sent, fence = bench()
     asyncio.run(cast("Any", change(api)))
     assert len(sent.methods) == 1
@@ -72,7 +72,7 @@ def test_behind_the_fence_nothing_is_changed(change: Callable[[Api], Awaitable[o
 
 
 def test_behind_the_fence_no_call_to_a_store_begins() -> None:
-    """One that has begun goes on to its end; it is one of the things that two operators may do."""
+    """A call that has begun goes on to its end, which two operators may do."""
     _, _, fence = bench()
     begun, ended = threading.Event(), threading.Event()
     calls: list[str] = []
@@ -97,7 +97,7 @@ def test_behind_the_fence_no_call_to_a_store_begins() -> None:
 
 
 def test_a_process_that_shares_its_work_with_no_other_has_no_end() -> None:
-    """As a command, a driver, or an operator without a Lease."""
+    """Examples are a command, a driver, and an operator without a Lease."""
     fence = Fence()
     assert fence.is_open
     fence.check()

@@ -1,4 +1,4 @@
-"""What is known of an object spares a question, and is never taken for more than it is."""
+"""Known objects, which save a call and are never taken for more than they are."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ THEIRS = "theirs.dev/mark"
 
 
 class Counting(FinalizingServer):
-    """Counts what is read."""
+    """A server that counts reads."""
 
     def __init__(self) -> None:
         super().__init__()
         self.reads = 0
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """As Api.get."""
+        """See Api.get."""
         self.reads += 1
         return await super().get(kind, namespace, name)
 
 
 @pytest.fixture
 def server() -> Counting:
-    """One with one object."""
+    """Return a server with one object."""
     found = Counting()
     found.put(EPHEMERAL_STREAM, {"metadata": {"name": "one"}})
     return found
 
 
 def known(server: Counting) -> Object:
-    """The object as somebody has read it."""
+    """Return the object as another client has read it."""
     body = server.body(EPHEMERAL_STREAM, "one")
     assert body is not None
     return copy.deepcopy(body)
 
 
 def add(server: Counting, body: Object) -> bool:
-    """Put the finalizer on it."""
+    """Put the finalizer on the object."""
     return asyncio.run(
         finalizers.add(server.api, EPHEMERAL_STREAM, "default", "one", MARK, known=body)
     )
 
 
 def remove(server: Counting, body: Object) -> None:
-    """Take it off."""
+    """Take the finalizer off the object."""
     asyncio.run(finalizers.remove(server.api, EPHEMERAL_STREAM, "default", "one", MARK, known=body))
 
 
 def test_what_is_known_is_not_read_again(server: Counting) -> None:
-    """And stays known after a change, so that the next one reads nothing either."""
+    """It stays known after a change, so the next change reads nothing either."""
     body = known(server)
     assert add(server, body)
     assert server.finalizers(EPHEMERAL_STREAM, "one") == [MARK]
@@ -70,7 +70,7 @@ def test_what_is_known_is_not_read_again(server: Counting) -> None:
 
 
 def test_what_was_changed_since_is_read(server: Counting) -> None:
-    """Another's finalizer is not lost."""
+    """The finalizer of another client is not lost."""
     body = known(server)
     change = {"metadata": {"finalizers": [THEIRS]}}
     asyncio.run(server.patch(EPHEMERAL_STREAM, "default", "one", change))
@@ -80,7 +80,7 @@ def test_what_was_changed_since_is_read(server: Counting) -> None:
 
 
 def test_what_is_gone_is_left_alone(server: Counting) -> None:
-    """However well it was known."""
+    """This holds for a well-known object."""
     body = known(server)
     asyncio.run(server.delete(EPHEMERAL_STREAM, "default", "one"))
     assert not add(server, body)

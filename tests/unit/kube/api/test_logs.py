@@ -66,20 +66,20 @@ def sending(*parts: bytes, cut: bool = False, silent: bool = False) -> Handler:
 
 
 def test_lines_come_as_they_were_written() -> None:
-    """However they are cut into parts, the last one also without an end."""
+    """This holds for any division into parts, and for a last line without an end."""
     assert read(sending(b"one\ntw", b"o\n\nthr", b"ee")) == [b"one", b"two", b"", b"three"]
     assert read(sending()) == []
 
 
 def test_a_line_without_end_takes_bounded_memory() -> None:
-    """It comes in parts."""
+    """The line comes in parts."""
     found = read(sending(b"x" * (2 * MOST_LINE + 5), b"y\nz\n"))
     assert max(map(len, found)) <= MOST_LINE
     assert b"".join(found) == b"x" * (2 * MOST_LINE + 5) + b"yz"
 
 
 def test_the_call_names_container_and_time() -> None:
-    """With times before the lines, and following only where that is asked for."""
+    """Lines have times before them, and the call follows only on request."""
     asked: list[dict[str, str]] = []
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -98,7 +98,7 @@ def test_the_call_names_container_and_time() -> None:
 
 
 def test_a_refusal_has_the_reason_of_the_server() -> None:
-    """As of every other call."""
+    """The error is as for any other call."""
 
     async def handle(_: web.Request) -> web.StreamResponse:
         said = {"message": "the container waits", "reason": "BadRequest"}
@@ -111,6 +111,6 @@ def test_a_refusal_has_the_reason_of_the_server() -> None:
 
 @pytest.mark.parametrize("how", [{"cut": True}, {"silent": True}], ids=str)
 def test_a_connection_that_breaks_or_is_silent_is_an_error(how: dict[str, bool]) -> None:
-    """So that nobody waits for ever, or takes a part for the whole."""
+    """So no client waits for ever, or takes a part for the whole."""
     with pytest.raises(ApiUnavailable, match="pods/pod/log"):
         read(sending(b"one\n", **how), silence=0.2)

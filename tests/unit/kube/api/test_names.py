@@ -1,4 +1,4 @@
-"""Names and labels of what the operator makes for a copy."""
+"""Names and labels of the operator's objects for a copy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_names_fit_whatever_a_copy_is_called(name: str, uid: str, attempt: int) 
 
 @given(first=st.tuples(NAMES, UIDS), second=st.tuples(NAMES, UIDS))
 def test_no_two_copies_share_a_name(first: tuple[str, str], second: tuple[str, str]) -> None:
-    """Neither do copies of one name that follow each other."""
+    """Two successive copies of one name differ, too."""
     if first[1] != second[1]:
         assert plan_name(*first) != plan_name(*second)
         assert names.controls_name(*first) != names.controls_name(*second)
@@ -66,7 +66,7 @@ def test_children_go_with_their_copy() -> None:
 
 
 def test_a_profile_does_not_hide_the_labels_that_pods_are_found_by() -> None:
-    """An administrator's labels are added; those that the operator looks for stay."""
+    """An administrator's labels are added; the operator's own labels stay."""
     made = request(profile=RICH, attempt=7)
     pods = manifests.job(made)["spec"]["template"]["metadata"], executor(made)["metadata"]
     for meta in pods:
@@ -82,7 +82,7 @@ def test_a_profile_does_not_hide_the_labels_that_pods_are_found_by() -> None:
 
 
 def test_jobs_sort_by_attempt_and_their_pods_are_known_in_any_version() -> None:
-    """As `kubectl get jobs` lists them. Older versions wrote no zeros."""
+    """This is the order of `kubectl get jobs`. Older versions wrote no zeros."""
     found = [job_name(UID, number) for number in (1, 2, 9, 10, 99, 100, 1000)]
     assert found == sorted(found)
     older = f"sluice-{short_hash(UID)}-12"

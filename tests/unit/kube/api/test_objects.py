@@ -28,19 +28,19 @@ from support.cases.resources import COPY, SCOPE, STORE, changed
 
 
 def body(status: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-    """A StreamCopy as the API server gives it; metadata may be set."""
+    """Return a StreamCopy as the API server returns it, with this metadata."""
     own = {"name": "orders", "namespace": "team", "uid": "u", "generation": 4} | meta
     return COPY | {"metadata": own} | ({} if status is None else {"status": status})
 
 
 def seen(status: dict[str, Any] | None = None, **meta: Any) -> CopySeen:
-    """It, as `reconcile` takes it."""
+    """Return the copy as `reconcile` takes it."""
     found = body(status, **meta)
     return copy_seen(found, parse(found, StreamCopy), "id")
 
 
 def test_a_copy_is_seen_as_it_is_written() -> None:
-    """One that nobody has looked at says nothing of itself."""
+    """A copy without a look has an empty status."""
     found = seen()
     assert (found.name, found.uid, found.generation, found.copy_id) == ("orders", "u", 4, "id")
     assert found.status == StreamCopyStatus()
@@ -51,7 +51,7 @@ def test_a_copy_is_seen_as_it_is_written() -> None:
 
 
 def test_a_copy_of_a_scope_is_seen_as_one() -> None:
-    """With a spec and a status of its kind."""
+    """It has a spec and a status of its kind."""
     own = {"name": "shop", "namespace": "team", "uid": "u", "generation": 4}
     status = {"run": 2, "streams": {"total": 3, "summary": "1/3"}, "attempts": 5}
     found = SCOPE | {"metadata": own, "status": status}
@@ -67,7 +67,7 @@ def test_a_copy_of_a_scope_is_seen_as_one() -> None:
 
 
 def test_a_status_of_another_version_is_read_as_far_as_it_goes() -> None:
-    """What has no meaning here is passed over, and nothing fails."""
+    """Unknown fields are skipped without an error."""
     found = seen({"observedGeneration": 4, "attempts": "many", "news": 1, "failures": 2})
     assert (found.status.observed_generation, found.status.attempts) == (4, 0)
     assert found.status.failures == 2
@@ -88,7 +88,7 @@ def test_a_status_of_another_version_is_read_as_far_as_it_goes() -> None:
 def test_a_wish_is_one_that_was_not_heard_yet(
     annotations: dict[str, str] | None, handled: str | None, *, asked: bool
 ) -> None:
-    """However long its text is, a status can say that it was heard."""
+    """A status can record a request of any length as handled."""
     status = StreamCopyStatus(last_handled_requested_at=handled).dump()
     assert seen(status, annotations=annotations).asked == asked
 
@@ -97,12 +97,12 @@ def test_a_wish_is_one_that_was_not_heard_yet(
     ("value", "insists"), [("true", True), ("yes", True), ("false", False), ("", False)]
 )
 def test_any_word_but_no_insists(value: str, *, insists: bool) -> None:
-    """The annotation counts with any value but `false` and none."""
+    """The annotation counts with any value but `false` and the empty one."""
     assert seen(annotations={FORCE_ORPHAN: value}).force_orphan == insists
 
 
 def test_a_deletion_is_so_many_seconds_old() -> None:
-    """A clock that is behind the API server's makes it no younger than none."""
+    """If the clock is behind the API server's, the age is zero."""
     now = datetime.now(UTC).replace(microsecond=0)
     then = (now - timedelta(seconds=90)).strftime("%Y-%m-%dT%H:%M:%SZ")
     soon = (now + timedelta(seconds=90)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -116,7 +116,7 @@ def test_a_deletion_is_so_many_seconds_old() -> None:
 
 
 def test_an_object_that_is_no_copy_is_refused_by_the_field() -> None:
-    """The error is one that a status can say."""
+    """A status can hold the error."""
     with pytest.raises(InvalidSpec) as caught:
         parse(changed(body(), "spec.source.scope", "no/scope"), StreamCopy)
     assert caught.value.field == "spec.source.scope"
@@ -125,7 +125,7 @@ def test_an_object_that_is_no_copy_is_refused_by_the_field() -> None:
 
 
 def test_a_copy_that_cannot_be_read_is_said_to_be_wrong() -> None:
-    """Its status stalls, of the present generation, and keeps what it said besides."""
+    """Its status stalls for the present generation, and keeps its other fields."""
     before = StreamCopyStatus(attempts=3)
     after = of_invalid(before, body(), InvalidSpec("no such field", field="spec.other"))
     said = {found.type: found.status for found in after.conditions}
@@ -137,7 +137,7 @@ def test_a_copy_that_cannot_be_read_is_said_to_be_wrong() -> None:
 
 
 def test_a_copy_names_its_stores() -> None:
-    """Also one that is damaged, as far as it names any."""
+    """A damaged copy names the stores that it can."""
     local, far, bucket = (("team", name) for name in ("local", "far", "bucket"))
     assert stores_of(body()) == {local}
     assert stores_of(changed(body(), "spec.target.storeRef.name", "far")) == {local, far}

@@ -1,4 +1,4 @@
-"""A StreamArchive looked at and acted on: an API server in memory, a model store, a bucket."""
+"""The looks and actions of a StreamArchive: an API server in memory, a model store, a bucket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def test_the_first_look_is_a_plan(bench: ArchiveBench) -> None:
-    """Of what there is to archive; the bucket's Secret is mounted where a driver looks for it."""
+    """The plan lists the bytes to archive. The bucket's Secret is mounted for the driver."""
     decision = bench.step()
     assert StartJob in [type(action) for action in decision.actions]
     found = bench.plan().archive
@@ -48,7 +48,7 @@ def test_the_first_look_is_a_plan(bench: ArchiveBench) -> None:
 
 
 def test_a_run_is_followed_to_its_end(bench: ArchiveBench) -> None:
-    """It is recorded first, then that is said, and nothing is held any more."""
+    """The run is recorded before the status says so, and then the resource holds nothing."""
     decision = bench.run()
     assert reason(decision) == "Archived"
     assert "1 run can be restored" in message(decision)
@@ -62,7 +62,7 @@ def test_a_run_is_followed_to_its_end(bench: ArchiveBench) -> None:
 
 
 def test_progress_is_read_in_the_archive(bench: ArchiveBench) -> None:
-    """A driver that runs need not report it."""
+    """A running driver need not report its progress."""
     bench.step()
     bench.put_pod(1, "Running")
     assert bench.look().world.reading is not None
@@ -72,7 +72,7 @@ def test_progress_is_read_in_the_archive(bench: ArchiveBench) -> None:
 
 
 def test_another_run_adds_what_is_new(bench: ArchiveBench) -> None:
-    """Under a key of its own, so it is another one however soon it is asked for."""
+    """A run has a key of its own, so each request makes another run, however soon it follows."""
     bench.run()
     bench.ask("again")
     decision = bench.run(2)
@@ -83,7 +83,7 @@ def test_another_run_adds_what_is_new(bench: ArchiveBench) -> None:
 
 
 def lose_status(bench: ArchiveBench) -> None:
-    """Nothing is left of the resource but itself."""
+    """Delete the resource's status, its Jobs and its ConfigMaps."""
     bench.body.pop("status")
     bench.server.objects = {
         key: one for key, one in bench.server.objects.items() if key[0] not in {"Job", "ConfigMap"}
@@ -91,7 +91,7 @@ def lose_status(bench: ArchiveBench) -> None:
 
 
 def test_an_operator_that_lost_everything_makes_no_run_twice(bench: ArchiveBench) -> None:
-    """The archive tells it that the run is recorded."""
+    """The archive shows the operator that the run is recorded."""
     bench.run()
     bench.begin()
     lose_status(bench)
@@ -106,7 +106,7 @@ def test_an_operator_that_lost_everything_makes_no_run_twice(bench: ArchiveBench
 def test_an_archive_that_is_applied_anew_adds_what_is_new(
     bench: ArchiveBench, token: str | None
 ) -> None:
-    """Another resource of the name asks for a run of its own, also by the same annotation."""
+    """A new resource of the name asks for a run of its own, even by the same annotation."""
     if token is not None:
         bench.ask(token)
     bench.run()
@@ -120,7 +120,7 @@ def test_an_archive_that_is_applied_anew_adds_what_is_new(
 
 
 def test_what_was_planned_and_not_begun_is_planned_on_what_is_there(bench: ArchiveBench) -> None:
-    """A plan that somebody looked at holds only as long as nobody else records a run."""
+    """A plan that a user reviewed holds only until another client records a run."""
     bench.body["spec"]["suspend"] = True
     assert reason(bench.step()) == "Suspended"
     body = bench.server.objects[CONFIG_MAP.name, "default", plan_name("orders", UID)]
@@ -133,7 +133,7 @@ def test_what_was_planned_and_not_begun_is_planned_on_what_is_there(bench: Archi
 
 
 def test_retention_and_limits_reach_the_driver(threads: ThreadPoolExecutor) -> None:
-    """Which lets runs go once it has recorded another one."""
+    """The driver removes old runs once it has recorded another run."""
     limits = {"bytesPerSecond": "1Mi"}
     bench = ArchiveBench(threads, retention={"keepLast": 3, "keepWithin": "30d"}, limits=limits)
     bench.step()
@@ -159,7 +159,7 @@ def test_retention_and_limits_reach_the_driver(threads: ThreadPoolExecutor) -> N
 def test_stores_of_the_wrong_kind_are_named(
     bench: ArchiveBench, path: str, value: str, field: str
 ) -> None:
-    """Archives are no live streams, and the other way round. The resource is stalled by that."""
+    """Archives are not live streams, nor the reverse. The wrong kind stalls the resource."""
     bench.server.put(STREAM_ARCHIVE, changed(bench.body, path, value))
     decision = bench.step()
     assert (said(decision), reason(decision)) == (STALLED, "InvalidSpec")
@@ -169,7 +169,7 @@ def test_stores_of_the_wrong_kind_are_named(
 def test_an_archive_needs_the_right_to_delete_where_it_is_to_be_deleted(
     threads: ThreadPoolExecutor,
 ) -> None:
-    """As the store's access says."""
+    """The store's access decides it."""
     for spec, denied in (({}, False), ({"onDelete": "Delete"}, True)):
         bench = ArchiveBench(threads, **spec)
         access = {"operations": ["Create", "Append"]}
@@ -178,7 +178,7 @@ def test_an_archive_needs_the_right_to_delete_where_it_is_to_be_deleted(
 
 
 def test_a_schedule_without_times_stalls(threads: ThreadPoolExecutor) -> None:
-    """It is refused as a wrong spec is; deleting it is not held up."""
+    """The schedule is refused as any wrong spec, and does not hold up the deletion."""
     bench = ArchiveBench(threads, schedule={"cron": "0 0 31 2 *"})
     with pytest.raises(Exception, match="never due"):
         bench.look()

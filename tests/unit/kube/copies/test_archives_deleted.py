@@ -1,4 +1,4 @@
-"""A StreamArchive that is deleted, and what becomes of its archive."""
+"""The deletion of a StreamArchive, and its effects on the archive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def test_an_archive_goes_with_its_resource_where_that_is_wanted(
     threads: ThreadPoolExecutor,
 ) -> None:
-    """The resource waits for it; nothing is left in the bucket."""
+    """The resource waits for the deletion, which leaves nothing in the bucket."""
     bench = ArchiveBench(threads, onDelete="Delete")
     bench.run()
     assert bench.body["metadata"]["finalizers"] == ["sluice.dev/staging"]
@@ -41,7 +41,7 @@ def test_an_archive_goes_with_its_resource_where_that_is_wanted(
 
 
 def test_an_archive_stays_where_nobody_said_otherwise(bench: ArchiveBench) -> None:
-    """It needs no resource to be restored."""
+    """The archive can be restored without the resource."""
     bench.run()
     before = [one.name for one in bench.objects.list()]
     bench.body["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
@@ -50,7 +50,7 @@ def test_an_archive_stays_where_nobody_said_otherwise(bench: ArchiveBench) -> No
 
 
 def test_a_run_that_is_abandoned_leaves_no_notes(bench: ArchiveBench) -> None:
-    """What it has put is swept when its time is over."""
+    """Objects of an abandoned run are swept after the grace time."""
     bench.step()
     plan = bench.plan().archive
     assert plan is not None
@@ -62,7 +62,7 @@ def test_a_run_that_is_abandoned_leaves_no_notes(bench: ArchiveBench) -> None:
 
 
 def test_nothing_is_deleted_while_somebody_reads(bench: ArchiveBench) -> None:
-    """Whoever restores a run is waited for."""
+    """The deletion waits for a client that restores a run."""
     bench.run()
     head = Archive(bench.objects).head()
     assert head is not None
@@ -79,7 +79,7 @@ def test_nothing_is_deleted_while_somebody_reads(bench: ArchiveBench) -> None:
 def test_a_deletion_that_was_killed_is_gone_on_with_at_once(
     bench: ArchiveBench, monkeypatch: pytest.MonkeyPatch, calls: int
 ) -> None:
-    """The lease that the killed one has left behind is that of whoever goes on."""
+    """The next process takes over the lease of a killed deletion."""
     bench.run()
     request = bench.request
     delete, left = bench.objects.delete, iter(range(calls))
@@ -99,14 +99,14 @@ def test_a_deletion_that_was_killed_is_gone_on_with_at_once(
 
 
 class _KilledError(BaseException):
-    """The process is gone; whatever it would do after this raises this as well."""
+    """The end of the process: whatever it calls after this raises the error as well."""
 
 
 @pytest.mark.parametrize("ours", [0, 1])
 def test_an_archive_that_somebody_else_has_put_runs_into_is_kept(
     threads: ThreadPoolExecutor, ours: int
 ) -> None:
-    """Another resource, of the same stream at the same path: nobody asked to delete its runs."""
+    """Runs of another resource, of the same stream at the same path, are kept."""
     bench = ArchiveBench(threads, onDelete="Delete")
     for attempt in range(ours):
         bench.run(attempt + 1)
@@ -130,7 +130,7 @@ def test_an_archive_that_somebody_else_has_put_runs_into_is_kept(
 
 
 def test_an_archive_whose_maker_is_not_known_is_kept(threads: ThreadPoolExecutor) -> None:
-    """As those are that an earlier version has recorded."""
+    """Archives that an earlier version recorded have no known maker."""
     bench = ArchiveBench(threads, onDelete="Delete")
     archive_once(bench.store, bench.objects, bench.request.model_copy(update={"maker": None}))
     before = [one.name for one in bench.objects.list()]
@@ -152,7 +152,7 @@ STRANGERS = {
 def test_a_first_run_that_is_not_recorded_is_deleted_in_any_number_of_calls(
     bench: ArchiveBench,
 ) -> None:
-    """Its notes tell whose it is, and go first, so that no driver of it goes on with it."""
+    """The run's notes name its maker and are deleted first, so that no driver resumes it."""
     bench.step()
     plan = bench.plan().archive
     assert plan is not None
@@ -171,7 +171,7 @@ def test_a_first_run_that_is_not_recorded_is_deleted_in_any_number_of_calls(
 
 
 def test_what_is_not_the_archives_stays_and_is_told(threads: ThreadPoolExecutor) -> None:
-    """A folder of that name may be anybody's; the resource waits for nothing."""
+    """A folder of that name may belong to another client, so the resource does not wait for it."""
     bench = ArchiveBench(threads, onDelete="Delete")
     bench.run()
     for name, data in STRANGERS.items():
@@ -188,7 +188,7 @@ def test_what_is_not_the_archives_stays_and_is_told(threads: ThreadPoolExecutor)
 
 
 def test_what_an_abandoned_first_run_has_put_goes(bench: ArchiveBench) -> None:
-    """No head and no note tells of it any more; its names do."""
+    """Neither head nor note lists the objects, but their names identify them."""
     bench.objects.put(str(DataName(0, 0, 0, 1, "ab" * 32, Format.SEGMENTS)), b"x")
     for name, data in STRANGERS.items():
         bench.objects.put(name, data)
@@ -202,7 +202,7 @@ def test_an_archive_without_a_head_is_kept_where_another_one_made_it(
     threads: ThreadPoolExecutor,
     damaged: bool,  # noqa: FBT001
 ) -> None:
-    """Somebody brings it there just now, or has lost the head: its last manifest tells of him."""
+    """Another client may be moving it there, or lost its head. The last manifest names it."""
     bench = ArchiveBench(threads, onDelete="Delete")
     maker = Maker(id="0b" * 16, name="StreamArchive other/orders")
     other = bench.request.model_copy(update={"archive_id": "0b" * 16, "maker": maker})
@@ -217,7 +217,7 @@ def test_an_archive_without_a_head_is_kept_where_another_one_made_it(
 
 
 def test_strangers_without_end_are_not_waited_for(threads: ThreadPoolExecutor) -> None:
-    """The archive goes, and it is told that there may be more of theirs."""
+    """The archive is deleted, and the message says that more foreign objects may exist."""
     bench = ArchiveBench(threads, onDelete="Delete")
     bench.run()
     for name, data in STRANGERS.items():
@@ -228,7 +228,7 @@ def test_strangers_without_end_are_not_waited_for(threads: ThreadPoolExecutor) -
             erased = erase_archive(bench.request, bench.root, seconds=-1)
         except StoreBusy:
             tries += 1
-            # Until all is gone nobody writes, and whoever goes on knows whose it is.
+            # Until the archive is deleted no client writes, and the next process knows whose it is.
             with pytest.raises(StoreBusy, match="works "):
                 Lease(bench.objects, "ab" * 16, LeaseWork.WRITE).__enter__()
             continue
@@ -240,7 +240,7 @@ def test_strangers_without_end_are_not_waited_for(threads: ThreadPoolExecutor) -
 
 
 def test_an_archive_that_cannot_be_read_is_kept(threads: ThreadPoolExecutor) -> None:
-    """Nobody knows who has made its runs; the resource waits for nothing."""
+    """The makers of its runs are unknown, so the resource does not wait for it."""
     bench = ArchiveBench(threads, onDelete="Delete")
     bench.run()
     bench.objects.put(f"{HEADS}{9:016x}", b"garbage")
@@ -252,7 +252,7 @@ def test_an_archive_that_cannot_be_read_is_kept(threads: ThreadPoolExecutor) -> 
 
 
 def test_an_archive_that_may_not_be_deleted_is_kept(threads: ThreadPoolExecutor) -> None:
-    """The store's access counts for the end as well; the resource waits for nothing."""
+    """The store's access counts for deletion as well, so the resource does not wait for it."""
     bench = ArchiveBench(threads, onDelete="Delete")
     bench.run()
     access = {"operations": ["Read", "Create", "Append"]}
@@ -271,7 +271,7 @@ def test_the_first_run_of_somebody_else_is_kept(
     threads: ThreadPoolExecutor,
     known: bool,  # noqa: FBT001
 ) -> None:
-    """What one that is not recorded yet has put is told by its notes; what is ours goes."""
+    """Notes name the maker of an unrecorded run's objects; only this resource's are deleted."""
     bench = ArchiveBench(threads, onDelete="Delete")
     bench.step()
     plan = bench.plan().archive
@@ -285,7 +285,7 @@ def test_the_first_run_of_somebody_else_is_kept(
 
 
 def test_what_is_left_behind_is_said(bench: ArchiveBench) -> None:
-    """Where nobody can overlook it."""
+    """An event names the remains."""
     situation = bench.look()
     asyncio.run(bench.workings.perform(situation, Orphan("no way")))
     ((word, said),) = bench.said

@@ -1,4 +1,4 @@
-"""A StreamArchive whose archive is in a volume, into which only pods can look."""
+"""A StreamArchive whose archive is in a volume, which only pods can read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def in_volume(threads: ThreadPoolExecutor, **spec: Any) -> ArchiveBench:
-    """An archive in a volume, into which only pods can look."""
+    """Make an archive in a volume, which only pods can read."""
     there = {"storeRef": {"name": "shelf"}, "path": "in/orders"}
     return ArchiveBench(threads, destination=there, **spec)
 
@@ -37,7 +37,7 @@ TOLD = Recorded(
 
 
 def test_what_is_in_a_volume_its_driver_plans(threads: ThreadPoolExecutor) -> None:
-    """The driver gets what is wanted, and the claim where it looks for it."""
+    """The driver gets the request, and the claim where it looks for it."""
     bench = in_volume(threads)
     decision = bench.step()
     assert message(decision) == "The driver starts; what is new to archive."
@@ -58,7 +58,7 @@ def test_what_is_in_a_volume_its_driver_plans(threads: ThreadPoolExecutor) -> No
 
 
 def test_what_is_in_a_volume_its_driver_tells(threads: ThreadPoolExecutor) -> None:
-    """Where it says nothing, another attempt finds the run, and says so."""
+    """If the driver reports nothing, another attempt finds the run and reports it."""
     bench = in_volume(threads)
     bench.step()
     bench.end()
@@ -77,7 +77,7 @@ def test_what_is_in_a_volume_its_driver_tells(threads: ThreadPoolExecutor) -> No
 def test_an_archive_in_a_volume_is_not_deleted_with_its_resource(
     threads: ThreadPoolExecutor,
 ) -> None:
-    """That is said before anything is archived."""
+    """The operator refuses the setting before any byte is archived."""
     decision = in_volume(threads, onDelete="Delete").step()
     assert (said(decision), reason(decision)) == (STALLED, "InvalidSpec")
     assert message(decision).startswith("spec.onDelete: ")
@@ -86,7 +86,7 @@ def test_an_archive_in_a_volume_is_not_deleted_with_its_resource(
 def test_a_resource_whose_archive_in_a_volume_was_to_go_with_it_is_let_go(
     threads: ThreadPoolExecutor,
 ) -> None:
-    """Where that was wanted only since a run is under way, and was not refused yet."""
+    """The setting may be added during a run, before the operator could refuse it."""
     bench = in_volume(threads)
     bench.step()
     bench.body["spec"]["onDelete"] = "Delete"
@@ -97,7 +97,7 @@ def test_a_resource_whose_archive_in_a_volume_was_to_go_with_it_is_let_go(
 
 
 def test_a_run_in_a_volume_can_be_given_up(threads: ThreadPoolExecutor) -> None:
-    """Its notes are swept by a later run."""
+    """A later run sweeps its notes."""
     bench = in_volume(threads)
     bench.step()
     assert RemoveFinalizer() in bench.delete().actions

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def bench(threads: ThreadPoolExecutor) -> DrillBench:
-    """An archive with a run, which is at rest."""
+    """Return an archive with a run, at rest."""
     return DrillBench(threads)
 
 
 def test_nothing_begins_before_its_time(bench: DrillBench) -> None:
-    """A schedule that is added begins with its next time; the operator looks again by then."""
+    """An added schedule begins with its next time, and the operator looks again by then."""
     decision = bench.step()
     assert (bench.copy, decision.actions) == (None, ())
     assert bench.drill.next_time is not None
@@ -36,7 +36,7 @@ def test_nothing_begins_before_its_time(bench: DrillBench) -> None:
 
 
 def test_a_drill_restores_the_last_run_and_leaves_nothing(bench: DrillBench) -> None:
-    """The condition tells run, bytes and events; neither stream, StreamCopy nor finalizer stays."""
+    """The condition tells run, bytes and events. No stream, StreamCopy or finalizer stays."""
     before = bench.world.bytes_of(SOURCE)
     bench.due()
     bench.step()
@@ -62,7 +62,7 @@ def test_a_drill_restores_the_last_run_and_leaves_nothing(bench: DrillBench) -> 
 
 
 def test_what_the_runs_said_stays(bench: DrillBench) -> None:
-    """A drill is no run: it changes neither Ready nor the time of the last good run."""
+    """A drill is no run: it changes neither Ready nor the time of the last successful run."""
 
     def of_runs() -> list[object]:
         status = bench.body["status"]
@@ -88,7 +88,7 @@ def damage(bench: DrillBench) -> str:
 
 
 def test_a_damaged_object_is_named(bench: DrillBench) -> None:
-    """The run fails for good, the condition names the object, and the scratch stream goes."""
+    """The drill fails for good, the condition names the object, and the scratch stream goes."""
     name = damage(bench)
     report = bench.whole_drill()
     assert report.error is not None
@@ -100,7 +100,7 @@ def test_a_damaged_object_is_named(bench: DrillBench) -> None:
 
 
 def test_a_failure_stays_until_a_drill_passes(bench: DrillBench) -> None:
-    """A drill that cannot run takes nothing back."""
+    """A drill that cannot run does not withdraw the failure."""
     damage(bench)
     bench.whole_drill()
     failed = bench.verdict
@@ -113,7 +113,7 @@ def test_a_failure_stays_until_a_drill_passes(bench: DrillBench) -> None:
 
 
 def test_a_drill_without_a_right_is_no_failed_backup(bench: DrillBench) -> None:
-    """The archive stays ready; the drill waits, says why, and begins once it may."""
+    """The archive stays ready. The drill waits, names the cause, and begins when it may."""
     bench.server.put(STREAM_STORE, changed(STORE, "spec.access", {"operations": ["Read"]}))
     bench.due()
     bench.step()
@@ -129,14 +129,14 @@ def test_a_drill_without_a_right_is_no_failed_backup(bench: DrillBench) -> None:
 
 
 def test_a_drill_pauses_for_a_run(bench: DrillBench) -> None:
-    """The run waits until the drill's driver has stopped; the drill goes on after the run."""
+    """The run waits until the drill's driver has stopped. The drill goes on after the run."""
     started(bench)
     bench.ask("now")
     decision = bench.step()
     assert StartJob not in [type(one) for one in decision.actions]
     assert bench.copy is not None
     assert bench.copy["spec"]["suspend"] is True
-    bench.copy_step()  # its Job is deleted
+    bench.copy_step()  # the operator deletes the drill's Job
     uid = bench.copy["metadata"]["uid"]
     owner = {"kind": "Job", "name": job_name(uid, 1), "uid": "job", "controller": True}
     meta = {"name": "late", "labels": child_labels(uid, "driver"), "ownerReferences": [owner]}
@@ -157,7 +157,7 @@ def test_a_drill_pauses_for_a_run(bench: DrillBench) -> None:
 
 
 def test_a_drill_waits_for_a_run_that_goes_on(threads: ThreadPoolExecutor) -> None:
-    """Its time comes while a run works: it begins when that run has ended."""
+    """A drill that is due during a run begins after the run."""
     bench = DrillBench(threads)
     bench.ask("now")
     bench.step()
@@ -175,7 +175,7 @@ def test_a_drill_waits_for_a_run_that_goes_on(threads: ThreadPoolExecutor) -> No
 def test_a_drill_waits_for_the_driver_of_a_run_that_is_recorded(
     bench: DrillBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It still removes old runs and sweeps."""
+    """The driver still removes old runs and sweeps."""
     bench.ask("now")
     bench.step()
     bench.put_pod(2, "Running")
@@ -193,7 +193,7 @@ def test_a_drill_waits_for_the_driver_of_a_run_that_is_recorded(
 
 
 def test_an_operator_killed_before_the_copy_is_made_makes_it(bench: DrillBench) -> None:
-    """The status says that a drill has begun before anything of it exists."""
+    """The status records that a drill has begun before any part of it exists."""
     bench.due()
     situation = bench.look()
     bench.body["status"] = bench.workings.decide(situation).status.dump()
@@ -203,7 +203,7 @@ def test_an_operator_killed_before_the_copy_is_made_makes_it(bench: DrillBench) 
 
 
 def test_a_lost_status_loses_no_drill(bench: DrillBench) -> None:
-    """The StreamCopy tells which run it restores; what it left is deleted."""
+    """The StreamCopy names the run that it restores; the drill's remains are deleted."""
     started(bench)
     bench.restore()
     bench.copy_step()
@@ -218,7 +218,7 @@ def test_a_lost_status_loses_no_drill(bench: DrillBench) -> None:
 def test_a_target_that_is_changed_while_a_drill_goes_on_leaves_nothing_at_the_old_one(
     bench: DrillBench,
 ) -> None:
-    """The status tells where it works."""
+    """The status names the place where the drill works."""
     started(bench)
     bench.restore()
     bench.copy_step()
@@ -230,7 +230,7 @@ def test_a_target_that_is_changed_while_a_drill_goes_on_leaves_nothing_at_the_ol
 
 
 def test_a_drill_runs_as_the_archive_does(threads: ThreadPoolExecutor) -> None:
-    """With its limits and the size of its pods, in the form in which a user wrote them."""
+    """The drill has the archive's limits and pod sizes, in the form in which a user wrote them."""
     driver = {"resources": {"cpu": "500m", "memory": "1Gi"}}
     running = {"limits": {"bytesPerSecond": "1Mi"}, "runtime": {"driver": driver}}
     bench = DrillBench(threads, **running, backoffLimit=2)
@@ -257,7 +257,7 @@ def test_a_driver_killed_midway_is_followed_by_one_that_passes(bench: DrillBench
 
 
 def test_a_drill_that_is_not_done_when_the_next_is_due_gives_way(bench: DrillBench) -> None:
-    """It could not run, and nothing of it is left when the next one begins."""
+    """The old drill counts as not run, and nothing of it is left when the next one begins."""
     started(bench)
     bench.due()
     bench.step()
@@ -275,7 +275,7 @@ def test_a_drill_that_is_not_done_when_the_next_is_due_gives_way(bench: DrillBen
 
 
 def test_drills_take_turns_with_the_runs(threads: ThreadPoolExecutor) -> None:
-    """The last run first, then the next older one, and after the oldest the last one again."""
+    """Drills take the last run first, then older runs in turn, then the last one again."""
     bench = DrillBench(threads, verify=WEEKLY | {"sample": "Rotate"})
     bench.ask("again")
     bench.run(2)
@@ -289,7 +289,7 @@ def test_drills_take_turns_with_the_runs(threads: ThreadPoolExecutor) -> None:
 
 @pytest.mark.parametrize("form", Format)
 def test_each_format_is_drilled(threads: ThreadPoolExecutor, form: Format) -> None:
-    """All formats are restored, so all can be drilled."""
+    """All formats can be restored, so all can be drilled."""
     bench = DrillBench(threads, format=form.value)
     bench.whole_drill()
     assert (bench.verdict[0], bench.scratch()) == ("True", False)

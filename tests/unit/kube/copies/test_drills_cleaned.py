@@ -1,4 +1,4 @@
-"""Cleaning up after restore drills: the end of an archive, of its drills, and of their streams."""
+"""The cleanup after restore drills: the end of an archive, of its drills, and of their streams."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def bench(threads: ThreadPoolExecutor) -> DrillBench:
-    """An archive with a run, which is at rest."""
+    """Return an archive with a run, at rest."""
     return DrillBench(threads)
 
 
 def test_an_archive_that_is_orphaned_names_the_scratch_stream(bench: DrillBench) -> None:
-    """It stays in the store then, as a user insists."""
+    """The stream stays in the store, since a user insists on the orphaning."""
     started(bench)
     bench.restore()
     bench.copy_step()
@@ -36,7 +36,7 @@ def test_an_archive_that_is_orphaned_names_the_scratch_stream(bench: DrillBench)
 
 
 def test_deleting_the_archive_deletes_the_scratch_stream_first(bench: DrillBench) -> None:
-    """At the moment when it is whole and visible, and its StreamCopy is finished."""
+    """The deletion comes when the stream is whole and visible, and its StreamCopy is finished."""
     started(bench)
     bench.restore()
     bench.copy_step()
@@ -56,7 +56,7 @@ def test_deleting_the_archive_deletes_the_scratch_stream_first(bench: DrillBench
 
 
 def test_a_store_that_is_away_keeps_the_archive_and_its_scratch_stream(bench: DrillBench) -> None:
-    """The finalizer stays until the scratch stream is really gone."""
+    """The finalizer stays until the scratch stream is deleted."""
     started(bench)
     bench.restore()
     bench.copy_step()
@@ -82,7 +82,7 @@ def test_a_store_that_is_away_keeps_the_archive_and_its_scratch_stream(bench: Dr
 
 
 def test_a_stream_of_that_name_that_no_copy_made_is_left_alone(bench: DrillBench) -> None:
-    """The drill cannot run then; the stream keeps its bytes."""
+    """The drill cannot run then, and the stream keeps its bytes."""
     bench.store.create_stream(SCRATCH, StreamConfig())
     bench.due()
     bench.step()
@@ -95,7 +95,7 @@ def test_a_stream_of_that_name_that_no_copy_made_is_left_alone(bench: DrillBench
 
 
 def test_what_a_killed_drill_left_is_deleted_even_without_its_copy(bench: DrillBench) -> None:
-    """By its name and its tags: the next drill finds it, and the one after that passes."""
+    """Name and tags identify the stream: the next drill finds it, and the one after passes."""
     left = StreamConfig(tags=identity.owner_tags("0" * 32))
     bench.store.create_stream(SCRATCH, left)
     bench.due()
@@ -109,7 +109,7 @@ def test_what_a_killed_drill_left_is_deleted_even_without_its_copy(bench: DrillB
 
 
 def test_removing_the_field_between_drills_forgets_their_times(bench: DrillBench) -> None:
-    """Added again, it begins with its next time, and not with one that has passed meanwhile."""
+    """If the field is added again, drills begin with its next time, not with a past one."""
     bench.whole_drill()
     verify = bench.body["spec"].pop("verify")
     bench.due()
@@ -123,7 +123,7 @@ def test_removing_the_field_between_drills_forgets_their_times(bench: DrillBench
 
 
 def test_removing_the_field_ends_the_drill(bench: DrillBench) -> None:
-    """What it has made goes, and nothing is said of drills any more."""
+    """The remains of the drill are deleted, and the status has no drill any more."""
     started(bench)
     bench.body["spec"].pop("verify")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Restore drills among forged objects, and while their store is away or gone."""
+"""Restore drills among forged objects, and while their store is unreachable or deleted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def bench(threads: ThreadPoolExecutor) -> DrillBench:
-    """An archive with a run, which is at rest."""
+    """Return an archive with a run, at rest."""
     return DrillBench(threads)
 
 
 def test_a_copy_of_the_name_that_is_no_drill_is_not_touched(bench: DrillBench) -> None:
-    """Even if its owner reference claims that it is one."""
+    """This holds even if its owner reference claims a drill."""
     meta = {"name": NAME, "uid": "other", "generation": 1}
     meta["ownerReferences"] = [{"controller": True, "uid": bench.body["metadata"]["uid"]}]
     spec = {
@@ -64,7 +64,7 @@ def forged(bench: DrillBench, **target: Any) -> dict[str, Any]:
 def test_a_forged_copy_leads_the_operator_to_no_other_store(
     bench: DrillBench, target: dict[str, Any], *, lost: bool
 ) -> None:
-    """Neither while a drill goes on nor with a lost status, nor when the archive is deleted."""
+    """This holds during a drill, with a lost status, and when the archive is deleted."""
     forged(bench, **target)
     if lost:
         bench.body["status"].pop("drill")
@@ -79,7 +79,7 @@ def test_a_forged_copy_leads_the_operator_to_no_other_store(
 
 
 def test_a_place_in_another_namespace_is_never_used(bench: DrillBench) -> None:
-    """Even if the status says that the scratch stream is there."""
+    """This holds even if the status says that the scratch stream is there."""
     bench.server.put(STREAM_STORE, changed(STORE, "metadata", {"name": "s", "namespace": "other"}))
     noted = {"scratch": True, "store": "other/s", "scope": "in", "result": "Passed"}
     bench.body["status"]["drill"] = noted | {"completionTime": "2026-01-02T00:00:00Z"}
@@ -97,7 +97,7 @@ def test_a_place_in_another_namespace_is_never_used(bench: DrillBench) -> None:
 
 
 def test_the_place_that_is_noted_stays_when_the_archive_is_deleted(bench: DrillBench) -> None:
-    """The scratch stream is there, and nowhere else."""
+    """The scratch stream is in that place only."""
     started(bench)
     before = bench.drill
     bench.delete()
@@ -105,7 +105,7 @@ def test_the_place_that_is_noted_stays_when_the_archive_is_deleted(bench: DrillB
 
 
 def away_with_a_run_due(bench: DrillBench) -> list[type]:
-    """Have a run asked for, and tell what the archive does within some looks."""
+    """Ask for a run, and return the archive's actions within some looks."""
     bench.ask("now")
     done: list[type] = []
     for _ in range(4):
@@ -115,7 +115,7 @@ def away_with_a_run_due(bench: DrillBench) -> list[type]:
 
 
 def test_runs_go_on_while_the_scratch_store_is_away(threads: ThreadPoolExecutor) -> None:
-    """The StreamCopy has no plan then, and never says that it is suspended."""
+    """The StreamCopy has no plan then, and never reports that it is suspended."""
     bench = DrillBench(threads, verify=SPARE)
     bench.due()
     bench.step()
@@ -125,7 +125,7 @@ def test_runs_go_on_while_the_scratch_store_is_away(threads: ThreadPoolExecutor)
 
 
 def test_runs_go_on_when_a_right_is_withdrawn(threads: ThreadPoolExecutor) -> None:
-    """The StreamCopy waits for it, and never says that it is suspended."""
+    """The StreamCopy waits for the right, and never reports that it is suspended."""
     bench = DrillBench(threads, verify=SPARE)
     bench.due()
     bench.step()
@@ -139,7 +139,7 @@ def test_runs_go_on_when_a_right_is_withdrawn(threads: ThreadPoolExecutor) -> No
 def test_a_drill_that_is_stalled_before_its_first_attempt_could_not_run(
     threads: ThreadPoolExecutor,
 ) -> None:
-    """The condition tells why, runs go on, and the StreamCopy goes."""
+    """The condition names the cause, runs go on, and the StreamCopy is deleted."""
     bench = DrillBench(threads, verify=SPARE)
     bench.due()
     bench.step()
@@ -152,7 +152,7 @@ def test_a_drill_that_is_stalled_before_its_first_attempt_could_not_run(
 
 
 def test_runs_go_on_while_a_drill_cannot_be_cleaned(threads: ThreadPoolExecutor) -> None:
-    """Its StreamCopy is being deleted, and waits for the store."""
+    """The drill's StreamCopy is being deleted and waits for the store."""
     bench = DrillBench(threads, verify=SPARE)
     started(bench)
     bench.away = True
@@ -166,7 +166,7 @@ def test_runs_go_on_while_a_drill_cannot_be_cleaned(threads: ThreadPoolExecutor)
 
 
 def test_a_drill_does_not_begin_while_its_store_is_away(threads: ThreadPoolExecutor) -> None:
-    """The message tells why; it begins when the store answers."""
+    """The message names the cause, and the drill begins when the store answers."""
     bench = DrillBench(threads, verify=SPARE)
     bench.away = True
     bench.due()
@@ -179,7 +179,7 @@ def test_a_drill_does_not_begin_while_its_store_is_away(threads: ThreadPoolExecu
 
 
 def cleaning(threads: ThreadPoolExecutor) -> DrillBench:
-    """A drill has ended in a StreamStore that is gone now, and another one is named."""
+    """Return a bench whose drill ended in a StreamStore that was then deleted and replaced."""
     bench = DrillBench(threads, verify=SPARE)
     started(bench)
     bench.restore()
@@ -192,7 +192,7 @@ def cleaning(threads: ThreadPoolExecutor) -> DrillBench:
 
 
 def test_the_store_of_a_scratch_stream_is_in_use(threads: ThreadPoolExecutor) -> None:
-    """Also after another one is named for drills, and in the mirror."""
+    """This holds after another store is named for drills, and in the mirror."""
     bench = cleaning(threads)
     place = StorePlace("default", "spare")
     assert place in stores_of(slim(STREAM_ARCHIVE, bench.body))
@@ -201,7 +201,7 @@ def test_the_store_of_a_scratch_stream_is_in_use(threads: ThreadPoolExecutor) ->
 
 
 def test_a_scratch_stream_whose_store_is_gone_is_reported(threads: ThreadPoolExecutor) -> None:
-    """Not at once: the StreamStore may be made again."""
+    """The report comes after a while: the StreamStore may be made again."""
     bench = cleaning(threads)
     bench.server.objects.pop((STREAM_STORE.name, "default", "spare"))
     bench.step()
@@ -220,7 +220,7 @@ def test_a_scratch_stream_whose_store_is_gone_is_reported(threads: ThreadPoolExe
 
 
 def test_a_drill_that_never_began_gives_way_to_the_next(threads: ThreadPoolExecutor) -> None:
-    """Its StreamStore was deleted before the StreamCopy was made."""
+    """The drill's StreamStore was deleted before the StreamCopy was made."""
     bench = DrillBench(threads, verify=SPARE)
     bench.due()
     situation = bench.look()
@@ -234,7 +234,7 @@ def test_a_drill_that_never_began_gives_way_to_the_next(threads: ThreadPoolExecu
 
 
 def test_a_foreign_copy_of_the_name_keeps_no_archive(bench: DrillBench) -> None:
-    """It writes to another stream, so the scratch stream can be deleted."""
+    """The foreign copy writes to another stream, so the scratch stream can be deleted."""
     started(bench)
     bench.restore()
     bench.copy_step()

@@ -1,4 +1,4 @@
-"""Restore drills that users ask for: the whole operator, on stores in memory."""
+"""Restore drills on request: the whole operator, on stores in memory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def bench(threads: ThreadPoolExecutor) -> DrillBench:
-    """An archive with a run, which is at rest."""
+    """Return an archive with a run, at rest."""
     return DrillBench(threads)
 
 
 def test_a_request_begins_a_drill_before_its_time(bench: DrillBench) -> None:
-    """Once for each value, as the same drill would begin by schedule, whose next time stays."""
+    """Each value begins one drill like a scheduled one. The schedule's next time stays."""
     bench.step()
     next_time = bench.drill.next_time
     bench.ask_drill("now")
@@ -42,7 +42,7 @@ def test_a_request_begins_a_drill_before_its_time(bench: DrillBench) -> None:
 
 
 def test_a_request_waits_for_the_drill_that_goes_on(bench: DrillBench) -> None:
-    """Then another one begins: the first may have begun before the person's last run."""
+    """Another drill follows, since the first may have begun before the user's last run."""
     started(bench)
     bench.ask_drill("now")
     bench.step()
@@ -63,7 +63,7 @@ def test_a_request_waits_for_the_drill_that_goes_on(bench: DrillBench) -> None:
 
 
 def test_a_request_that_cannot_be_met_is_answered_at_once(bench: DrillBench) -> None:
-    """With the reason, each time; a drill that is due besides goes on waiting."""
+    """Each request is answered with the reason. A scheduled drill goes on waiting."""
     bench.server.put(STREAM_STORE, changed(STORE, "spec.access", {"operations": ["Read"]}))
     for value in ("one", "two"):
         bench.ask_drill(value)
@@ -83,7 +83,7 @@ def test_a_request_that_cannot_be_met_is_answered_at_once(bench: DrillBench) -> 
 
 
 def test_a_hostile_request_is_cut(bench: DrillBench) -> None:
-    """The status keeps a bounded part of it, by which it is known again."""
+    """The status keeps a bounded part of the request, by which the operator recognises it."""
     bench.ask_drill("\x1b[2J" + "x" * 10_000)
     bench.whole_drill()
     assert len(bench.drill.last_handled_requested_at or "") == MOST_TOKEN
@@ -92,7 +92,7 @@ def test_a_hostile_request_is_cut(bench: DrillBench) -> None:
 
 
 def test_a_request_without_drills_or_while_suspended_begins_none(bench: DrillBench) -> None:
-    """It waits, and a drill begins with the field, or when the archive goes on."""
+    """The request waits, and a drill begins with the field or when the archive goes on."""
     verify = bench.body["spec"].pop("verify")
     bench.ask_drill("now")
     bench.step()

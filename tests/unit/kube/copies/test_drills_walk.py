@@ -22,14 +22,14 @@ class Walk:
 
     Args:
         bench: an archive at rest.
-        chance: chooses what happens next.
+        chance: chooses the next event.
     """
 
     def __init__(self, bench: DrillBench, chance: random.Random) -> None:
         self.bench, self.chance = bench, chance
 
     def go(self, steps: int) -> None:
-        """Let so many things happen."""
+        """Make so many random moves."""
         for number in range(steps):
             move = self.chance.choice(
                 [
@@ -52,7 +52,7 @@ class Walk:
             self.check()
 
     def half_a_step(self) -> None:
-        """An operator writes the status, does some of its actions, and is killed."""
+        """Let an operator write the status, do some of its actions, and be killed."""
         situation = self.bench.look()
         decision = self.bench.workings.decide(situation)
         self.bench.body["status"] = decision.status.dump()
@@ -61,25 +61,25 @@ class Walk:
         self.bench.begin()
 
     def turn(self) -> None:
-        """The scratch stream's store goes away, or comes back."""
+        """Make the scratch stream's store unreachable, or reachable again."""
         self.bench.away = not self.bench.away
 
     def kill_drivers(self) -> None:
-        """A node with all drivers is lost, and their Jobs with it."""
+        """Lose a node with all drivers, and their Jobs."""
         objects = self.bench.server.objects
         self.bench.server.objects = {
             key: one for key, one in objects.items() if key[0] not in {"Job", "Pod"}
         }
 
     def archive(self) -> None:
-        """The driver of a run does its work, if there is one."""
+        """Run the driver of a run, if there is one."""
         attempt = (self.bench.body.get("status") or {}).get("attempts", 0)
         job = self.bench.server.body(JOB, job_name(UID, attempt))
         if job is not None and "status" not in job:
             self.bench.drive(attempt)
 
     def restore(self) -> None:
-        """The driver of the drill does its work, if there is one."""
+        """Run the driver of the drill, if there is one."""
         copy = self.bench.copy
         if copy is None or self.bench.away:
             return
@@ -90,7 +90,10 @@ class Walk:
             self.bench.restore(attempt)
 
     def check(self) -> None:
-        """No run's driver is at work beside that of a drill; what may exist is written down."""
+        """Check that the drivers of a run and a drill never work at once.
+
+        The status records a scratch stream or StreamCopy that exists.
+        """
         jobs = [one for one in self.bench.server.all(JOB) if "status" not in one]
         kinds = {one["metadata"]["ownerReferences"][0]["kind"] for one in jobs}
         assert len(kinds) < 2, kinds
@@ -104,7 +107,7 @@ class Walk:
 def test_any_order_of_drills_runs_and_crashes_leaves_nothing(
     threads: ThreadPoolExecutor, seed: int
 ) -> None:
-    """A run and a drill are never at work at once, and the scratch stream goes in the end."""
+    """Run and drill are never at work at once, and the scratch stream is deleted in the end."""
     bench = DrillBench(threads, verify=SPARE, onDelete="Delete" if seed % 2 else "Retain")
     walk = Walk(bench, random.Random(seed))  # noqa: S311 - to be repeated
     walk.go(40)

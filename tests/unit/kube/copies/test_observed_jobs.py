@@ -1,4 +1,4 @@
-"""What is seen of a copy's Jobs and pods, which users can forge, and where they are looked for."""
+"""The Jobs and pods of a copy, which users can forge, and the namespaces that are searched."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def lists_of(server: ApiServer) -> list[tuple[Kind, str | None, str | None]]:
-    """Note what is listed from now on: kind, namespace, and field selector."""
+    """Record later lists: kind, namespace, and field selector."""
     calls: list[tuple[Kind, str | None, str | None]] = []
     plain = server.list
 
     async def listed(kind: Kind, namespace: str | None, **how: Any) -> list[Object]:
-        """As Api.list."""
+        """See Api.list."""
         calls.append((kind, namespace, how.get("fields")))
         return await plain(kind, namespace, **how)
 
@@ -34,7 +34,7 @@ def lists_of(server: ApiServer) -> list[tuple[Kind, str | None, str | None]]:
 
 
 def put_job(server: ApiServer, uid: str, *, copy: str = UID, attempt: int = 1) -> None:
-    """The Job of an attempt, the first one; of another `copy`, with our label all the same."""
+    """Put the Job of an attempt of this or another `copy`, always with this copy's label."""
     labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: str(attempt)}
     meta = {
         "name": job_name(UID, attempt),
@@ -46,7 +46,7 @@ def put_job(server: ApiServer, uid: str, *, copy: str = UID, attempt: int = 1) -
 
 
 def test_a_job_that_only_has_our_label_is_no_attempt() -> None:
-    """A user has cloned a driver's, or forged one."""
+    """A user has cloned a driver's Job, or forged one."""
     server = cluster()
     put_job(server, "first")
     put_job(server, "forged", copy="another", attempt=2)
@@ -54,7 +54,7 @@ def test_a_job_that_only_has_our_label_is_no_attempt() -> None:
 
 
 def put_driver(server: ApiServer, job: str, phase: str) -> None:
-    """The pod that the Job of this UID has made."""
+    """Put the pod that the Job of this UID has made."""
     labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: "1"}
     owners = [{"kind": "Job", "name": job_name(UID, 1), "uid": job}]
     meta = {"name": f"pod-of-{job}", "labels": labels, "ownerReferences": owners}
@@ -62,7 +62,7 @@ def put_driver(server: ApiServer, job: str, phase: str) -> None:
 
 
 def test_a_job_that_was_made_again_is_not_taken_for_the_former() -> None:
-    """They have one name; the pod of the deleted one may run for half a minute."""
+    """Both have one name, and the pod of the deleted Job may run for half a minute."""
     server = cluster()
     put_job(server, "second")
     put_driver(server, "first", "Running")
@@ -72,7 +72,7 @@ def test_a_job_that_was_made_again_is_not_taken_for_the_former() -> None:
 
 
 def test_a_pod_of_another_namespace_is_no_driver_of_a_job() -> None:
-    """Owners are of the pod's own namespace, so users of the other one have written that."""
+    """Owners are of the pod's own namespace, so a user there forged the reference."""
     server = cluster()
     put_job(server, "first")
     (job,) = server.all(JOB)
@@ -84,7 +84,7 @@ def test_a_pod_of_another_namespace_is_no_driver_of_a_job() -> None:
 
 
 def test_only_the_latest_attempt_is_asked_why_it_does_not_start() -> None:
-    """Users may make many Jobs that look like attempts. They make no calls."""
+    """Users may make many Jobs that look like attempts. Those cause no calls."""
     server = cluster()
     for number in range(1, 10):
         put_job(server, f"uid-of-{number}", attempt=number)
@@ -118,7 +118,7 @@ def test_a_finalizer_of_a_users_makes_no_work_in_other_namespaces(
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_pod_beside_a_login_counts_though_the_status_was_lost(*, there: bool) -> None:
-    """The watches show it in the namespace of a StreamStore, where no tenant can make one."""
+    """Watches show the pod in the namespace of a StreamStore, where no tenant can make one."""
     ref = {"name": "main", "namespace": "platform"}
     spec = changed(COPY, "spec.target.storeRef", ref)["spec"] | {"suspend": True}
     server = cluster(spec=spec, meta={"finalizers": [STAGING_FINALIZER]})

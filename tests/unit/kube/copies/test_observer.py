@@ -1,4 +1,4 @@
-"""What is seen of a copy's surroundings, at an API server in memory and without stores."""
+"""The look at a copy's surroundings, with an API server in memory and without stores."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ UID = "6e1f1a52-7f0b-4b52-9a57-0c7d6ad3d9a1"
 
 
 class Away:
-    """Stores that answered a moment ago, and to which there is no connection now."""
+    """Stores that answered a moment ago and cannot be connected to now."""
 
     async def look(self, *_: Object, **__: Any) -> Probed:
-        """As Probes.look."""
+        """See Probes.look."""
         return Probed(StoreHealth(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
 
     async def place(self, *_: Any) -> Store:
-        """As Connections.place."""
+        """See Connections.place."""
         raise StoreUnavailable("no connection")
 
 
@@ -66,12 +66,12 @@ class Here(Away):
         self._store = store
 
     async def place(self, *_: Any) -> Store:
-        """As Connections.place."""
+        """See Connections.place."""
         return self._store
 
 
 def cluster(*, spec: dict[str, Any] | None = None, meta: dict[str, Any] | None = None) -> ApiServer:
-    """The StreamStore `local`, and a copy that names it."""
+    """Make the StreamStore `local` and a copy that names it."""
     server = ApiServer()
     server.put(STREAM_STORE, changed(STORE, "metadata.uid", "store"))
     body = changed(COPY, "metadata", {"name": "orders", "uid": UID, "generation": 1} | (meta or {}))
@@ -85,7 +85,7 @@ def observer(
     stores: Away | None = None,
     shown: Iterable[tuple[Kind, Object]] = (),
 ) -> CopyObserver:
-    """What looks at that cluster, with nothing remembered; watches have told what is `shown`."""
+    """Make an observer of that cluster that remembers nothing; watches have shown `shown`."""
     away = stores or Away()
     mirror = Mirror()
     for kind, body in shown:
@@ -105,7 +105,7 @@ def observer(
 def look(
     server: ApiServer, stores: Away | None = None, shown: Iterable[tuple[Kind, Object]] = ()
 ) -> Situation:
-    """What is seen of the copy; see `observer`."""
+    """Look at the copy; see `observer`."""
 
     async def at_once() -> Situation:
         with ThreadPoolExecutor() as threads:
@@ -120,7 +120,7 @@ def look(
 
 
 def test_a_store_is_seen_as_its_probe_says() -> None:
-    """By its name in the copy's namespace."""
+    """The store is found by its name in the copy's namespace."""
     (found,) = look(cluster()).world.sources
     assert isinstance(found, StoreSeen)
     assert (found.name, found.ready, found.held) == ("local", True, False)
@@ -128,7 +128,7 @@ def test_a_store_is_seen_as_its_probe_says() -> None:
 
 @pytest.mark.parametrize("suspend", [False, True])
 def test_a_store_whose_spec_is_invalid_is_said_to_be_so(*, suspend: bool) -> None:
-    """It is there; what is wrong with it is named by its field, and what to do about it."""
+    """The message names the store's invalid field and the remedy."""
     server = cluster(spec={"suspend": suspend})
     server.put(STREAM_STORE, changed(STORE, "spec.pravega.controllerURI", "somewhere"))
     found = look(server)
@@ -141,7 +141,7 @@ def test_a_store_whose_spec_is_invalid_is_said_to_be_so(*, suspend: bool) -> Non
 
 
 def test_a_store_that_cannot_be_read_is_not_gone_for_good() -> None:
-    """A copy that is deleted waits for its spec to be mended: what is staged would leak."""
+    """The deletion of a copy waits until the spec is corrected: staged bytes would leak."""
     server = cluster()
     server.put(STREAM_STORE, changed(STORE, "spec.pravega.controllerURI", "somewhere"))
     found = look(server)
@@ -158,7 +158,7 @@ def test_a_store_that_cannot_be_read_is_not_gone_for_good() -> None:
 
 @pytest.mark.parametrize("data", [None, {}, {"plan.json": "{"}, {"plan.json": "{}"}])
 def test_a_config_map_without_a_plan_is_damaged(data: dict[str, str] | None) -> None:
-    """It counts as none, and stands in the way of another."""
+    """The ConfigMap counts as no plan, and prevents the writing of another."""
     server = cluster()
     assert not look(server).world.damaged
     server.put(CONFIG_MAP, {"metadata": {"name": plan_name("orders", UID)}, "data": data})
@@ -167,7 +167,7 @@ def test_a_config_map_without_a_plan_is_damaged(data: dict[str, str] | None) -> 
 
 
 def put_plan(*, digest: str | None = PLAN.digest) -> tuple[ApiServer, Object]:
-    """A copy with its plan, as the operator has written both; and the ConfigMap, to be forged."""
+    """Put a copy with its plan as the operator writes both; return the ConfigMap, to be forged."""
     server = cluster()
     server.objects[STREAM_COPY.name, "default", "orders"]["status"] = {"planDigest": digest}
     child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
@@ -175,7 +175,7 @@ def put_plan(*, digest: str | None = PLAN.digest) -> tuple[ApiServer, Object]:
 
 
 def test_a_config_map_with_a_plan_is_read() -> None:
-    """As it was written."""
+    """The plan is read as it was written."""
     server, _ = put_plan()
     world = look(server).world
     assert (world.plan, world.damaged) == (plan_seen(), False)
@@ -199,7 +199,7 @@ FORGED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED.keys())
 def test_a_plan_that_the_operator_has_not_written_is_not_believed(forged: dict[str, Any]) -> None:
-    """It would say where we connect to, and whose login we send there."""
+    """A forged plan could choose the address to connect to, and the login that is sent there."""
     server, body = put_plan()
     owners = forged.get("ownerReferences", body["metadata"]["ownerReferences"])
     body |= {key: value for key, value in forged.items() if key != "ownerReferences"}
@@ -209,13 +209,13 @@ def test_a_plan_that_the_operator_has_not_written_is_not_believed(forged: dict[s
 
 
 def test_a_plan_that_no_status_names_is_not_believed() -> None:
-    """Tenants make ConfigMaps, and no statuses."""
+    """Tenants can make ConfigMaps but cannot write statuses."""
     server, _ = put_plan(digest=None)
     world = look(server).world
     assert (world.plan, world.damaged) == (None, True)
 
 
-# -- the way to a target whose StreamStore is gone
+# -- the access to a target whose StreamStore is gone
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,9 @@ def test_a_plan_that_no_status_names_is_not_believed() -> None:
 def test_a_lent_login_goes_with_its_stream_store(
     secret: str | None, namespace: str, error: type[StoreNotFound] | None
 ) -> None:
-    """The plan names its Secret, which is not looked for in the copy's namespace, nor in its own.
+    """The plan's Secret is looked for neither in the copy's namespace nor in the plan's own.
 
-    A copy that is deleted is let go after a while then, as with any StreamStore that is gone.
+    A deleted copy is then released after a while, as with any StreamStore that is gone.
     """
     server = cluster()
     body = server.objects[STREAM_COPY.name, "default", "orders"]
@@ -256,7 +256,7 @@ def test_a_lent_login_goes_with_its_stream_store(
 
 
 def test_the_map_of_a_whole_target_is_looked_for() -> None:
-    """What the target says, and what is published of it."""
+    """The map comes from the target's marks and its published bytes."""
     server, stores = cluster(), World()
     body = server.objects[STREAM_COPY.name, "default", "orders"]
     request = copy_request(parse(body, StreamCopy), cluster="c")
@@ -289,9 +289,9 @@ def test_the_map_of_a_whole_target_is_looked_for() -> None:
 def test_pods_that_run_are_counted_where_that_is_waited_for(
     spec: dict[str, Any], meta: dict[str, Any], pods: int
 ) -> None:
-    """Drivers and executors of this copy, until their containers have ended.
+    """Drivers and executors of this copy count until their containers have ended.
 
-    A pod that only has their label, as one that somebody cloned, holds nothing up.
+    A pod that only has the copy's label, as a cloned one does, holds nothing up.
     """
     server = cluster(spec=spec, meta=meta)
     job, driver = ("Job", job_name(UID, 1)), ("Pod", f"{job_name(UID, 1)}-x7k2p")

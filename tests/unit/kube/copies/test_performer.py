@@ -1,4 +1,4 @@
-"""What becomes of actions, at an API server in memory."""
+"""The effects of actions, at an API server in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNUSED = cast("Any", None)
 
 
 def perform(server: ApiServer, action: Action) -> None:
-    """Do one thing for the copy."""
+    """Perform one action for the copy."""
     child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
     situation = SimpleNamespace(
         namespace="default", seen=copy(), kind=STREAM_COPY, child=child, places=("default",)
@@ -40,7 +40,7 @@ OTHERS = [{"kind": "StreamCopy", "name": "other", "uid": "another", "controller"
 
 
 def test_what_a_driver_ran_from_goes_with_its_job() -> None:
-    """Also where the Job has gone before."""
+    """This holds also if the Job was deleted before."""
     server = ApiServer()
     server.put(JOB, {"metadata": {"name": "sluice-1", "ownerReferences": OURS}})
     for job in ("sluice-1", "sluice-2", "sluice-3"):
@@ -52,7 +52,7 @@ def test_what_a_driver_ran_from_goes_with_its_job() -> None:
 
 @pytest.mark.parametrize("owners", [OTHERS, []], ids=["others", "nobody's"])
 def test_what_is_called_like_a_job_of_ours_is_left_alone(owners: list[dict[str, Any]]) -> None:
-    """A name is not enough to delete by, nor is a label."""
+    """Neither a name nor a label is enough to delete by."""
     server = ApiServer()
     labels = child_labels(UID, "driver")
     for kind, name in ((JOB, "sluice-1"), (CONFIG_MAP, run_name("sluice-1"))):
@@ -62,7 +62,7 @@ def test_what_is_called_like_a_job_of_ours_is_left_alone(owners: list[dict[str, 
 
 
 def test_the_map_of_positions_takes_the_place_of_an_older_one() -> None:
-    """Written once or twice, by one operator or by two, there is one."""
+    """However often and by however many operators it is written, one map exists."""
     server = ApiServer()
     older = MAPPED.model_copy(update={"sources": ()})
     for positions in (older, MAPPED, MAPPED):
@@ -125,7 +125,7 @@ def test_limits_go_unless_a_later_attempt_needs_them(
 def test_a_copy_that_cannot_be_read_keeps_no_driver_elsewhere(
     names: list[str], *, stays: bool
 ) -> None:
-    """Its users could write a bad schedule, say, so that nobody looks after the driver."""
+    """Users could write a bad schedule, for example, to leave a driver without supervision."""
     server = ApiServer()
     child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID, host="platform")
     server.put(JOB, {"metadata": child.metadata("sluice-1", "driver")})

@@ -1,4 +1,4 @@
-"""A ScopeCopy with a schedule, looked at and acted on: a model store, a bucket, an API server."""
+"""The looks and actions of a ScopeCopy with a schedule: a model store, a bucket, an API server."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ NIGHTLY: Final[dict[str, Any]] = {
 
 @pytest.fixture
 def threads() -> Iterator[ThreadPoolExecutor]:
-    """Gives threads for the calls to stores."""
+    """Yield threads for the calls to stores."""
     with ThreadPoolExecutor(4) as found:
         yield found
 
 
 @pytest.fixture
 def nightly(threads: ThreadPoolExecutor, tmp_path: Path) -> ScopeBench:
-    """Gives a copy of three streams that is archived on a schedule, and was not due yet."""
+    """Return a copy that archives three streams on a schedule and was not due yet."""
     bench = ScopeBench(threads, folder=tmp_path, **NIGHTLY)
     # Only requests make runs here: the last time of the schedule is before the resource was made.
     bench.body["metadata"]["creationTimestamp"] = "2999-01-01T00:00:00Z"
@@ -59,7 +59,7 @@ def run(bench: ScopeBench, token: str, attempt: int) -> Decision:
 
 
 def end(bench: ScopeBench) -> Decision:
-    """Go on until the run is over, and return the decision that says so."""
+    """Go on until the run is over, and return the decision that reports it."""
     for _ in range(4):
         decision = bench.step()
         if decision.again != 0:
@@ -87,7 +87,7 @@ def test_nothing_runs_before_it_is_due(nightly: ScopeBench) -> None:
 
 
 def test_each_run_archives_all_streams_and_leaves_nothing_else(nightly: ScopeBench) -> None:
-    """One run of each archive, and a record of them; no log, no note, no finalizer."""
+    """Each archive has one run, and a record lists them. No log, note or finalizer stays."""
     decision = run(nightly, "one", 1)
     assert (said(decision), reason(decision)) == (DONE, "Succeeded")
     assert runs(nightly) == {"s000": 1, "s001": 1, "s002": 1}
@@ -144,11 +144,11 @@ def test_a_stream_that_fails_is_named_and_the_next_run_has_it_again(nightly: Sco
 
 
 def test_a_record_is_made_once_whoever_dies(nightly: ScopeBench) -> None:
-    """An operator that recorded the run and then lost what it knew finds the record."""
+    """An operator that recorded the run and then lost its status finds the record."""
     nightly.body["metadata"].setdefault("annotations", {})[REQUESTED] = "one"
     nightly.step()
     nightly.drive()
-    nightly.step()  # which publishes results
+    nightly.step()  # this step publishes results
     situation = nightly.look()
     answer = situation.world.answer
     nightly.perform(situation, RecordScopeRun(answer))  # type: ignore[arg-type]
@@ -157,7 +157,7 @@ def test_a_record_is_made_once_whoever_dies(nightly: ScopeBench) -> None:
 
 
 def test_a_driver_is_not_believed_that_a_run_is_recorded(nightly: ScopeBench) -> None:
-    """A stream whose run is not there is named, and not in the record of the run."""
+    """A stream whose run is missing is named, and left out of the record of the run."""
     nightly.body["metadata"].setdefault("annotations", {})[REQUESTED] = "one"
     nightly.step()
     nightly.drive()

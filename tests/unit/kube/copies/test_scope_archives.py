@@ -1,4 +1,4 @@
-"""A ScopeCopy to archives, and one from them, looked at and acted on: a model store, a bucket."""
+"""The looks and actions of a ScopeCopy to or from archives: a model store, a bucket."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def threads() -> Iterator[ThreadPoolExecutor]:
-    """Gives threads for the calls to stores."""
+    """Yield threads for the calls to stores."""
     with ThreadPoolExecutor(4) as found:
         yield found
 
 
 def side(name: str, store: str) -> dict[str, Any]:
-    """One side of a copy: archives in a store."""
+    """Return one side of a copy: archives in a store."""
     return {name: {"archive": {"storeRef": {"name": store}, "path": "backup/in"}}}
 
 
 @pytest.fixture
 def archiving(threads: ThreadPoolExecutor, tmp_path: Path) -> ScopeBench:
-    """Gives a copy of three streams to archives that somebody has just made."""
+    """Return a new copy of three streams to archives."""
     return ScopeBench(threads, folder=tmp_path, **ARCHIVED)
 
 
 def archive(bench: ScopeBench, stream: str) -> Archive:
-    """The archive of a stream."""
+    """Return the archive of a stream."""
     return bench.root.archive(f"backup/in/{stream}")
 
 
 def runs(bench: ScopeBench) -> dict[str, int]:
-    """How many runs the archive of each stream has."""
+    """Return how many runs the archive of each stream has."""
     heads = {name: archive(bench, name).head() for name in bench.root.names("backup/in")}
     return {name: len(head.runs) for name, head in heads.items() if head is not None}
 
 
 def again(bench: ScopeBench, **spec: Any) -> ScopeBench:
-    """Another copy with the same store, bucket and operator."""
+    """Make another copy with the same store, bucket and operator."""
     bench.body["spec"] = {**SCOPE["spec"], **spec}
     bench.body["metadata"] |= {"generation": 1, "finalizers": []}
     bench.body.pop("status", None)
@@ -68,7 +68,7 @@ def again(bench: ScopeBench, **spec: Any) -> ScopeBench:
 
 
 def test_the_first_look_is_a_plan_of_runs(archiving: ScopeBench) -> None:
-    """One for each stream; the bucket's keys are mounted where the driver looks for them."""
+    """Each stream has one run; the bucket's keys are mounted where the driver reads them."""
     decision = archiving.step()
     assert message(decision) == "The driver starts; 3 streams with 521 B to archive."
     plan = archiving.plan()
@@ -87,7 +87,7 @@ def test_the_first_look_is_a_plan_of_runs(archiving: ScopeBench) -> None:
 
 
 def test_a_scope_is_followed_into_its_archives(archiving: ScopeBench) -> None:
-    """Each stream's run is found there by the operator itself; nothing else is left."""
+    """The operator itself finds each stream's run there; nothing else is left."""
     archiving.step()
     assert archiving.drive().is_over
     assert isinstance(archiving.look().world.answer, ScopeEnded)
@@ -109,7 +109,7 @@ def test_a_scope_is_followed_into_its_archives(archiving: ScopeBench) -> None:
 
 
 def test_a_driver_is_not_believed_that_a_stream_is_archived(archiving: ScopeBench) -> None:
-    """What it has recorded has to be there; what is not is named, and the others stay."""
+    """The operator checks each recorded run. A missing run is named, and the others stay."""
     archiving.step()
     archiving.drive()
     lost = archive(archiving, "s001").objects
@@ -121,7 +121,7 @@ def test_a_driver_is_not_believed_that_a_stream_is_archived(archiving: ScopeBenc
 
 
 def test_progress_is_read_in_the_archives(archiving: ScopeBench) -> None:
-    """A driver that runs need not report it."""
+    """A running driver need not report its progress."""
     archiving.step()
     plan = archiving.plan()
     watch = archiving.look().workload.watch(plan, archiving.root)
@@ -133,7 +133,7 @@ def test_progress_is_read_in_the_archives(archiving: ScopeBench) -> None:
 
 
 def test_a_copy_to_archives_that_is_deleted_leaves_no_notes(archiving: ScopeBench) -> None:
-    """Runs that are recorded stay, and can be restored."""
+    """Recorded runs stay, and can be restored."""
     archiving.step()
     archiving.drive()
     situation = archiving.look()
@@ -145,14 +145,14 @@ def test_a_copy_to_archives_that_is_deleted_leaves_no_notes(archiving: ScopeBenc
 
 
 def test_a_copy_to_archives_that_was_not_begun_leaves_nothing(archiving: ScopeBench) -> None:
-    """There was a plan, and no more."""
+    """Only the plan existed."""
     archiving.step()
     archiving.perform(archiving.look(), Abandon())
     assert [one.name for one in archiving.root.archive("backup").objects.list()] == []
 
 
 def test_a_copy_to_archives_that_is_applied_anew_finds_its_runs(archiving: ScopeBench) -> None:
-    """It is the same one, though all is lost that the operator has said of it."""
+    """The copy has the same id, though its whole status is lost."""
     archiving.step()
     archiving.drive()
     bench = again(archiving, **ARCHIVED)
@@ -173,20 +173,20 @@ def test_a_copy_to_archives_that_is_applied_anew_finds_its_runs(archiving: Scope
 def test_archives_of_others_are_treated_as_the_copy_says(
     archiving: ScopeBench, choice: str, why: str, text: str
 ) -> None:
-    """By default nothing is begun."""
+    """By default the copy does not begin."""
     archiving.step()
     archiving.drive()
     some = {"exclude": [{"type": "Exact", "value": "s002"}]}
     bench = again(archiving, onExists=choice, streams=some, **ARCHIVED)
     decision = bench.step()
-    if decision.again == 0:  # results are published first
+    if decision.again == 0:  # results are published before
         decision = bench.step()
     assert reason(decision) == why
     assert text in message(decision)
 
 
 def test_a_scope_is_restored_as_it_was(archiving: ScopeBench) -> None:
-    """By another copy; its plan names the runs, and it lets go of them at the end."""
+    """The plan of another copy names the runs, and that copy releases them at the end."""
     archiving.step()
     archiving.drive()
     bench = again(archiving, **RESTORED)
@@ -208,7 +208,7 @@ def test_a_scope_is_restored_as_it_was(archiving: ScopeBench) -> None:
 
 
 def test_a_scope_is_moved_into_archives(threads: ThreadPoolExecutor, tmp_path: Path) -> None:
-    """Each stream goes when its archive is whole, and the scope at the end."""
+    """Each stream is deleted when its archive is whole, and the scope at the end."""
     bench = ScopeBench(threads, folder=tmp_path, sourceOnComplete="Delete", **ARCHIVED)
     bench.step()
     assert bench.drive().is_over
@@ -221,7 +221,7 @@ def test_a_scope_is_moved_into_archives(threads: ThreadPoolExecutor, tmp_path: P
 
 
 def test_an_archive_that_is_damaged_is_named(archiving: ScopeBench) -> None:
-    """The others are restored, and the target of that one is not there."""
+    """The other streams are restored, and the target of the damaged archive is missing."""
     archiving.step()
     archiving.drive()
     objects = archive(archiving, "s001").objects
@@ -256,7 +256,7 @@ def test_an_archive_that_is_damaged_is_named(archiving: ScopeBench) -> None:
 def test_stores_that_are_no_good_are_named(
     threads: ThreadPoolExecutor, spec: dict[str, Any], field: str
 ) -> None:
-    """Archives are no live streams; and what is put into a volume nobody but pods can see."""
+    """Archives are not live streams, and only pods can read a volume."""
     decision = ScopeBench(threads, **spec).step()
     assert (said(decision), reason(decision)) == (STALLED, "InvalidSpec")
     assert message(decision).startswith(f"{field}: ")
@@ -277,7 +277,7 @@ def test_archives_are_used_as_their_store_allows(
     field: str,
     words: str,
 ) -> None:
-    """Else nothing begins, and the field that has to change is named."""
+    """Otherwise nothing begins, and the message names the field to change."""
     bench = ScopeBench(threads, **spec)
     bench.server.put(STREAM_STORE, changed(BUCKET, "spec.access", {"operations": operations}))
     decision = bench.step()
@@ -287,7 +287,7 @@ def test_archives_are_used_as_their_store_allows(
 
 
 def test_what_is_left_behind_of_archives_is_said(threads: ThreadPoolExecutor) -> None:
-    """Where nobody can overlook it."""
+    """An event names the remains."""
     bench = ScopeBench(threads, **side("target", "local"))
     situation = bench.look()
     bench.perform(situation, Orphan("no way"))

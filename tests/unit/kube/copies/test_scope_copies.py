@@ -1,4 +1,4 @@
-"""A ScopeCopy looked at and acted on, at an API server in memory and a model store."""
+"""The looks and actions of a ScopeCopy, at an API server in memory and a model store."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def bench(threads: ThreadPoolExecutor) -> ScopeBench:
-    """Gives a copy of three streams that somebody has just made."""
+    """Return a new copy of three streams."""
     return ScopeBench(threads)
 
 
 def test_the_first_look_is_a_plan(bench: ScopeBench) -> None:
-    """Of all streams, written down for people, for the driver, and stream by stream."""
+    """The plan covers all streams and is written for users, for the driver, and per stream."""
     decision = bench.step()
     assert StartJob in [type(action) for action in decision.actions]
     for name in (plan_name("shop", UID), run_name(job_name(UID, 1))):
@@ -72,7 +72,7 @@ def test_the_first_look_is_a_plan(bench: ScopeBench) -> None:
 
 
 def test_a_copy_is_followed_to_its_end(bench: ScopeBench) -> None:
-    """What came of each stream is published first, then it is said, and nothing is left."""
+    """Each stream's result is published before the status reports the end; nothing is left."""
     bench.step()
     plan = plan_of(bench.config_map(run_name(job_name(UID, 1))) or {})
     assert plan is not None
@@ -96,7 +96,7 @@ def test_a_copy_is_followed_to_its_end(bench: ScopeBench) -> None:
 
 
 def test_the_store_tells_the_end_before_the_pod_does(bench: ScopeBench) -> None:
-    """The copy succeeds while its driver's pod still runs; it is tidied once that has ended."""
+    """The copy succeeds while its driver's pod still runs. The cleanup follows the pod's end."""
     bench.step()
     plan = plan_of(bench.config_map(run_name(job_name(UID, 1))) or {})
     assert isinstance(plan, ScopeCopyPlan)
@@ -116,7 +116,7 @@ def test_the_store_tells_the_end_before_the_pod_does(bench: ScopeBench) -> None:
 
 
 def test_results_belong_to_the_answer(bench: ScopeBench) -> None:
-    """Those of a plan are not those of what was copied."""
+    """Results of a plan differ from results of a finished copy."""
     bench.step()
     situation = bench.look()
     before = situation.world.results
@@ -128,7 +128,7 @@ def test_results_belong_to_the_answer(bench: ScopeBench) -> None:
 
 
 def test_a_plan_that_somebody_spoiled_is_made_anew(bench: ScopeBench) -> None:
-    """It counts as none, and stands in the way of another."""
+    """The damaged ConfigMap counts as no plan, and prevents the writing of another."""
     name = plan_name("shop", UID)
     bench.server.put(CONFIG_MAP, {"metadata": {"name": name}, "binaryData": {"plan.json.gz": ""}})
     assert bench.look().world.damaged
@@ -139,7 +139,7 @@ def test_a_plan_that_somebody_spoiled_is_made_anew(bench: ScopeBench) -> None:
 
 @pytest.mark.parametrize("change", [{"parallelism": 2}, {"failurePolicy": "Stop"}])
 def test_what_may_be_changed_reaches_the_driver(bench: ScopeBench, change: dict[str, Any]) -> None:
-    """The operator knows what it was told last; one that has just begun tells it again."""
+    """The operator remembers the settings that it sent; a new operator sends them again."""
     bench.step()
     assert bench.look().world.controls
     bench.body["spec"] |= change
@@ -165,7 +165,7 @@ def test_what_may_be_changed_reaches_the_driver(bench: ScopeBench, change: dict[
 
 
 def test_a_copy_that_is_deleted_leaves_nothing(bench: ScopeBench) -> None:
-    """What is whole stays; the log that tells of it goes, and so does what was begun."""
+    """Whole streams stay. The log is deleted, and so are unfinished streams."""
     bench.step()
     plan = plan_of(bench.config_map(run_name(job_name(UID, 1))) or {})
     assert plan is not None
@@ -204,7 +204,7 @@ def test_a_scope_is_used_as_its_store_allows(
     field: str,
     words: str,
 ) -> None:
-    """Else nothing begins, and the field that has to change is named."""
+    """Otherwise nothing begins, and the message names the field to change."""
     bench = ScopeBench(threads, **spec)
     bench.server.put(STREAM_STORE, changed(STORE, "spec.access", access))
     decision = bench.step()
@@ -215,7 +215,7 @@ def test_a_scope_is_used_as_its_store_allows(
 
 
 def test_what_is_left_behind_is_said(bench: ScopeBench) -> None:
-    """Where nobody can overlook it: in an event, and in a metric of its kind."""
+    """An event names the remains, and a metric counts it by kind."""
     situation = bench.look()
     bench.perform(situation, Orphan("no way"))
     ((word, said),) = bench.said
@@ -228,7 +228,7 @@ def test_what_is_left_behind_is_said(bench: ScopeBench) -> None:
 
 
 def test_a_store_that_is_spoiled_is_waited_for(bench: ScopeBench) -> None:
-    """As for any copy: it is there, and what is the matter with it is named."""
+    """As for any copy, the store exists and the message names its fault."""
     bench.server.put(STREAM_STORE, changed(STORE, "spec.pravega.controllerURI", "somewhere"))
     found = bench.look()
     assert isinstance(found.world.target, Trouble)

@@ -1,4 +1,4 @@
-"""A ScopeCopy from archives that are in a volume, into which only pods can look."""
+"""A ScopeCopy from archives in a volume, which only pods can read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RESTORED = {"source": {"archive": {"storeRef": {"name": "shelf"}, "path": "backu
 
 @pytest.fixture
 def bench(threads: ThreadPoolExecutor, tmp_path: Path) -> ScopeBench:
-    """Gives a copy of three archives that somebody has just made, and that nobody has planned."""
+    """Return a new copy of three archives, without a plan."""
     made = ScopeBench(threads, folder=tmp_path, **ARCHIVED)
     made.step()
     made.drive()
@@ -41,7 +41,7 @@ def bench(threads: ThreadPoolExecutor, tmp_path: Path) -> ScopeBench:
 
 
 def applied(bench: ScopeBench, **spec: Any) -> ScopeBench:
-    """The same, with a copy that is applied anew."""
+    """Apply the copy anew."""
     bench.body["spec"] = {**SCOPE["spec"], **RESTORED, **spec}
     bench.body["metadata"] |= {"generation": 1, "finalizers": []}
     bench.body["metadata"].pop("annotations", None)
@@ -61,12 +61,12 @@ def ask_again(bench: ScopeBench, token: str) -> None:
 
 
 def written(bench: ScopeBench) -> Plan | None:
-    """The plan as people find it."""
+    """Return the plan that users can read."""
     return plan_of(bench.config_map(plan_name("shop", UID)) or {})
 
 
 def damaged(bench: ScopeBench, name: str) -> Callable[[], None]:
-    """Damage an archive; gives what mends it."""
+    """Damage an archive; return a function that repairs it."""
     objects = bench.root.archive(f"backup/in/{name}").objects
     (data,) = [one.name for one in objects.list("data/")]
     whole = objects.get(data)
@@ -76,12 +76,12 @@ def damaged(bench: ScopeBench, name: str) -> Callable[[], None]:
 
 
 def states(bench: ScopeBench) -> dict[str, str]:
-    """What is published of each stream."""
+    """Return the published state of each stream."""
     return {one["stream"]: one["state"] for one in bench.results()}
 
 
 def test_what_is_in_a_volume_its_driver_plans(bench: ScopeBench) -> None:
-    """The driver gets what is wanted, and the claim where it looks for it."""
+    """The driver gets the request, and the claim where it looks for it."""
     decision = bench.step()
     assert message(decision) == "The driver starts; what the archives hold to copy."
     plan = bench.plan()
@@ -97,7 +97,7 @@ def test_what_is_in_a_volume_its_driver_plans(bench: ScopeBench) -> None:
 
 
 def test_what_its_driver_has_planned_is_published_while_it_runs(bench: ScopeBench) -> None:
-    """As of any scope: the plan, each stream, how many there are, and how far they are."""
+    """As for any scope: the plan, each stream, their number, and their progress."""
     bench.step()
     bench.put_pod()
     assert message(bench.step()) == "The driver looks what there is to copy."
@@ -119,7 +119,7 @@ def test_what_its_driver_has_planned_is_published_while_it_runs(bench: ScopeBenc
 
 
 def test_a_scope_is_restored_from_a_volume(bench: ScopeBench) -> None:
-    """The operator finds each stream in the target by itself; nothing else is left."""
+    """The operator itself finds each stream in the target; nothing else is left."""
     bench.step()
     assert bench.drive().is_over
     assert isinstance(bench.look().world.answer, ScopeEnded)
@@ -138,7 +138,7 @@ def test_a_scope_is_restored_from_a_volume(bench: ScopeBench) -> None:
 
 
 def test_what_has_failed_is_tried_again_in_another_run(bench: ScopeBench) -> None:
-    """Its driver plans that as well, and nothing else."""
+    """The driver of that run plans the failed streams and no others."""
     mend = damaged(bench, "s001")
     bench.step()
     bench.drive()
@@ -168,7 +168,7 @@ def test_what_has_failed_is_tried_again_in_another_run(bench: ScopeBench) -> Non
 
 
 def test_a_run_that_its_driver_has_not_begun_is_the_next_ones(bench: ScopeBench) -> None:
-    """An attempt may fail before it has planned; what came of the run before is not told again."""
+    """An attempt may fail before it has planned. Results of the earlier run are not repeated."""
     damaged(bench, "s001")
     bench.step()
     bench.drive()
@@ -188,7 +188,7 @@ def test_a_run_that_its_driver_has_not_begun_is_the_next_ones(bench: ScopeBench)
 
 
 def test_an_attempt_after_a_lost_one_goes_by_the_plan_of_that(bench: ScopeBench) -> None:
-    """It is in the log, so nobody has to look into the volume for it."""
+    """The plan is in the log, so no driver has to read the volume for it."""
     bench.step()
     plan = bench.planned()
     ScopeLog(bench.store, bench.look().seen.copy_id, "out").begin(plan)
@@ -201,7 +201,7 @@ def test_an_attempt_after_a_lost_one_goes_by_the_plan_of_that(bench: ScopeBench)
 
 @pytest.mark.parametrize("how", ["asked again", "applied anew"])
 def test_what_is_whole_is_found_by_another_driver(bench: ScopeBench, how: str) -> None:
-    """It has nothing to do, and says so where the operator looks for it."""
+    """The driver has nothing to do, and reports it where the operator looks."""
     bench.step()
     bench.drive()
     bench.step()
@@ -224,7 +224,7 @@ def test_what_is_whole_is_found_by_another_driver(bench: ScopeBench, how: str) -
 
 
 def test_a_scope_of_which_nothing_is_selected_is_not_made(bench: ScopeBench) -> None:
-    """As of any other copy; that it is over is read in the log nevertheless."""
+    """As for any copy, the log still records the end."""
     none = {"include": [{"type": "Exact", "value": "other"}]}
     target = {"storeRef": {"name": "local"}, "scope": "new", "scopePolicy": "CreateIfAbsent"}
     applied(bench, streams=none, target=target)
@@ -238,7 +238,7 @@ def test_a_scope_of_which_nothing_is_selected_is_not_made(bench: ScopeBench) -> 
 
 
 def test_a_target_that_is_not_there_is_told_before_a_driver_starts(bench: ScopeBench) -> None:
-    """That much the operator sees by itself."""
+    """The operator can check this without a driver."""
     applied(bench, target={"storeRef": {"name": "local"}, "scope": "new"})
     assert reason(bench.step()) == "TargetScopeNotFound"
     assert (JOB.name, "default", job_name(UID, 1)) not in bench.server.objects
@@ -247,7 +247,7 @@ def test_a_target_that_is_not_there_is_told_before_a_driver_starts(bench: ScopeB
 def test_a_restore_from_a_volume_that_is_deleted_leaves_whole_streams_only(
     bench: ScopeBench,
 ) -> None:
-    """What is staged goes, though nobody can look at where it came from; also before any is."""
+    """Staged bytes are deleted though the source cannot be read, and also before any are staged."""
     bench.step()
     bench.perform(bench.look(), Abandon())
     plan = bench.planned()
@@ -262,7 +262,7 @@ def test_a_restore_from_a_volume_that_is_deleted_leaves_whole_streams_only(
 
 
 def test_a_restore_from_a_volume_that_is_suspended_plans_nothing(bench: ScopeBench) -> None:
-    """There is no driver that could look."""
+    """No driver runs that could read the volume."""
     bench.body["spec"]["suspend"] = True
     decision = bench.step()
     assert reason(decision) == "Suspended"

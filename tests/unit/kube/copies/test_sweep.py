@@ -1,4 +1,4 @@
-"""The sweep of what works in the namespaces of StreamStores."""
+"""The sweep of Jobs and ConfigMaps in the namespaces of StreamStores."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def put_store(server: ApiServer, *, login: bool = True, **grant: str) -> None:
 
 @pytest.fixture
 def server() -> ApiServer:
-    """Return a server with a copy, its grant, and all that works for it."""
+    """Return a server with a copy, its grant, and all objects that work for it."""
     found = ApiServer()
     meta = {"name": "team", "uid": "team", "labels": LABELS}
     found.objects[NAMESPACE.name, None, "team"] = {"metadata": meta}
@@ -85,13 +85,13 @@ def left(server: ApiServer) -> list[str]:
 
 @pytest.mark.parametrize("lag", [False, True])
 def test_a_copy_with_its_grant_keeps_its_driver(server: ApiServer, *, lag: bool) -> None:
-    """Also if only the API server knows of copy and grant yet."""
+    """This holds even if only the API server shows copy and grant yet."""
     assert sweep(server, lag=lag) == 0
     assert len(left(server)) == 3
 
 
 def test_a_sweep_deletes_what_works_for_a_copy_that_is_gone(server: ApiServer) -> None:
-    """Or whose name another copy has now."""
+    """So it does for a copy whose name another copy has now."""
     put_copy(server, "another")
     assert sweep(server) == 1
     assert left(server) == []
@@ -111,7 +111,7 @@ def test_a_sweep_deletes_what_works_for_a_copy_that_is_gone(server: ApiServer) -
 def test_a_sweep_ends_a_driver_whose_grant_is_gone(
     server: ApiServer, grant: dict[str, Any], *, lag: bool
 ) -> None:
-    """Whatever the copy's users write, and whether or not the operator can look at the copy."""
+    """The copy's content does not matter, nor whether the operator can read the copy."""
     put_store(server, **grant)
     assert sweep(server, lag=lag) == 1
     assert left(server) == []
@@ -123,26 +123,26 @@ def test_a_sweep_ends_a_driver_whose_grant_is_gone(
     ids=["not readable", "of no StreamStore"],
 )
 def test_no_spec_keeps_a_driver_alive(server: ApiServer, spec: dict[str, Any]) -> None:
-    """The operator refuses such a copy, and so checks no grant."""
+    """The operator refuses such a copy, and therefore checks no grant."""
     put_copy(server, **spec)
     assert sweep(server) == 1
 
 
 def test_a_label_withdraws_a_grant_as_well(server: ApiServer) -> None:
-    """So does the end of the namespace, and the end of the StreamStore."""
+    """The end of the namespace or of the StreamStore withdraws the grant, too."""
     server.objects[NAMESPACE.name, None, "team"]["metadata"]["labels"] = {}
     assert sweep(server) == 1
 
 
 def test_a_job_that_has_ended_may_stay_without_a_grant(server: ApiServer) -> None:
-    """It is kept for its log, for as long as its profile says."""
+    """The Job keeps its log for as long as its profile says."""
     put_job(server, status=ENDED)
     put_store(server)
     assert sweep(server) == 0
 
 
 def test_an_api_server_that_is_away_ends_no_driver(server: ApiServer) -> None:
-    """Nothing is known then."""
+    """The sweep then knows nothing of copies and grants."""
 
     async def away(*_: object) -> None:
         raise ApiUnavailable("no connection")
@@ -156,7 +156,7 @@ def test_an_api_server_that_is_away_ends_no_driver(server: ApiServer) -> None:
 
 @pytest.mark.parametrize("names", [["team"], [PLATFORM], ["other"]])
 def test_a_sweep_leaves_what_another_operator_may_know(server: ApiServer, names: list[str]) -> None:
-    """It does not know whether the copy exists."""
+    """The sweep does not know whether the copy exists."""
     server.destroy(STREAM_COPY, "orders", "team")
     assert sweep(server, Served(names)) == 0
     assert sweep(server, Served(["team", PLATFORM])) == 1
@@ -186,7 +186,7 @@ def test_a_forged_name_stops_no_sweep(server: ApiServer, said: str) -> None:
 
 
 def test_jobs_that_cannot_be_listed_stop_no_sweep(server: ApiServer) -> None:
-    """A user may make so many of them, or such large ones, that the API server takes too long."""
+    """A user may make so many or such large Jobs that the API server takes too long."""
     put_store(server)
     listed: list[str | None] = []
 
@@ -206,7 +206,7 @@ def test_jobs_that_cannot_be_listed_stop_no_sweep(server: ApiServer) -> None:
 
 
 def test_a_copy_is_looked_at_once_however_many_jobs_it_has(server: ApiServer) -> None:
-    """Users may forge some. The others of a round come in time."""
+    """Users may forge Jobs. The other copies get their turn in time."""
     for number in range(2, 50):
         put_job(server, job_name(UID, number))
     put_store(server)
@@ -224,7 +224,7 @@ def test_a_copy_is_looked_at_once_however_many_jobs_it_has(server: ApiServer) ->
 
 
 def test_a_forged_job_with_an_owner_is_not_the_operators(server: ApiServer) -> None:
-    """It counts as none that was swept."""
+    """The Job does not count as swept."""
     for body in [*server.all(JOB)]:
         server.destroy(JOB, body["metadata"]["name"], PLATFORM)
     server.destroy(STREAM_COPY, "orders", "team")
@@ -235,7 +235,7 @@ def test_a_forged_job_with_an_owner_is_not_the_operators(server: ApiServer) -> N
 
 
 def test_what_works_for_a_copy_goes_as_soon_as_the_copy_is_gone(server: ApiServer) -> None:
-    """A user has removed its finalizer. A copy without a driver elsewhere makes no work."""
+    """A user has removed its finalizer. A copy without a driver elsewhere causes no work."""
 
     async def gone(body: Object) -> None:
         found = Sweep(server.api, Mirror())

@@ -1,4 +1,4 @@
-"""When the operator writes into a copy's journal how it is to end."""
+"""The rule for writing a copy's requested end into its journal."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SEAL = Wish(cutover="SealAndDrain")
 
 
 def resource(**spec: Any) -> StreamCopy:
-    """A copy that follows its source."""
+    """Make a copy that follows its source."""
     return StreamCopy.model_validate(
         {**COPY, "spec": {**COPY["spec"], "mode": "Continuous", **spec}}
     )
 
 
 def seen(wish: Wish, *claims: tuple[int, str]) -> Followed:
-    """What the journal says."""
+    """Make the content of a journal."""
     return Followed(wish=wish, claims=tuple(Claim(ID, *one) for one in claims))
 
 
@@ -38,7 +38,7 @@ def test_a_wish_is_written_until_the_journal_has_it() -> None:
 
 
 def test_a_wish_in_the_owners_words_is_written_over_unless_it_is_the_owners() -> None:
-    """No follower goes by a wish to seal that another client has put in its place."""
+    """No follower obeys a request to seal that another client has put in its place."""
     copy = resource(cutover="SealAndDrain")
     assert is_wished(copy, SEAL, seen(SEAL, (3, consent(KEY, ID, 3))), key=KEY)
     assert not is_wished(copy, SEAL, seen(SEAL, (4, "f" * 64)), key=KEY)
@@ -48,7 +48,7 @@ def test_a_wish_in_the_owners_words_is_written_over_unless_it_is_the_owners() ->
 
 
 def test_nothing_is_written_where_nothing_can_be() -> None:
-    """Before the target is recorded, and once the end is."""
+    """Nothing can be written before the target is recorded, or after the end is."""
     copy = resource(cutover="SealAndDrain")
     assert is_wished(copy, None, None, key=KEY)
     assert is_wished(copy, None, Followed(wish=None, claims=()), key=KEY)

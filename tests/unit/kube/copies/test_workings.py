@@ -1,4 +1,4 @@
-"""What is counted when a copy's status is written."""
+"""The metrics that count when a copy's status is written."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ THEN, LATER = "2026-01-02T03:04:05Z", "2026-01-02T03:04:25Z"
 
 
 def succeeded(status: str) -> dict[str, Any]:
-    """A status with this condition Succeeded."""
+    """Make a status with this condition Succeeded."""
     one = {"type": "Succeeded", "status": status, "reason": "R", "lastTransitionTime": THEN}
     return {"conditions": [one]}
 
 
 def counted(kind: Kind, *statuses: dict[str, Any]) -> dict[str, float]:
-    """The counters above zero after these statuses were written, one after the other."""
+    """Return the counters above zero after these statuses were written in turn."""
     metrics = Metrics()
     workings = CopyWorkings(kind, UNUSED, UNUSED, metrics)
     before: CopyingStatus = workings.status()
@@ -47,7 +47,7 @@ def counted(kind: Kind, *statuses: dict[str, Any]) -> dict[str, float]:
     ("kind", "status"), [(STREAM_COPY, StreamCopyStatus), (SCOPE_COPY, ScopeCopyStatus)]
 )
 def test_a_kind_has_its_status(kind: Kind, status: type[CopyingStatus]) -> None:
-    """One model for each."""
+    """Each kind has one model."""
     workings = CopyWorkings(kind, UNUSED, UNUSED, Metrics())
     assert (workings.kind, workings.status) == (kind, status)
     assert workings.is_bounded({"spec": {}})
@@ -56,7 +56,7 @@ def test_a_kind_has_its_status(kind: Kind, status: type[CopyingStatus]) -> None:
 
 @pytest.mark.parametrize("kind", [STREAM_COPY, SCOPE_COPY])
 def test_a_copy_counts_once_when_it_succeeds(kind: Kind) -> None:
-    """However often its status is written afterwards."""
+    """Later writes of the status do not count."""
     progress = {"progress": {"bytes": 40, "totalBytes": 40, "events": 3}}
     done = succeeded("True") | progress | {"startTime": THEN, "completionTime": LATER}
     assert counted(kind, succeeded("Unknown") | progress) == {}
@@ -69,7 +69,7 @@ def test_a_copy_counts_once_when_it_succeeds(kind: Kind) -> None:
 
 
 def test_an_attempt_counts_once_when_it_ends() -> None:
-    """By how it ended, and why."""
+    """The counter has its result and its reason."""
     begun = Attempt(attempt=1, job="j").dump()
     ended = begun | {"outcome": "Failed", "reason": "DriverLost"}
     found = counted(SCOPE_COPY, {"history": [begun]}, {"history": [ended]}, {"history": [ended]})
@@ -77,7 +77,7 @@ def test_an_attempt_counts_once_when_it_ends() -> None:
 
 
 def test_reasons_that_a_pod_made_up_make_no_series() -> None:
-    """A tenant's pod may end with any word, and so often that the metrics would never end."""
+    """A tenant's pod may end with any word; each would add a series without a bound."""
     history = [
         Attempt(attempt=number, job="j").dump() | {"outcome": "Failed", "reason": f"Made{number}Up"}
         for number in range(1, 9)
@@ -87,7 +87,7 @@ def test_reasons_that_a_pod_made_up_make_no_series() -> None:
 
 
 def test_streams_of_a_scope_count_as_they_end() -> None:
-    """Once each; those that are tried again count again when they end again."""
+    """Each stream counts once; a retried stream counts again when it ends again."""
     states = [
         {"total": 9},
         {"total": 9, "copied": 5},

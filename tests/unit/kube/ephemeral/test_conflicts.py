@@ -1,4 +1,4 @@
-"""Who else wants the same streams, as the watches have told it."""
+"""Rivals for the same streams, as the watches show them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.cases.resources import ARCHIVE, COPY, SCOPE, STORE, changed
 
 
 def _body(name: str, second: int, **spec: Any) -> dict[str, Any]:
-    """An EphemeralStream of the scope `in`, made in that second."""
+    """Return an EphemeralStream of the scope `in`, made in that second."""
     meta = {
         "name": name,
         "namespace": "team",
@@ -55,7 +55,7 @@ def _mirror(*bodies: dict[str, Any]) -> Mirror:
     ],
 )
 def test_an_older_resource_is_a_rival(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Where a stream can be meant by both, by whatever name their store goes; not the other way."""
+    """Both can mean the same stream, by any name of their store. The reverse does not hold."""
     older, younger = _body("older", 1, **one), _body("younger", 2, **other)
     mirror = _mirror(older, younger)
     found = conflicts.rival(mirror, younger)
@@ -70,7 +70,7 @@ def test_an_older_resource_is_a_rival(one: dict[str, Any], other: dict[str, Any]
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_rival_of_another_namespace_is_one_in_the_same_store(*, shared: bool) -> None:
-    """Whether it names a StreamStore that is shared with it, or one of its own of that name."""
+    """It names a shared StreamStore, or one of its own with that name."""
     ref = {"name": "local", "namespace": "team"} if shared else {"name": "local"}
     older, younger = _body("older", 1, stream="a", storeRef=ref), _body("younger", 2, stream="a")
     older["metadata"]["namespace"] = "far"
@@ -90,7 +90,7 @@ def test_a_rival_of_another_namespace_is_one_in_the_same_store(*, shared: bool) 
     ],
 )
 def test_others_are_no_rivals(other: dict[str, Any]) -> None:
-    """Another stream, another scope, another store, or one that nobody knows."""
+    """They have another stream, another scope, another store, or an unknown one."""
     younger = _body("younger", 2, stream="a")
     assert conflicts.rival(_mirror(_body("older", 1, **other), younger), younger) is None
 
@@ -107,21 +107,21 @@ def test_others_are_no_rivals(other: dict[str, Any]) -> None:
 def test_who_has_nothing_in_the_store_blocks_nobody(
     finalizers: list[str], status: dict[str, Any] | None
 ) -> None:
-    """A finalizer may be set by anybody; a status is the operator's."""
+    """Any client may set a finalizer, but only the operator writes a status."""
     older, younger = _body("older", 1, stream="a"), _body("younger", 2, stream="a")
     older["metadata"]["finalizers"], older["status"] = finalizers, status
     assert conflicts.rival(_mirror(older, younger), younger) is None
 
 
 def test_who_claims_a_prefix_counts_before_there_are_streams() -> None:
-    """The claim is in the store then, and the operator says so."""
+    """The store then has the claim, and the status says so."""
     older, younger = _body("older", 1, streamPrefix="flow"), _body("younger", 2, stream="flow-a")
     older["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
     assert conflicts.rival(_mirror(older, younger), younger) is not None
 
 
 def test_what_is_in_another_namespace_is_not_named() -> None:
-    """That it is there is said: it decides."""
+    """The message only says that it exists, since that decides."""
     older, younger = _body("older", 1, stream="a"), _body("younger", 2, stream="a")
     older["metadata"]["namespace"] = "others"
     mirror = _mirror(older, younger)
@@ -133,7 +133,7 @@ def test_what_is_in_another_namespace_is_not_named() -> None:
 
 
 def test_of_two_of_one_second_one_is_older() -> None:
-    """Both see the same one."""
+    """Both see the same resource as the older one."""
     one, other = _body("a", 1, stream="s"), _body("b", 1, stream="s")
     mirror = _mirror(one, other)
     assert conflicts.rival(mirror, one) is None
@@ -141,7 +141,7 @@ def test_of_two_of_one_second_one_is_older() -> None:
 
 
 def test_what_was_released_claims_nothing() -> None:
-    """Its stream is gone, or left to whoever wants it."""
+    """Its stream is deleted, or left to other clients."""
     older = _body("older", 1, stream="a") | {
         "status": {"streams": ["a"], "release": {"reason": "OwnersDeleted"}}
     }
@@ -150,7 +150,7 @@ def test_what_was_released_claims_nothing() -> None:
 
 
 def test_one_that_goes_leaves_its_stream_for_a_while() -> None:
-    """As long as its grace period lasts."""
+    """This holds during its grace period."""
     gone = (datetime.now(UTC) - timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
     older = _body("older", 1, stream="a", gracePeriodSeconds=60)
     older["metadata"]["deletionTimestamp"] = gone
@@ -173,7 +173,7 @@ def test_one_that_goes_leaves_its_stream_for_a_while() -> None:
 def test_copies_that_are_not_done_read_their_source(
     finalizers: list[str], spec: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
-    """By the finalizer that stands on a copy until it needs nothing any more, and by its plan."""
+    """The finalizer, which stays until the copy needs no store, and its plan show it."""
     copy = changed(COPY, "metadata", {"name": "orders", "namespace": "team", "uid": "u"})
     copy["metadata"]["finalizers"] = finalizers
     copy = changed(
@@ -204,7 +204,7 @@ def test_a_copy_of_a_scope_reads_what_is_ephemeral_if_it_is_to(
     expected: tuple[str, ...],
     spec: dict[str, Any],
 ) -> None:
-    """Any stream of the scope then; where it leaves them out, nobody waits for it."""
+    """It may read any stream of the scope. If it leaves these out, no release waits for it."""
     copy = changed(SCOPE, "metadata", {"name": "shop", "namespace": "team", "uid": "u"})
     copy["metadata"]["finalizers"] = finalizers
     copy["status"] = {"planHash": "h"}
@@ -216,7 +216,7 @@ def test_a_copy_of_a_scope_reads_what_is_ephemeral_if_it_is_to(
 
 
 def test_an_archive_reads_while_a_run_goes_on() -> None:
-    """At rest it reads nothing, also if it is held so that it can be deleted with its resource."""
+    """At rest it reads nothing, even if its finalizer stays for its deletion."""
     meta = {"name": "orders", "namespace": "team", "finalizers": [STAGING_FINALIZER]}
     archive = changed(ARCHIVE, "metadata", meta)
     own = _body("own", 1, stream="orders")

@@ -1,4 +1,4 @@
-"""What an operator asks of others about an EphemeralStream."""
+"""An operator's questions about an EphemeralStream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOBODY: Any = None
     "name", ["?/?", "", "a", "../../victim/secrets/login", "a/%2e%2e", "a/b/c"]
 )
 def test_a_stream_whose_tag_names_nobody_is_somebodys(name: str) -> None:
-    """Anybody may write a tag; it is neither asked after nor an error of who wants the stream."""
+    """Any client may write a tag, so the name causes neither a call nor an error."""
     observer = EphemeralObserver(
         Api(cast("Any", None)), Mirror(), NOBODY, NOBODY, NOBODY, cluster="c", threads=NOBODY
     )

@@ -30,23 +30,23 @@ GONE = Refused("too old", status=410, why="Expired")
 
 
 def job(name: str, uid: str, version: int = 1, *, done: bool = False) -> Object:
-    """A Job."""
+    """Return a Job."""
     meta = {"name": name, "uid": uid, "resourceVersion": str(version)}
     return {"metadata": meta, "spec": {"much": "more"}, "status": DONE if done else {}}
 
 
 def event(kind: str, body: Object) -> Object:
-    """An event of a watch."""
+    """Return an event of a watch."""
     return {"type": kind, "object": body}
 
 
 def listed(*bodies: Object) -> dict[str, OwnerSeen]:
-    """What a list leaves of objects."""
+    """Return the kept parts of listed objects."""
     return {body["metadata"]["name"]: owner_watch.seen(JOB, body) for body in bodies}
 
 
 def test_events_are_news_when_something_counts_of_them() -> None:
-    """Coming, finishing, another uid and going are news; a bookmark and another count are not."""
+    """Appearing, finishing, a new uid and going count. A bookmark or another count does not."""
     cache = Cache(JOB)
     assert cache.replace({}) == set()
     assert cache.take(event("ADDED", job("a", "1"))) == "a"
@@ -61,7 +61,7 @@ def test_events_are_news_when_something_counts_of_them() -> None:
 
 
 def test_a_first_list_is_news_to_those_who_were_told_otherwise() -> None:
-    """Who was answered by the API server before the list is woken up if that has changed."""
+    """A resource that got the API server's answer before the list is woken if that has changed."""
     cache = Cache(JOB)
     assert not cache.in_sync
     cache.tell("same", OwnerSeen(uid="1"))
@@ -75,7 +75,7 @@ def test_a_first_list_is_news_to_those_who_were_told_otherwise() -> None:
 
 
 def test_a_later_list_is_news_where_anything_changed() -> None:
-    """What happened while nothing was heard is news, also of names that were absent before."""
+    """Changes during the silence count, also of names that were absent before."""
     cache = Cache(JOB)
     cache.replace({})
     cache.lose()
@@ -98,7 +98,7 @@ HEARD = st.lists(st.tuples(st.booleans(), STATES), max_size=8)
 
 @given(HEARD)
 def test_whoever_asks_when_woken_up_knows_everything(heard: list[tuple[bool, STATES]]) -> None:
-    """However lists and events mix, one that asks at first and when woken up is never behind."""
+    """For any mix of lists and events, a resource that asks again when woken is up to date."""
     cache = Cache(JOB)
     mine = dict.fromkeys("abc", ABSENT)
     for name in mine:
@@ -119,10 +119,10 @@ def test_whoever_asks_when_woken_up_knows_everything(heard: list[tuple[bool, STA
 
 
 class Script:
-    """An API server whose answers a test has written; afterwards it hangs.
+    """An API server with scripted answers, which hangs afterwards.
 
     Args:
-        pages: of lists, in order; an error is raised.
+        pages: those of lists, in order; an error is raised.
         watches: events of each watch, in order; an error among them is raised.
     """
 
@@ -142,14 +142,14 @@ class Script:
         return self.kinds
 
     async def get(self, *_: object) -> Object | None:
-        """An object."""
+        """Return an object."""
         self.gets += 1
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
     async def page(self, *_: object) -> Page:
-        """A part of a list."""
+        """Return a part of a list."""
         page = self._pages.pop(0)
         if isinstance(page, Exception):
             raise page
@@ -159,7 +159,7 @@ class Script:
     async def watch(
         self, _kind: Kind, _namespace: str, since: str, **_: float
     ) -> AsyncIterator[AsyncIterator[Object]]:
-        """A watch."""
+        """Yield the events of a watch."""
         self.since.append(since)
         yield self._events(self._watches.pop(0) if self._watches else None)
 
@@ -175,12 +175,12 @@ class Script:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets watches begin again at once."""
+    """Let watches begin again at once."""
     monkeypatch.setattr(owner_watch, "RECONNECT", Backoff(0.001, 0.001))
 
 
 async def story(script: Script, uid: str) -> list[str]:
-    """Look until the owner is as wanted and the script is at its end; who was woken up."""
+    """Look until the owner is as wanted and the script ends; return the woken resources."""
     woken: list[str] = []
     owners = Owners(script, lambda *whom: woken.append("/".join(whom)))  # type: ignore[arg-type]
     try:
@@ -193,7 +193,7 @@ async def story(script: Script, uid: str) -> list[str]:
 
 
 def test_a_version_that_is_too_old_begins_with_a_list_again() -> None:
-    """After 410, in an event or at once, all is listed anew, page by page, and watched."""
+    """After 410, in an event or at once, a new list is read page by page, and then watched."""
     script = Script(
         [Page([], "5", ""), Page([job("z", "0")], "8", "more"), Page([job("a", "1")], "9", "")],
         [[event("BOOKMARK", {"metadata": {"resourceVersion": "7"}}), GONE]],
@@ -203,7 +203,7 @@ def test_a_version_that_is_too_old_begins_with_a_list_again() -> None:
 
 
 def test_a_watch_that_breaks_goes_on_where_it_was() -> None:
-    """After a broken connection nothing is listed again, and what the next one tells is heard."""
+    """After a broken connection no list is read again, and the next watch continues."""
     script = Script(
         [Page([job("a", "1")], "5", "")],
         [
@@ -217,7 +217,7 @@ def test_a_watch_that_breaks_goes_on_where_it_was() -> None:
 
 
 def test_without_the_right_to_list_each_look_asks() -> None:
-    """A watch that is refused is not tried again for a while, and objects are got."""
+    """A refused watch waits for a while, and each look gets the objects itself."""
     script = Script([Refused("no", status=403, why="Forbidden")], [])
     script.answer = job("a", "1")
 
@@ -233,7 +233,7 @@ def test_without_the_right_to_list_each_look_asks() -> None:
 
 
 def test_an_api_server_that_does_not_answer_is_no_absence() -> None:
-    """When nothing can be said of an owner, that is an error and no answer."""
+    """An unknown owner is an error and no answer."""
     script = Script([ApiUnavailable("away")] * 1000, [])
     script.answer = ApiUnavailable("away")
 
@@ -249,7 +249,7 @@ def test_an_api_server_that_does_not_answer_is_no_absence() -> None:
 
 
 def test_a_kind_that_is_not_served_any_more_is_no_absence() -> None:
-    """A 404 that is about the kind says nothing of the object, and the kinds are read again."""
+    """A 404 about the kind says nothing of the object, and the kinds are read again."""
     script = Script([], [])
     script.answer = Refused("404 page not found", status=404, why="")
 
@@ -265,7 +265,7 @@ def test_a_kind_that_is_not_served_any_more_is_no_absence() -> None:
 
 
 def test_missing_kinds_are_asked_for_again_later_and_later() -> None:
-    """A kind that is missing costs a call after 1, 2, 4, ... seconds; what is found costs none."""
+    """A missing kind costs a call after 1, 2, 4, ... seconds; a found kind costs none."""
     script, now = Script([], []), [0.0]
     kinds = OwnerKinds(script, lambda: now[0])  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""EphemeralStreams in StreamStores of another namespace: what they are told, and what they keep."""
+"""EphemeralStreams in StreamStores of another namespace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Looking:
     Attributes:
         sharing: the cluster.
         opened: the namespaces and addresses of connections.
-        watched: the namespaces of owners that were looked at.
+        watched: the namespaces of watched owners.
     """
 
     def __init__(self, sharing: Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,12 +94,12 @@ async def _at_once(call: Callable[[], object]) -> object:
 
 
 def decided(situation: EphemeralSituation) -> EphemeralDecision:
-    """What is decided about it."""
+    """Return the decision about it."""
     return reconcile_ephemeral(situation.seen, situation.world)
 
 
 def older() -> Object:
-    """A platform's EphemeralStream that has the stream."""
+    """Return a platform's EphemeralStream that has the stream."""
     meta = {
         "name": "older",
         "namespace": PLATFORM,
@@ -114,7 +114,7 @@ def older() -> Object:
 def test_a_shared_store_is_used_with_the_keys_of_its_own_namespace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By the operator; the status tells from then on that the resource was admitted."""
+    """The operator opens it; the status then records that the resource was admitted."""
     looking = Looking(Sharing(to(TENANT)), monkeypatch)
     found = looking.at()
     assert [(namespace, one.secret) for namespace, one in looking.opened] == [(PLATFORM, "login")]
@@ -129,7 +129,7 @@ def test_a_shared_store_is_used_with_the_keys_of_its_own_namespace(
 def test_one_that_does_more_than_its_grant_is_denied_and_not_admitted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """So nothing is kept for it either."""
+    """So no store is protected for it either."""
     looking = Looking(Sharing(to(TENANT, scopes=["out"])), monkeypatch)
     decision = decided(looking.at())
     assert said(decision) == ("False", "AccessDenied")
@@ -152,7 +152,7 @@ def test_one_that_does_more_than_its_grant_is_denied_and_not_admitted(
 def test_a_stranger_is_told_the_same_whether_a_store_is_there(
     given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the platform has the stream that he wants, or he forges a finalizer."""
+    """This holds if the platform has the wanted stream, and for a forged finalizer."""
     told = set()
     for there in (True, False):
         looking = Looking(Sharing(to("other")), monkeypatch)
@@ -177,7 +177,7 @@ def test_a_stranger_is_told_the_same_whether_a_store_is_there(
 def test_what_was_made_stays_when_the_grant_is_withdrawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing is made or changed any more, and nothing is deleted."""
+    """No stream is made, changed or deleted any more."""
     looking = Looking(Sharing(), monkeypatch)
     decision = decided(looking.at(status=ADMITTED, meta={"finalizers": [STREAMS_FINALIZER]}))
     assert said(decision) == ("Unknown", "StoreNotShared")
@@ -192,7 +192,10 @@ def test_what_was_made_stays_when_the_grant_is_withdrawn(
 def test_who_was_admitted_once_lets_go_of_his_streams_when_he_is_deleted(
     status: Object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the store, though the grant is withdrawn; none else reaches it."""
+    """The store is reachable for this, though the grant is withdrawn.
+
+    Other tenants do not reach it.
+    """
     looking = Looking(Sharing(), monkeypatch)
     found = looking.at(status=status, meta={"finalizers": [STREAMS_FINALIZER], **DELETED})
     assert Release(delete=True) in decided(found).actions
@@ -205,7 +208,7 @@ def test_who_was_admitted_once_lets_go_of_his_streams_when_he_is_deleted(
 
 
 def test_a_release_goes_on_when_the_grant_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Owners that are gone need the streams no more, with or without a grant."""
+    """Owners that are gone do not need the streams, with or without a grant."""
     release = {"reason": "OwnersDeleted", "time": "2026-11-21T10:00:00Z"}
     looking = Looking(Sharing(), monkeypatch)
     found = looking.at(
@@ -225,7 +228,7 @@ def test_nothing_is_made_in_the_name_of_an_earlier_grant(monkeypatch: pytest.Mon
 def test_without_a_store_no_owner_of_another_namespace_is_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody has admitted it. An owner that was there counts as there."""
+    """The resource was not admitted. An owner that existed counts as present."""
     looking = Looking(Sharing(), monkeypatch)
     owners = [{**OWNER, "namespace": "other"}, OWNER]
     for ref in ({"name": "none"}, REF):

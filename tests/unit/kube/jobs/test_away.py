@@ -59,7 +59,7 @@ def put(server: ApiServer, kind: Kind, name: str, child: Child = CHILD, **meta: 
 
 
 def attempt(server: ApiServer, child: Child = CHILD, number: int = 1) -> None:
-    """Put all that an attempt has."""
+    """Put all objects of an attempt."""
     name = job_name(child.uid, number)
     put(server, JOB, name, child)
     job = server.body(JOB, name, PLATFORM)
@@ -69,15 +69,15 @@ def attempt(server: ApiServer, child: Child = CHILD, number: int = 1) -> None:
 
 
 def left(server: ApiServer) -> set[str]:
-    """Return the names of the objects that are there."""
+    """Return the names of the objects that exist."""
     return {name for _, _, name in server.objects}
 
 
-# -- what is made
+# -- the objects that are made
 
 
 def test_what_works_elsewhere_has_no_owner_and_names_its_copy() -> None:
-    """Kubernetes' garbage collector deletes what has an owner in another namespace."""
+    """Kubernetes' garbage collector would delete an object whose owner is in another namespace."""
     made = hosted(login="login")
     for body in (
         manifests.job(made),
@@ -98,7 +98,7 @@ def test_what_works_elsewhere_has_no_owner_and_names_its_copy() -> None:
 
 @pytest.mark.parametrize("profile", [{}, RICH])
 def test_a_driver_elsewhere_is_a_driver_without_executors(profile: dict[str, Any]) -> None:
-    """It has no token, whatever the size of the plan and the namespace's rights are."""
+    """The driver has no token, whatever the plan's size and the namespace's rights."""
     operator = {"executorNamespaces": ["team", PLATFORM]}
     for fields in ({}, {"runtime": {"executors": 2}}):
         made = hosted(size=100 * GIB, profile=profile, operator=operator, login="login", **fields)
@@ -110,7 +110,7 @@ def test_a_driver_elsewhere_is_a_driver_without_executors(profile: dict[str, Any
 
 
 def test_a_driver_elsewhere_mounts_what_its_stores_name() -> None:
-    """The login by its Secret, and the ConfigMaps of this copy."""
+    """The driver mounts the login by its Secret, and the ConfigMaps of this copy."""
     made = hosted(login="login")
     names = [
         one.get("configMap", {}).get("name") or one.get("secret", {}).get("secretName")
@@ -136,7 +136,7 @@ def test_copies_of_one_name_in_two_namespaces_share_nothing() -> None:
     assert names[0].isdisjoint(names[1])
 
 
-# -- whose an object is
+# -- the copy of an object
 
 
 @pytest.mark.parametrize(
@@ -156,23 +156,23 @@ def test_copies_of_one_name_in_two_namespaces_share_nothing() -> None:
 def test_an_object_elsewhere_is_the_copys_own_by_annotation_and_label(
     changes: dict[str, Any], *, own: bool
 ) -> None:
-    """In the copy's namespace only an owner counts: users can write the rest there."""
+    """In the copy's namespace only an owner counts, since users can write all else there."""
     meta = CHILD.at(PLATFORM).metadata("x", "driver") | changes
     assert CHILD.has({"metadata": meta}) == own
 
 
 @pytest.mark.parametrize("said", ["", "StreamCopy/team", "a/b/c", "a/b/c/d", 7, None])
 def test_an_annotation_that_names_no_copy_counts_for_none(said: object) -> None:
-    """Whatever it is."""
+    """This holds for any content of the annotation."""
     meta = {"namespace": PLATFORM, "annotations": {COPY_ANNOTATION: said}}
     assert away_of({"metadata": meta}) is None
 
 
-# -- what is deleted
+# -- the objects that are deleted
 
 
 def test_all_of_a_copy_is_cleared_and_nothing_of_others() -> None:
-    """All of its attempts. What a driver mounts goes with its Job. A second time does nothing."""
+    """The objects of all attempts are deleted, with their mounts. A repetition does nothing."""
     server = ApiServer()
     for number in (1, 2, 3):
         attempt(server, number=number)
@@ -190,11 +190,11 @@ def test_all_of_a_copy_is_cleared_and_nothing_of_others() -> None:
     assert asyncio.run(away.clear(server.api, CHILD.at(PLATFORM))) == 0
 
 
-# -- what is told, and what a plan may name
+# -- the text of failures, and the addresses of a plan
 
 
 def test_nothing_is_told_of_the_namespace_in_which_a_driver_does_not_start() -> None:
-    """Its quota, its nodes and its Secrets are its own affair; the reason is told."""
+    """The copy's status has the reason only, not that namespace's quota, nodes or Secrets."""
     quota = Trouble.of(QuotaExceeded("exceeded quota: gold, used: pods=7"))
     told = away.hushed(quota, "job-1", PLATFORM)
     assert told is not None
@@ -235,7 +235,7 @@ def _seen(address: StoreAddress) -> StoreSeen:
 
 
 def test_a_plan_of_other_addresses_is_not_run_beside_the_login() -> None:
-    """Its pod would mount the Secret that such an address names, and send it there."""
+    """The pod would mount the Secret that such an address names, and send it there."""
     seen = [_seen(one) for one in (*PLAN.sources, PLAN.target)]
     away.check_addresses(PLAN, seen)
     evil = PLAN.target.model_copy(update={"uri": "tcp://evil:9090"})

@@ -30,7 +30,7 @@ POD_SPEC = {
 
 
 def cron_job(**annotations: str) -> dict[str, Any]:
-    """A CronJob, whose author has limits and labels of their own."""
+    """Make a CronJob whose author has set limits and labels."""
     template = {
         "metadata": {"labels": {"team": "shop", UID_LABEL: "another"}},
         "spec": {
@@ -52,12 +52,12 @@ def start(server: ApiServer) -> bool:
 
 
 def look(server: ApiServer, *, at_work: bool = False) -> Any:
-    """What is seen of the hooks."""
+    """Look at the hooks."""
     return asyncio.run(hooks.look(server.api, "default", ANNOUNCED, at_work=at_work))
 
 
 def test_a_hooks_job_is_the_template_with_the_hooks_limits() -> None:
-    """Owned by the copy, found by its label, and with the pods that the author wrote."""
+    """The copy owns the Job, a label identifies it, and its pods are as the author wrote them."""
     server = ApiServer()
     server.put(CRON_JOB, cron_job(**CONSENT))
     assert start(server)
@@ -77,7 +77,7 @@ def test_a_hooks_job_is_the_template_with_the_hooks_limits() -> None:
 
 
 def test_the_same_job_is_adopted() -> None:
-    """An operator that was killed in between has made it already."""
+    """An operator that was killed has already made the Job."""
     server = ApiServer()
     server.put(CRON_JOB, cron_job(**CONSENT))
     assert [start(server), start(server)] == [True, False]
@@ -85,7 +85,7 @@ def test_the_same_job_is_adopted() -> None:
 
 
 def test_a_foreign_job_of_that_name_is_not_adopted() -> None:
-    """Its end would count as the hook's."""
+    """The end of the foreign Job would count as the hook's."""
     server = ApiServer()
     server.put(CRON_JOB, cron_job(**CONSENT))
     server.put(JOB, {"metadata": {"name": NAME, "labels": child_labels(UID, "hook")}})
@@ -96,7 +96,7 @@ def test_a_foreign_job_of_that_name_is_not_adopted() -> None:
 
 @pytest.mark.parametrize("notes", [{}, {hooks.CONSENT: "false"}, {hooks.CONSENT: ""}])
 def test_a_cron_job_without_consent_is_not_run(notes: dict[str, str]) -> None:
-    """Its author did not mean it for users who may make copies and no pods."""
+    """The author may not intend it for users who may make copies but no pods."""
     server = ApiServer()
     server.put(CRON_JOB, cron_job(**notes))
     seen = look(server)["before"]
@@ -109,14 +109,14 @@ def test_a_cron_job_without_consent_is_not_run(notes: dict[str, str]) -> None:
 
 
 def test_a_cron_job_that_is_missing_is_named() -> None:
-    """By its name and the field."""
+    """The message has its name and the field."""
     seen = look(ApiServer())["before"]
     assert (seen.reason, seen.field) == ("HookNotFound", "spec.hooks.before.cronJobRef.name")
     assert "'quiesce'" in seen.message
 
 
 def test_while_an_attempt_is_at_work_no_cron_job_is_read() -> None:
-    """A hook after is looked at when it may begin."""
+    """The operator reads a hook that runs after the copy when the hook may begin."""
     seen = copy(hooks={"after": {"cronJobRef": {"name": "switch"}}})
     found = asyncio.run(hooks.look(ApiServer().api, "default", seen, at_work=True))
     assert found == {}
@@ -141,7 +141,7 @@ def test_while_an_attempt_is_at_work_no_cron_job_is_read() -> None:
     ],
 )
 def test_a_job_says_how_far_it_is(status: dict[str, Any], phase: JobPhase, words: str) -> None:
-    """By its conditions, whatever its pods do."""
+    """Its conditions decide, whatever its pods do."""
     now = "2026-01-02T03:04:05Z"
     for condition in status.get("conditions", ()):
         condition["lastTransitionTime"] = now
@@ -152,7 +152,7 @@ def test_a_job_says_how_far_it_is(status: dict[str, Any], phase: JobPhase, words
 
 
 def test_pods_of_a_hook_are_no_drivers() -> None:
-    """Neither by their Job's name, nor for one who counts what still runs of a copy."""
+    """They neither match a driver's Job name nor count among the running pods of a copy."""
     owner = {"kind": "Job", "name": NAME, "uid": "u", "controller": True}
     labels = child_labels(UID, "driver")
     pod = ApiServer().put(

@@ -1,4 +1,4 @@
-"""How far an attempt is and why it failed, as it is read of its Job and its pods."""
+"""An attempt's phase and failure, as read from its Job and its pods."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 def test_the_phase_is_the_jobs_word_and_before_that_its_pods(
     body: Object, pods: list[Object], phase: JobPhase
 ) -> None:
-    """It runs as soon as its pod does, and has ended when it says so, or its pod has succeeded."""
+    """It runs as soon as its pod does. It has ended when it says so, or when its pod succeeded."""
     assert look(body, *pods).phase is phase
 
 
 def test_a_job_is_known_by_its_labels_and_times() -> None:
-    """Its attempt, when it began and ended, and whether it goes."""
+    """They tell its attempt, its begin and end, and whether it is being deleted."""
     seen = look(job("Complete"))
     assert (seen.name, seen.attempt) == ("sluice-0123456789-3", 3)
     assert seen.started == datetime(2026, 1, 2, 3, 4, 1, tzinfo=UTC)
@@ -59,12 +59,12 @@ def test_a_job_is_known_by_its_labels_and_times() -> None:
 
 @pytest.mark.parametrize(("runtime", "outdated"), [("new", False), ("old", True), (None, False)])
 def test_a_job_for_another_runtime_is_outdated(runtime: str | None, *, outdated: bool) -> None:
-    """Where nobody can tell what runtime is wanted, none is."""
+    """If the wanted runtime is unknown, no Job is outdated."""
     assert job_seen(job(), (), (), runtime=runtime).outdated == outdated
 
 
 def test_a_damaged_label_is_no_attempt() -> None:
-    """It counts as before the first one."""
+    """The Job counts as before the first attempt."""
     for labels in ({}, {"labels": {}}, {"labels": {ATTEMPT_LABEL: "x"}}):
         assert attempt_of({"metadata": labels}) == 0
     assert attempt_of(job()) == 3
@@ -81,7 +81,7 @@ def test_a_damaged_label_is_no_attempt() -> None:
     ],
 )
 def test_a_pod_is_gone_when_its_containers_are(phase: str, *, gone: bool) -> None:
-    """One of which nothing is heard may still write."""
+    """A container of unknown state may still write."""
     assert is_gone(pod(phase)) == gone
     assert not is_gone({"metadata": {"name": "new"}})
 
@@ -144,14 +144,14 @@ def test_a_pod_is_gone_when_its_containers_are(phase: str, *, gone: bool) -> Non
     ],
 )
 def test_why_a_driver_failed(pods: list[Object], reason: str, words: str) -> None:
-    """By its own word if it left one, or else by what befell its pod."""
+    """The driver's own message counts if it left one, otherwise the fate of its pod."""
     trouble = look(job("Failed"), *pods).trouble
     assert trouble is not None
     assert (trouble.reason, words in trouble.message) == (reason, True)
 
 
 def test_what_befalls_a_pod_is_tried_again() -> None:
-    """Only the driver itself can say that there is no use in it."""
+    """Only the driver itself can say that a retry is useless."""
     for pods in ([], [pod("Failed", terminated())], [pod("Failed", reason="Evicted")]):
         trouble = look(job("Failed"), *pods).trouble
         assert trouble is not None
@@ -160,7 +160,7 @@ def test_what_befalls_a_pod_is_tried_again() -> None:
 
 
 def test_a_termination_message_is_read_as_it_was_written() -> None:
-    """All that it says of the failure is kept."""
+    """All that the message says of the failure is kept."""
     said = termination(json.dumps(SAID | {"field": "spec.target"}))
     assert said is not None
     assert (said.reason, said.category, said.field) == (
@@ -192,13 +192,13 @@ def test_a_termination_message_is_read_as_it_was_written() -> None:
     ],
 )
 def test_a_damaged_termination_message_is_none(message: str | None) -> None:
-    """A status can hold what is read, whatever a container writes."""
+    """A status can hold the result, whatever a container writes."""
     assert termination(message) is None
 
 
 @given(st.text())
 def test_no_termination_message_is_too_much(message: str) -> None:
-    """Nothing that a container can write makes reading it fail."""
+    """Reading never fails, whatever a container writes."""
     assert termination(message) is None
 
 
@@ -207,5 +207,5 @@ def test_no_termination_message_is_too_much(message: str) -> None:
     [("7", 7), ("999999999", 999999999), ("9999999999", 0), ("²", 0), ("-1", 0), ("", 0)],
 )
 def test_no_label_makes_a_number_that_no_status_takes(label: str, number: int) -> None:
-    """Users may write it, and the operator must not fail over it at every look."""
+    """Users may write the label, and the operator must not fail at every look."""
     assert attempt_of({"metadata": {"labels": {ATTEMPT_LABEL: label}}}) == number

@@ -1,4 +1,4 @@
-"""Why a driver does not start, as it is read of its Job, pods and events."""
+"""The reason why a driver does not start, as read from its Job, pods and events."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ NO_CONFIG = {"reason": "CreateContainerConfigError", "message": "container has r
 def test_why_a_driver_does_not_start_is_in_the_clusters_own_words(
     pods: list[Object], events: list[Object], reason: str | None, words: str
 ) -> None:
-    """The pod's word comes first, then the latest event that tells of trouble."""
+    """The pod's own reason comes first, then the latest event that reports trouble."""
     trouble = look(job(), *pods, events=tuple(events)).trouble
     assert (trouble.reason if trouble else None) == reason
     assert words in (trouble.message if trouble else "")
@@ -135,7 +135,7 @@ def test_why_a_driver_does_not_start_is_in_the_clusters_own_words(
 def test_a_quota_on_a_size_that_pods_do_not_state_is_named_with_a_remedy(
     sizes: str, ways: tuple[str, ...]
 ) -> None:
-    """One that the namespace's users can carry out themselves."""
+    """The namespace's users can carry out the remedy themselves."""
     said = UNLIMITED.replace("limits.cpu for: driver", sizes)
     trouble = look(job(), events=(event("FailedCreate", said),)).trouble
     assert trouble is not None
@@ -177,18 +177,18 @@ def test_a_quota_on_a_size_that_pods_do_not_state_is_named_with_a_remedy(
     ],
 )
 def test_a_pod_that_does_not_run_says_how_far_it_is(pods: list[Object], words: str) -> None:
-    """For who wonders why, where nothing is known to be wrong."""
+    """The words explain the wait to users when no failure is known."""
     assert look(job(), *pods).words == words
 
 
 def test_a_driver_that_runs_has_no_trouble() -> None:
-    """What the events told of its start is over."""
+    """Events about its start do not matter any more."""
     seen = look(job(), pod("Running", driver(running={})), events=(event("FailedMount", NO_PLAN),))
     assert seen.trouble is None
 
 
 def test_a_long_message_is_cut_and_on_one_line() -> None:
-    """A condition is no place for a page."""
+    """A condition has no room for a page."""
     seen = look(job(), events=(event("FailedCreate", "no\n  room " * 1000),))
     assert seen.trouble is not None
     assert len(seen.trouble.message) == 1000

@@ -36,7 +36,7 @@ LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 def test_a_job_is_one_attempt() -> None:
-    """The operator counts attempts; Kubernetes starts none of its own."""
+    """The operator counts attempts, and Kubernetes starts none by itself."""
     body = manifests.job(request(attempt=4, profile={"failedTtlSecondsAfterFinished": 3600}))
     assert body["metadata"]["name"] == job_name(UID, 4)
     assert body["spec"]["backoffLimit"] == 0
@@ -46,7 +46,7 @@ def test_a_job_is_one_attempt() -> None:
 
 
 def test_the_map_of_positions_reads_back() -> None:
-    """It belongs to the copy, so it goes with it; what is no map counts as none."""
+    """The copy owns the map, so it is deleted with it. Other content counts as no map."""
     child = Child(kind=STREAM_COPY, namespace="team", name="orders", uid=UID)
     body = manifests.positions_config_map(child, MAPPED)
     assert manifests.positions_of(body) == MAPPED
@@ -62,7 +62,7 @@ def test_the_map_of_positions_reads_back() -> None:
 def test_a_map_takes_no_more_room_than_the_plan(
     numbers: list[tuple[int, int, int, int]], names: list[str]
 ) -> None:
-    """What a ConfigMap could hold of the plan, one can hold of the map: there is no other bound."""
+    """If the plan fits into a ConfigMap, the map fits, too: no other bound exists."""
     streams = [StreamName(scope="in", stream=name) for name in names]
     segments = [segment_plan(b, start=a, number=c) for a, b, c, _ in numbers]
     plan = stream_plan(*segments).model_copy(
@@ -84,7 +84,7 @@ def test_a_map_takes_no_more_room_than_the_plan(
 def test_pods_are_restricted(
     profile: dict[str, Any], login: str | None, fields: dict[str, Any]
 ) -> None:
-    """A namespace that enforces the strictest standard admits them, whatever is asked for."""
+    """A namespace that enforces the strictest standard admits the pods for any request."""
     made = request(profile=profile, login=login, **fields)
     for pod in (pod_of(made), executor(made)["spec"]):
         assert violations(pod) == []
@@ -104,7 +104,7 @@ def test_pods_are_restricted(
 def test_the_same_request_gives_the_same_job(
     name: str, uid: str, attempt: int, executors: int | None, size: int
 ) -> None:
-    """Two operators, or one before and after a restart, mean the same objects."""
+    """Two operators, or one before and after a restart, make the same objects."""
     runtime = {} if executors is None else {"executors": executors}
 
     def made() -> list[Object]:
@@ -115,14 +115,14 @@ def test_the_same_request_gives_the_same_job(
 
 
 def test_a_volume_is_given_to_the_pods_group_once() -> None:
-    """Each start would take its time for each file otherwise, and an archive has many."""
+    """Otherwise each start would change each file, and an archive has many files."""
     made = request(runtime={"executors": 1}, profile=RICH)
     for pod in (pod_of(made), executor(made)["spec"]):
         assert pod["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
 
 
 def test_a_driver_without_executors_gets_no_token() -> None:
-    """It needs nothing of the API server; executors never do."""
+    """It makes no calls to the API server; executors never do."""
     alone, leading = request(), request(runtime={"executors": 1}, profile=RICH)
     assert pod_of(alone)["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in pod_of(alone)
@@ -134,7 +134,7 @@ def test_a_driver_without_executors_gets_no_token() -> None:
 
 
 def test_credentials_are_files_that_nobody_can_change() -> None:
-    """Each Secret once, its two keys, read-only, in drivers and executors alike."""
+    """Drivers and executors mount each Secret once, read-only, with its two keys."""
     made = request(login="login", runtime={"executors": 1})
     for pod in (pod_of(made), executor(made)["spec"]):
         secrets = {v["name"]: v["secret"] for v in pod["volumes"] if "secret" in v}
@@ -148,12 +148,12 @@ def test_credentials_are_files_that_nobody_can_change() -> None:
 
 
 def test_a_store_that_asks_for_no_login_gets_none() -> None:
-    """No Secret is mounted for nothing."""
+    """No Secret is mounted without need."""
     assert not any("secret" in volume for volume in pod_of(request())["volumes"])
 
 
 def test_both_stores_secrets_are_mounted_once_each() -> None:
-    """One Secret for both stores is one volume; two are two."""
+    """One Secret for both stores is one volume; two Secrets are two volumes."""
     there = StoreAddress(uri="tcp://there:9090", secret="one")  # noqa: S106 - a name
     for source, expected in (("one", ["one"]), ("two", ["one", "two"])):
         here = StoreAddress(uri="tcp://here:9090", secret=source)
@@ -172,7 +172,7 @@ def test_both_stores_secrets_are_mounted_once_each() -> None:
 
 
 def test_only_tmp_can_be_written() -> None:
-    """Everything else is mounted read-only, and what /tmp takes is bounded."""
+    """All else is mounted read-only, and the size of /tmp is bounded."""
     made = request(login="login", profile={"driver": {"scratchSize": "3Gi"}})
     mounts = driver(made)["volumeMounts"]
     assert [m["mountPath"] for m in mounts if not m.get("readOnly")] == ["/tmp"]  # noqa: S108
@@ -201,7 +201,7 @@ def test_the_driver_finds_its_files_where_it_is_told() -> None:
 
 
 def test_an_executors_memory_is_not_all_its_jvms() -> None:
-    """Whatever size a tenant asks for, Python keeps the rest of it."""
+    """Python keeps the rest of the memory, whatever size a tenant chooses."""
     sizes = {"resources": {"memory": "2Gi"}}
     made = request(runtime={"executors": 1, "executor": sizes})
     (heap,) = [arg for arg in driver(made)["args"] if arg.startswith("--executor-memory")]
@@ -211,7 +211,10 @@ def test_an_executors_memory_is_not_all_its_jvms() -> None:
 
 
 def test_processors_have_a_limit_only_if_somebody_asks_for_one() -> None:
-    """A pod may use what its node has to spare, unless a quota of its namespace counts limits."""
+    """Without a limit a pod may use spare cores of its node.
+
+    A quota of the namespace may require a limit.
+    """
     sizes = {"resources": {"cpu": "500m", "cpuLimit": 2}}
     made = request(runtime={"executors": 1, "driver": sizes, "executor": sizes})
     (container,) = executor(made)["spec"]["containers"]
@@ -222,14 +225,14 @@ def test_processors_have_a_limit_only_if_somebody_asks_for_one() -> None:
 
 
 def test_the_smallest_executor_that_may_be_asked_for_has_what_spark_insists_on() -> None:
-    """Its JVM's heap, and beside it the least that has to remain for Python."""
+    """It has the JVM's heap, and beside it the least memory that Python needs."""
     least = request(runtime={"executor": {"resources": {"memory": "768Mi"}}}).spec.runtime.executor
     assert least is not None
     assert least.resources.memory == Bytes("1", "1Ti").parse(EXECUTOR_HEAP) + _LEAST_OVERHEAD
 
 
 def test_the_driver_knows_who_it_is() -> None:
-    """Log lines name the resource and the attempt; the pod's own facts come from the cluster."""
+    """Log lines name the resource and the attempt. The pod's own facts come from the cluster."""
     env = {entry["name"]: entry for entry in driver(request(attempt=5))["env"]}
     assert env["SLUICE_RESOURCE"]["value"] == "StreamCopy/team/orders"
     assert env["SLUICE_ATTEMPT"]["value"] == "5"
@@ -241,7 +244,7 @@ def test_the_driver_knows_who_it_is() -> None:
 
 
 def test_a_plan_is_written_once_and_whole() -> None:
-    """The ConfigMap cannot be changed, and gives the plan back as it was."""
+    """The ConfigMap is immutable, and the plan is read as it was written."""
     body = manifests.plan_config_map(request().child, PLAN)
     assert body["immutable"] is True
     assert StreamCopyPlan.model_validate_json(body["data"]["plan.json"]) == PLAN
@@ -256,5 +259,5 @@ def test_a_plan_is_written_once_and_whole() -> None:
     ],
 )
 def test_controls_are_the_limits_in_bytes(limits: dict[str, str], controls: object) -> None:
-    """Where the spec sets none, there is none."""
+    """A limit that the spec leaves out is absent."""
     assert json.loads(manifests.controls_data(spec(limits=limits))["controls.json"]) == controls

@@ -1,4 +1,4 @@
-"""What of stores is mounted into pods."""
+"""The mounts of stores in pods."""
 
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.plan import StreamCopyPlan
@@ -10,7 +10,7 @@ VOLUME = StoreAddress(backend="volume", uri="volume://archives/streams")
 
 
 def mounted(*sources: StoreAddress, target: StoreAddress) -> dict[str, dict[str, object]]:
-    """Volumes by where they are mounted, without /tmp."""
+    """Return the volumes by mount path, without /tmp."""
     plan = StreamCopyPlan(sources=sources, target=target, streams=())
     volumes, mounts = store_volumes(plan, scratch="1Gi")
     by_name = {one.pop("name"): one for one in volumes}
@@ -20,12 +20,12 @@ def mounted(*sources: StoreAddress, target: StoreAddress) -> dict[str, dict[str,
 
 
 def items(*keys: str) -> list[dict[str, str]]:
-    """Keys as a volume has them."""
+    """Return keys in the form of a volume."""
     return [{"key": key, "path": key} for key in keys]
 
 
 def test_each_store_has_the_keys_of_its_kind() -> None:
-    """And no others of the Secret, which may hold what is none of our business."""
+    """Other keys of the Secret are not mounted, since Sluice does not need them."""
     found = mounted(LIVE, target=BUCKET)
     assert found == {
         f"{CREDENTIALS_DIR}/login": {
@@ -46,7 +46,10 @@ def test_each_store_has_the_keys_of_its_kind() -> None:
 
 
 def test_certificates_lie_where_the_address_says() -> None:
-    """From a ConfigMap under a name that no Secret has; from a Secret beside its other keys."""
+    """A ConfigMap has a name that no Secret can have.
+
+    A Secret's bundle is beside its other keys.
+    """
     of_map = BUCKET.model_copy(update={"ca": "_keys/ca.crt"})
     found = mounted(target=of_map)
     assert found[f"{CREDENTIALS_DIR}/_keys"] == {
@@ -60,7 +63,7 @@ def test_certificates_lie_where_the_address_says() -> None:
 
 
 def test_the_certificates_of_a_live_store_are_mounted_beside_its_login() -> None:
-    """As those of a bucket."""
+    """They are mounted as those of a bucket."""
     found = mounted(LIVE.model_copy(update={"ca": "_trust/ca.crt"}), target=BUCKET)
     assert found[f"{CREDENTIALS_DIR}/_trust"] == {
         "configMap": {"name": "trust", "items": items("ca.crt")}
@@ -69,13 +72,13 @@ def test_the_certificates_of_a_live_store_are_mounted_beside_its_login() -> None
 
 
 def test_a_clients_certificate_is_mounted_with_its_key() -> None:
-    """As Kubernetes names them in a Secret of type kubernetes.io/tls."""
+    """The keys are those of a Secret of type kubernetes.io/tls."""
     (secret,) = mounted(target=StoreAddress(uri="tls://here:1", client_certificate="mesh")).values()
     assert secret["secret"]["items"] == items("tls.crt", "tls.key")  # type: ignore[index]
 
 
 def test_one_secret_of_two_stores_is_mounted_once() -> None:
-    """With the keys of both."""
+    """The mount has the keys of both stores."""
     both = BUCKET.model_copy(update={"secret": "login"})
     (secret,) = mounted(LIVE, target=both).values()
     assert secret["secret"]["items"] == items(  # type: ignore[index]
@@ -84,7 +87,7 @@ def test_one_secret_of_two_stores_is_mounted_once() -> None:
 
 
 def test_a_claim_is_mounted_under_its_name() -> None:
-    """Once, however many addresses are in it."""
+    """The claim is mounted once, for any number of addresses in it."""
     other = VOLUME.model_copy(update={"uri": "volume://archives/other"})
     found = mounted(VOLUME, other, target=LIVE)
     assert found[f"{VOLUMES_DIR}/archives"] == {"persistentVolumeClaim": {"claimName": "archives"}}

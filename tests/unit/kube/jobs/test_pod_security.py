@@ -1,4 +1,4 @@
-"""The checker that other tests judge pods by, tried itself."""
+"""The checker by which other tests judge pods."""
 
 import copy
 from typing import Any
@@ -23,7 +23,7 @@ POD: dict[str, Any] = {
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
-    """The pod with one field set; `c.` stands for its container's security context."""
+    """Return the pod with one field set; `c.` stands for its container's security context."""
     pod = copy.deepcopy(POD)
     place: Any = pod
     if path.startswith("c."):
@@ -36,7 +36,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
 
 
 def test_a_restricted_pod_is_admitted() -> None:
-    """It violates nothing, wherever it says what is asked of it."""
+    """It violates no rule, whether the pod or the container sets the fields."""
     assert violations(POD) == []
     own = {"runAsNonRoot": True, "seccompProfile": {"type": "Localhost"}}
     pod = changed("securityContext", {})
@@ -69,5 +69,5 @@ def test_a_restricted_pod_is_admitted() -> None:
     ],
 )
 def test_what_the_standard_forbids_is_found(path: str, value: object, found: str) -> None:
-    """Each of its rules is known to the checker."""
+    """The checker knows each rule of the standard."""
     assert found in violations(changed(path, value))

@@ -1,4 +1,4 @@
-"""What a profile allows a tenant."""
+"""The bounds of a profile for a tenant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def trouble(
     resource: dict[str, Any] = COPY, *, host: str | None = None, **runtime: Any
 ) -> Trouble | None:
-    """Why the runtime that a copy asks for is not to be had."""
+    """Return the reason why the copy's runtime is refused."""
     settings = OperatorSettings.model_validate(
         {
             "image": "i",
@@ -56,7 +56,7 @@ def trouble(
 def test_a_driver_in_the_namespace_of_a_store_has_nothing_but_a_profile(
     runtime: dict[str, Any], field: str | None
 ) -> None:
-    """The tenant chooses neither pods nor sizes in a namespace of others."""
+    """The tenant chooses neither pods nor sizes in another namespace."""
     found = trouble(host="platform", **runtime)
     assert (found and found.field) == field
     if found is not None:
@@ -75,7 +75,7 @@ def test_a_driver_in_the_namespace_of_a_store_has_nothing_but_a_profile(
     ],
 )
 def test_what_the_profile_allows_is_to_be_had(runtime: dict[str, Any]) -> None:
-    """Up to its bounds, each of them included."""
+    """The profile's bounds are included."""
     assert trouble(**runtime) is None
 
 
@@ -109,7 +109,7 @@ def test_what_the_profile_allows_is_to_be_had(runtime: dict[str, Any]) -> None:
 def test_more_than_the_profile_allows_is_refused_by_the_field(
     runtime: dict[str, Any], field: str, words: str
 ) -> None:
-    """It is the tenant's to change, and what there is instead is said."""
+    """The tenant can change the field, and the message names the allowed value."""
     found = trouble(**runtime)
     assert found is not None
     assert (found.field, found.category) == (field, Category.SPEC)
@@ -117,7 +117,7 @@ def test_more_than_the_profile_allows_is_refused_by_the_field(
 
 
 def test_a_copy_of_a_scope_gets_no_more() -> None:
-    """The bounds are those of a profile, whatever runs on it."""
+    """The profile's bounds hold for each kind of copy."""
     assert trouble(SCOPE, executors=3) is None
     found = trouble(SCOPE, executors=4)
     assert found is not None

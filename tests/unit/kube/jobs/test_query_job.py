@@ -60,7 +60,7 @@ def pod_of(made: QueryJob) -> dict[str, Any]:
 
 
 def test_the_pod_is_restricted_and_has_no_token() -> None:
-    """It mounts its login, its request and its checkpoint, and writes to the last and to /tmp."""
+    """The pod mounts login, request and checkpoint, and writes to the checkpoint and to /tmp."""
     template = pod_of(job())
     assert violations(template["spec"]) == []
     assert template["spec"]["automountServiceAccountToken"] is False
@@ -74,7 +74,7 @@ def test_the_pod_is_restricted_and_has_no_token() -> None:
 
 
 def test_half_of_the_memory_is_for_windows() -> None:
-    """The JVM's heap follows the pod's limit, whoever sets it."""
+    """The JVM's heap follows the pod's limit, from the spec or the profile."""
 
     def heap(made: QueryJob) -> int:
         (container,) = pod_of(made)["spec"]["containers"]
@@ -90,7 +90,7 @@ def test_half_of_the_memory_is_for_windows() -> None:
 
 
 def test_a_driver_takes_no_request_but_its_own(tmp_path: Path) -> None:
-    """Users who may change ConfigMaps cannot give it stores of theirs, or another query."""
+    """Users who may change ConfigMaps cannot give it other stores or another query."""
     made = job()
     config_map = request_config_map(made)
     assert config_map["immutable"] is True
@@ -124,13 +124,13 @@ def test_a_driver_takes_no_request_but_its_own(tmp_path: Path) -> None:
     ids=str,
 )
 def test_each_change_of_the_spec_replaces_the_job(change: dict[str, Any]) -> None:
-    """Suspending is no change of the Job: it is deleted then."""
+    """Suspending does not change the Job but deletes it."""
     assert runtime_hash(job(**change)) != runtime_hash(job())
     assert runtime_hash(job(suspend=True)) == runtime_hash(job())
 
 
 def test_kubernetes_replaces_the_pod_unless_that_is_in_vain() -> None:
-    """A drained node is no failure; a wrong spec or damaged data end the Job."""
+    """A drained node is no failure. A wrong spec or damaged data end the Job."""
     spec = query_job(job())["spec"]
     assert (spec["backoffLimit"], spec["podReplacementPolicy"]) == (6, "Failed")
     ignored, failing = spec["podFailurePolicy"]["rules"]

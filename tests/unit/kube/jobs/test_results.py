@@ -1,4 +1,4 @@
-"""What is published of each stream of a scope, at an API server in memory."""
+"""The published results of each stream of a scope, at an API server in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GONE = Trouble.of(SourceNotFound("there is no stream in/s"))
 
 
 def found(count: int, *, state: StreamState = StreamState.COPIED) -> tuple[StreamResult, ...]:
-    """Results of so many streams."""
+    """Make results of so many streams."""
     return tuple(
         StreamResult(
             stream=f"s-{number}",
@@ -47,19 +47,19 @@ def write(server: ApiServer, these: tuple[StreamResult, ...]) -> None:
 
 
 def read(server: ApiServer) -> str | None:
-    """The hash of what is published."""
+    """Return the hash of the published results."""
     return asyncio.run(results.read(server.api, CHILD))
 
 
 def body(server: ApiServer, number: int) -> Object:
-    """One of the ConfigMaps."""
+    """Return one of the ConfigMaps."""
     return server.objects[CONFIG_MAP.name, "default", results_name("shop", UID, number)]
 
 
 @pytest.mark.parametrize("count", [0, 1, MOST_IN_SHARD, 2 * MOST_IN_SHARD + 1])
 @pytest.mark.parametrize("state", list(StreamState))
 def test_results_read_back(count: int, state: StreamState) -> None:
-    """However many there are: in ConfigMaps of bounded size that go with the copy."""
+    """Any number fits, in ConfigMaps of bounded size that are deleted with the copy."""
     server, these = ApiServer(), found(count, state=state)
     assert read(server) is None
     write(server, these)
@@ -71,7 +71,7 @@ def test_results_read_back(count: int, state: StreamState) -> None:
 
 
 def test_a_result_is_what_a_program_can_read() -> None:
-    """JSON as Kubernetes writes it, without what is not known."""
+    """It is JSON as Kubernetes writes it, without unknown fields."""
     server = ApiServer()
     write(server, found(1, state=StreamState.FAILED))
     (one,) = json.loads(body(server, 0)["data"]["streams.json"])
@@ -81,7 +81,7 @@ def test_a_result_is_what_a_program_can_read() -> None:
 
 
 def test_a_shorter_list_takes_the_place_of_a_longer_one() -> None:
-    """Nothing of the former stays."""
+    """No part of the longer list stays."""
     server = ApiServer()
     write(server, found(5 * MOST_IN_SHARD))
     assert len(server.objects) == 5
@@ -92,7 +92,7 @@ def test_a_shorter_list_takes_the_place_of_a_longer_one() -> None:
 
 
 class Dying(ApiServer):
-    """An API server that an operator reaches so many times more."""
+    """An API server that an operator reaches only so many more times."""
 
     calls = 1000
 
@@ -102,19 +102,19 @@ class Dying(ApiServer):
             raise Refused("cut off", status=500, why="")
 
     async def apply(self, kind: Kind, namespace: str, body: Object, **_: object) -> Object | None:
-        """As Api.apply."""
+        """See Api.apply."""
         self._call()
         return await super().apply(kind, namespace, body)
 
     async def delete(self, kind: Kind, namespace: str, name: str) -> bool:
-        """As Api.delete."""
+        """See Api.delete."""
         self._call()
         return await super().delete(kind, namespace, name)
 
 
 @pytest.mark.parametrize("calls", range(5))
 def test_a_list_that_was_cut_off_is_none(calls: int) -> None:
-    """Written by halves it is not taken for a whole one, and the next one leaves nothing of it."""
+    """A half-written list does not count as complete, and the next write replaces it all."""
     server, these = Dying(), found(2 * MOST_IN_SHARD + 1, state=StreamState.FAILED)
     write(server, found(5 * MOST_IN_SHARD))
     server.calls = calls
@@ -141,7 +141,7 @@ def test_a_list_that_was_cut_off_is_none(calls: int) -> None:
     ],
 )
 def test_results_that_somebody_spoiled_are_none(number: int, key: str, value: object) -> None:
-    """They are not there, so they are written again."""
+    """They count as missing, so they are written again."""
     server, these = ApiServer(), found(2 * MOST_IN_SHARD + 1)
     write(server, these)
     one = body(server, number)
@@ -155,7 +155,7 @@ def test_results_that_somebody_spoiled_are_none(number: int, key: str, value: ob
 
 
 def test_a_number_that_somebody_wrote_is_bounded() -> None:
-    """Nobody makes the operator delete ConfigMaps without end."""
+    """The number bounds how many ConfigMaps the operator deletes."""
     server = ApiServer()
     write(server, found(1))
     body(server, 0)["metadata"]["annotations"][results.COUNT_ANNOTATION] = "9" * 40
@@ -166,7 +166,7 @@ def test_a_number_that_somebody_wrote_is_bounded() -> None:
 
 
 def test_more_than_a_copy_can_have_is_not_read() -> None:
-    """Whoever may write ConfigMaps cannot have the operator hold all that he puts there."""
+    """A user who may write ConfigMaps cannot fill the operator's memory."""
     server, these = ApiServer(), found(MOST_IN_SHARD + 1)
     write(server, these)
     assert read(server) == results_hash(these)

@@ -22,7 +22,7 @@ def pod(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_its_pod_is_restricted_and_has_the_operators_image() -> None:
-    """And neither a token of the API server nor a second try."""
+    """The pod has no token of the API server, and is not tried again."""
     job = sample_job("demo", HERE, IMAGE)
     assert violations(pod(job)) == []
     assert pod(job)["automountServiceAccountToken"] is False
@@ -34,7 +34,7 @@ def test_its_pod_is_restricted_and_has_the_operators_image() -> None:
 
 
 def test_a_login_is_mounted_and_never_an_argument() -> None:
-    """The pod gets the two keys of the Secret as files; the arguments have its name."""
+    """The pod gets the Secret's two keys as files; the arguments only name it."""
     (container,) = pod(sample_job("demo", LOGIN, IMAGE))["containers"]
     _, command, address = container["args"]
     assert command == "sample"
@@ -44,7 +44,7 @@ def test_a_login_is_mounted_and_never_an_argument() -> None:
 
 
 def test_certificates_of_a_store_are_mounted_with_what_names_them() -> None:
-    """So a store that only a bundle trusts gets its sample like any other one."""
+    """So a store that needs a bundle of certificates gets its sample as any other."""
     store = StoreAddress(
         uri="tls://here:9090",
         ca=f"{CONFIG_MAPS}authorities/ca.crt",
@@ -60,7 +60,7 @@ def test_certificates_of_a_store_are_mounted_with_what_names_them() -> None:
 
 
 def test_other_work_has_another_name() -> None:
-    """So a Job that is found by its name does what is wanted."""
+    """So a Job that is found by its name does the wanted work."""
     jobs = [
         sample_job("demo", HERE, IMAGE),
         sample_job("demo", LOGIN, IMAGE),

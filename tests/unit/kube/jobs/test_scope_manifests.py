@@ -1,4 +1,4 @@
-"""What the operator makes for a copy of a scope, where that differs from a copy of a stream."""
+"""The operator's objects for a copy of a scope, where they differ from those of a stream."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def packed(data: bytes) -> Object:
-    """A ConfigMap with these bytes in place of a plan."""
+    """Make a ConfigMap with these bytes in place of a plan."""
     return {"binaryData": {"plan.json.gz": base64.b64encode(data).decode()}}
 
 
 def test_children_belong_to_the_scopes_copy() -> None:
-    """Each goes with it, and a driver knows whose it is."""
+    """Each is deleted with the copy, and a driver knows its copy."""
     made = scope_request()
     for body in (
         manifests.job(made),
@@ -42,7 +42,7 @@ def test_children_belong_to_the_scopes_copy() -> None:
 
 
 def test_a_plan_of_many_streams_is_compressed() -> None:
-    """As it is, no ConfigMap would hold it; what is to be known at a glance stands beside it."""
+    """Uncompressed, it fits no ConfigMap. Its main facts stand beside it as text."""
     plan = scope_plan(1000)
     body = manifests.plan_config_map(scope_request().child, plan)
     assert body["immutable"] is True
@@ -57,7 +57,7 @@ def test_a_plan_of_many_streams_is_compressed() -> None:
 
 
 def test_a_plan_of_one_stream_is_text() -> None:
-    """People read it with kubectl."""
+    """Users read it with kubectl."""
     body = manifests.plan_config_map(request().child, PLAN)
     assert body["data"].keys() == {"plan.json"}
     assert manifests.plan_of(body) == PLAN
@@ -77,12 +77,12 @@ def test_a_plan_of_one_stream_is_text() -> None:
     ],
 )
 def test_what_holds_no_plan_gives_none(body: Object) -> None:
-    """Whoever may write ConfigMaps may have spoiled it."""
+    """Users who may write ConfigMaps may have damaged it."""
     assert manifests.plan_of(body) is None
 
 
 def test_a_bomb_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can have the operator unpack more than a plan may take."""
+    """The operator never unpacks more than the size of a plan."""
     plan = scope_plan(10)
     size = len(plan.model_dump_json())
     body = packed(compressed(plan))
@@ -93,7 +93,10 @@ def test_a_bomb_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_driver_of_a_scope_finds_its_plan() -> None:
-    """Compressed beside the template, at the path of its command line; made twice it is one."""
+    """The plan is compressed beside the template, at the path of the command line.
+
+    Made twice, it is the same.
+    """
     made = scope_request()
     run = manifests.run_config_map(made)
     assert "--plan=/etc/sluice/run/plan.json.gz" in driver(made)["args"]
@@ -116,7 +119,7 @@ def test_the_driver_of_a_scope_finds_its_plan() -> None:
 def test_controls_of_a_scope_are_more_than_limits(
     fields: dict[str, Any], parallelism: int | None, *, stop: bool
 ) -> None:
-    """All that may be changed while the driver runs."""
+    """They are all settings that may be changed while the driver runs."""
     made = scope_request(limits={"bytesPerSecond": "1Mi"}, **fields)
     assert json.loads(manifests.controls_data(made.spec)["controls.json"]) == {
         "bytesPerSecond": 1 << 20,
@@ -127,7 +130,7 @@ def test_controls_of_a_scope_are_more_than_limits(
 
 
 def test_executors_come_by_the_size_of_all_streams() -> None:
-    """One for each 8 GiB of them together."""
+    """One executor runs for each 8 GiB of all streams together."""
     plan = scope_plan(3)
     large = [
         stream.model_copy(

@@ -1,4 +1,4 @@
-"""How large pods are, how many there are, and where they go."""
+"""The size, number and placement of pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.reconcile.requests import GIB, RICH, driver, executor, pod_of, requ
 
 
 def test_a_tenants_sizes_go_over_the_profiles() -> None:
-    """Memory is asked for and allowed alike; what is left out is the profile's."""
+    """Memory requests and limits are equal. Missing sizes come from the profile."""
     sizes = {"cpu": "1500m", "memory": "3Gi"}
     asked = driver(request(runtime={"driver": {"resources": sizes}}))["resources"]
     assert asked["requests"] == {"cpu": "1500m", "memory": str(3 * GIB)}
@@ -22,7 +22,7 @@ def test_a_tenants_sizes_go_over_the_profiles() -> None:
 
 
 def test_making_a_job_changes_no_profile() -> None:
-    """What one tenant asks for is not what the next one gets."""
+    """One tenant's sizes do not affect the next tenant."""
     profile = Profile()
     before = profile.model_dump()
     made = request(runtime={"driver": {"resources": {"cpu": "2"}}})
@@ -56,7 +56,7 @@ def test_making_a_job_changes_no_profile() -> None:
 def test_executors_follow_the_size_where_the_spec_leaves_them_open(
     size: int, fields: dict[str, Any], namespaces: list[str], expected: int
 ) -> None:
-    """None for little, one for every 8 GiB, at most what the profile allows."""
+    """Small copies have none, others one for each 8 GiB, up to the profile's bound."""
     made = request(size=size, operator={"executorNamespaces": namespaces}, **fields)
     assert executors_for(made) == expected
     assert any(arg.startswith("--executors") for arg in driver(made)["args"]) == (expected > 0)
@@ -74,12 +74,12 @@ def test_executors_follow_the_size_where_the_spec_leaves_them_open(
 def test_a_copy_is_planned_for_the_tasks_that_will_run_at_once(
     runtime: dict[str, Any], profile: Profile, expected: int
 ) -> None:
-    """Executors times their cores, or what the driver does by itself."""
+    """The number is executors times their cores, or the driver's own tasks."""
     assert tasks_for(request(runtime=runtime).spec, profile) == expected
 
 
 def test_the_runtimes_hash_follows_what_pods_are_made_of() -> None:
-    """Whatever changes a pod changes the hash; limits and deadlines do not."""
+    """Each change to a pod changes the hash; limits and deadlines do not."""
 
     def hashed(made: JobRequest) -> str:
         return manifests.runtime_hash(made.spec, made.profile, made.settings)
@@ -96,7 +96,7 @@ def test_the_runtimes_hash_follows_what_pods_are_made_of() -> None:
 
 
 def test_pods_are_placed_as_the_profile_says() -> None:
-    """Its image, places and priority are in every pod; what it leaves out is not written."""
+    """Each pod has the profile's image, places and priority; missing settings are left out."""
     made = request(profile=RICH, operator={"imagePullSecrets": ["pull"]})
     for pod in (pod_of(made), executor(made)["spec"]):
         assert pod["containers"][0]["image"] == "registry.example/sluice:1"

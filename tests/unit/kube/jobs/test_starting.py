@@ -1,4 +1,4 @@
-"""How a Job beside a StreamStore's login is made, with all that its pod mounts."""
+"""The start of a Job beside a StreamStore's login, with all objects that its pod mounts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUN, CONTROLS = run_name(job_name(UID, 1)), controls_name("orders", UID)
 
 
 class Full(ApiServer):
-    """A server whose quota lets one kind of object not be made."""
+    """A server whose quota rejects one kind of object."""
 
     def __init__(self, kind: Kind) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ def start(server: ApiServer, **how: Any) -> bool:
 
 
 def test_a_job_owns_all_that_its_pod_mounts() -> None:
-    """So it goes with the Job. Made again, nothing changes."""
+    """So they are deleted with the Job. A second start changes nothing."""
     server = ApiServer()
     assert start(server)
     (job,) = server.all(JOB)
@@ -61,7 +61,7 @@ def test_a_job_owns_all_that_its_pod_mounts() -> None:
 
 @pytest.mark.parametrize("kind", [JOB, CONFIG_MAP], ids=["Jobs", "ConfigMaps"])
 def test_a_quota_that_is_used_up_leaves_nothing_behind(kind: Kind) -> None:
-    """However often it is tried."""
+    """This holds for repeated tries, too."""
     server = Full(kind)
     for _ in range(2):
         with pytest.raises(QuotaExceeded):
@@ -70,7 +70,7 @@ def test_a_quota_that_is_used_up_leaves_nothing_behind(kind: Kind) -> None:
 
 
 def test_what_the_operator_was_killed_before_is_made_later() -> None:
-    """For a Job that is there, and for one of that name in place of an earlier one."""
+    """This holds for an existing Job, and for a Job that replaces an earlier one of its name."""
     server = ApiServer()
     start(server)
     for name in (RUN, CONTROLS):
@@ -86,7 +86,7 @@ def test_what_the_operator_was_killed_before_is_made_later() -> None:
 
 @pytest.mark.parametrize("name", [RUN, CONTROLS])
 def test_what_another_has_under_the_name_is_neither_changed_nor_deleted(name: str) -> None:
-    """It is of the namespace's users, who are not the copy's."""
+    """It belongs to users of that namespace, who are not the copy's users."""
     server = ApiServer()
     theirs = server.put(
         CONFIG_MAP, {"metadata": {"name": name, "namespace": PLATFORM}, "data": {"a": "b"}}

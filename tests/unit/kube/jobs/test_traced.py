@@ -1,4 +1,4 @@
-"""The variables by which a driver's pod goes on with the operator's trace."""
+"""The variables by which a driver's pod continues the operator's trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def environment(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_driver_goes_on_with_the_trace_of_its_job() -> None:
-    """Kubernetes fills in the pod's names, and the headers, which need not be there."""
+    """Kubernetes fills in the pod's names and the headers, which are optional."""
     found = environment(driver(replace(request(operator=TRACED), trace=CONTEXT)))
     assert found["TRACEPARENT"] == CONTEXT
     assert found["OTEL_EXPORTER_OTLP_ENDPOINT"] == URL
@@ -39,7 +39,7 @@ def test_a_driver_goes_on_with_the_trace_of_its_job() -> None:
 
 @pytest.mark.parametrize("context", ["", CONTEXT])
 def test_a_driver_is_not_traced_by_default(context: str) -> None:
-    """Its pod stays the same, whatever traces the operator."""
+    """The pod stays the same, even if the operator is traced."""
     made = replace(request(), trace=context)
     assert manifests.job(made) == manifests.job(request())
     assert [name for name in environment(driver(made)) if "OTEL" in name] == []
@@ -53,7 +53,7 @@ def test_executors_are_not_traced() -> None:
 
 
 def test_what_is_traced_replaces_no_pod() -> None:
-    """A driver that waits for a node need not be made anew for it."""
+    """A driver that waits for a node is not made anew for it."""
     notes = [
         manifests.job(request(operator=one))["metadata"]["annotations"] for one in ({}, TRACED)
     ]
@@ -62,6 +62,6 @@ def test_what_is_traced_replaces_no_pod() -> None:
 
 @pytest.mark.parametrize("url", ["collector:4318", "https://me:secret@collector", "file:///x"])
 def test_an_endpoint_is_a_url_without_credentials(url: str) -> None:
-    """Tenants read it in their pods."""
+    """Tenants can read it in their pods."""
     with pytest.raises(ValidationError):
         TracingSettings(endpoint=url)

@@ -1,4 +1,4 @@
-"""Looks that need no call for the resource itself, and those that do."""
+"""Looks with and without a call for the resource itself."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Fake:
     again: float | None = AGAIN
 
     async def look(self, body: Object, *, glance: bool = False) -> Any:
-        """The object, and nothing else."""
+        """Return the object alone."""
         self.glances.append(glance)
         return SimpleNamespace(body=body)
 
     def decide(self, situation: Any) -> Decision:
-        """Report the word, and that it is ready, or worked on."""
+        """Report the word, and that the resource is ready or in progress."""
         generation = situation.body["metadata"]["generation"]
         kind = ConditionType.READY if self.ready else ConditionType.RECONCILING
         said = Condition(
@@ -96,7 +96,7 @@ class Counting(ApiServer):
 
 
 class Bench:
-    """A resource, what the watches have shown of it, and its reconciler."""
+    """A resource, its state in the watches, and its reconciler."""
 
     def __init__(self, **parts: Any) -> None:
         self.server, self.mirror, self.fake = Counting(), Mirror(), Fake(**parts)
@@ -116,22 +116,22 @@ class Bench:
         self.server.news.clear()
 
     def look(self) -> int:
-        """Look at the resource. Return how often it was read."""
+        """Look at the resource. Return the number of reads."""
         before = self.server.reads
         self.again = asyncio.run(self._reconciler.reconcile(KEY))
         return self.server.reads - before
 
     def word(self) -> str:
-        """The word of the status at the API server."""
+        """Return the word of the status at the API server."""
         body = self.server.body(EPHEMERAL_STREAM, "one") or {}
         return str(body["status"]["conditions"][0]["message"])
 
 
 @pytest.mark.parametrize("ready", [True, False])
 def test_a_resource_at_which_nothing_is_to_be_done_is_not_read(*, ready: bool) -> None:
-    """If it is settled, or the last look at this version changed nothing."""
+    """It is settled, or the last look at this version changed nothing."""
     bench = Bench(ready=ready)
-    assert bench.look() == 1  # new
+    assert bench.look() == 1  # the resource is new
     bench.show()
     assert bench.look() == (0 if ready else 1)
     assert [bench.look(), bench.look()] == [0, 0]
@@ -141,7 +141,7 @@ def test_a_resource_at_which_nothing_is_to_be_done_is_not_read(*, ready: bool) -
 
 @pytest.mark.parametrize("again", [LONG, None])
 def test_a_resource_that_waits_for_long_is_not_read(again: float | None) -> None:
-    """Thousands may wait for one store. What is looked at soon again has mostly changed by then."""
+    """Thousands may wait for one store. A resource with a soon look has mostly changed by then."""
     bench = Bench(ready=False, again=again)
     assert bench.look() == 1
     bench.show()
@@ -150,12 +150,12 @@ def test_a_resource_that_waits_for_long_is_not_read(again: float | None) -> None
 
 
 def test_a_change_that_the_watches_show_is_decided_on_what_the_api_server_says() -> None:
-    """Even on what they have not shown yet."""
+    """This includes changes that the watches have not shown yet."""
     bench = Bench()
     bench.look()
     bench.show()
     bench.server.edit(EPHEMERAL_STREAM, "one", spec={"word": "b"}, metadata={"generation": 2})
-    assert bench.look() == 0  # nothing was shown
+    assert bench.look() == 0  # no change was shown
     bench.show()
     bench.server.edit(EPHEMERAL_STREAM, "one", spec={"word": "c"}, metadata={"generation": 3})
     assert bench.look() == 1
@@ -163,7 +163,7 @@ def test_a_change_that_the_watches_show_is_decided_on_what_the_api_server_says()
 
 
 def test_nothing_is_done_by_a_glance() -> None:
-    """Its surroundings may have changed; then it is read, and looked at once more."""
+    """Its surroundings may have changed. Then it is read, and looked at once more."""
     bench = Bench()
     bench.look()
     bench.show()
@@ -175,7 +175,7 @@ def test_nothing_is_done_by_a_glance() -> None:
 
 
 def test_a_resource_that_asks_or_leaves_is_read() -> None:
-    """And so is one that the watches show no more."""
+    """So is a resource that the watches do not show any more."""
     asked: Object = {"annotations": {REQUESTED_AT: "now"}}
     for meta in (asked, {"deletionTimestamp": "2026-01-02T03:04:05Z", "finalizers": ["x"]}):
         bench = Bench()

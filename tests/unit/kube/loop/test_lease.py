@@ -116,7 +116,7 @@ def test_after_its_time_a_replica_that_nobody_replaced_goes_on(bench: Bench) -> 
 
 
 def test_a_replica_that_another_one_replaced_ends(bench: Bench) -> None:
-    """It says who has the Lease."""
+    """Its log names the new holder."""
     bench.turn()
     bench.server.edit(LEASE, NAME, NAMESPACE, spec={"holderIdentity": "other"})
     with pytest.raises(LeaseLost, match="other"):
@@ -124,7 +124,7 @@ def test_a_replica_that_another_one_replaced_ends(bench: Bench) -> None:
 
 
 def test_a_lease_that_is_given_back_is_free_at_once(bench: Bench) -> None:
-    """From then on this replica changes nothing more."""
+    """From then on this replica makes no more changes."""
     bench.turn()
     asyncio.run(bench.keeper.release())
     assert not bench.fence.is_open
@@ -137,7 +137,7 @@ def test_a_lease_that_is_given_back_is_free_at_once(bench: Bench) -> None:
 
 @pytest.mark.parametrize("before", [False, True])
 def test_a_lease_of_another_replica_is_not_given_back(bench: Bench, *, before: bool) -> None:
-    """Whether this one ever held it or not."""
+    """This holds whether this replica ever held it or not."""
     if before:
         bench.turn()
     spec: dict[str, Any] = {"holderIdentity": "other", "leaseDurationSeconds": 10}
@@ -147,6 +147,6 @@ def test_a_lease_of_another_replica_is_not_given_back(bench: Bench, *, before: b
 
 
 def test_replicas_on_one_machine_have_different_names(bench: Bench) -> None:
-    """And so have a process and the one before it in the same pod."""
+    """So do a process and its predecessor in the same pod."""
     other = LeaseKeeper(bench.server.api, NAMESPACE, NAME, fence=Fence(), leads=bench._leads)
     assert other._replica.name != bench.keeper._replica.name

@@ -1,7 +1,7 @@
 """Replicas that share a Lease, at an API server whose calls get lost or come late.
 
-They run the operator's own LeaseKeeper, one call at a time. Clocks run at rates of their own.
-Whatever is delayed, a replica has its own seconds, and freezes by not being given a turn.
+They run the operator's own LeaseKeeper, one call at a time. Each clock runs at a rate of its own. A
+replica keeps its own seconds under any delay, and freezes when it gets no turn.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Call:
     def arrive(self) -> None:
         """Let the server carry out the call."""
         try:
-            cast("Coroutine[Any, Any, Any]", self.make()).send(None)  # it never waits
+            cast("Coroutine[Any, Any, Any]", self.make()).send(None)  # the call never waits
         except StopIteration as end:
             self.answer = end.value
         self.has_arrived = True
@@ -70,14 +70,14 @@ class Distant:
 
 
 class Patient(LeaseKeeper):
-    """A keeper whose calls get no answer only when the machine says so."""
+    """A keeper whose calls stay unanswered only when the machine says so."""
 
     async def _within(self, call: Awaitable[Any]) -> Any:
         return await call
 
 
 class Replica:
-    """A process: its clock, and the turn that it is in."""
+    """A process, with its clock and its present turn."""
 
     def __init__(self, machine: Replicas, rate: float) -> None:
         self._machine = machine
@@ -86,7 +86,7 @@ class Replica:
         self.start()
 
     def start(self) -> None:
-        """Begin anew, as another process."""
+        """Restart as another process."""
         self.fence = Fence(lambda: self._machine.now * self._rate)
         api = cast("Api", Distant(self._machine.server))
         self.keeper = Patient(api, NAMESPACE, NAME, fence=self.fence, leads=self._leads)
@@ -110,7 +110,7 @@ class Replica:
             self._step(lambda turn: turn.throw(ApiUnavailable("no answer")))
 
     def release(self) -> None:
-        """Give the Lease back, whatever was being done, and begin anew."""
+        """Give the Lease back during any work, and restart."""
         if self.call is not None and not self.call.has_arrived:
             self._machine.late.append(self.call)
         ending = self.keeper.release()
@@ -150,7 +150,7 @@ STRANGE = st.sampled_from(
 
 
 class Replicas(RuleBasedStateMachine):
-    """Three replicas, the Lease, and a person who changes it."""
+    """Three replicas, the Lease, and a user who changes it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,12 +161,12 @@ class Replicas(RuleBasedStateMachine):
 
     @initialize(rates=st.lists(st.floats(0.98, 1.02), min_size=COUNT, max_size=COUNT))
     def begin(self, rates: list[float]) -> None:
-        """Start all of them."""
+        """Start all replicas."""
         self.all = [Replica(self, rate) for rate in rates]
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 2.0, 4.0, 9.5, 60.0]))
     def pass_time(self, seconds: float) -> None:
-        """Let time pass for all."""
+        """Let time pass for all replicas."""
         self.now += seconds
 
     @rule(which=ONE, calls=st.integers(1, 4))
@@ -180,7 +180,7 @@ class Replicas(RuleBasedStateMachine):
 
     @rule(which=ONE, seconds=st.integers(1, 14))
     def live(self, which: int, seconds: int) -> None:
-        """Let a replica do as it wants for some seconds, while the others freeze."""
+        """Let a replica run for some seconds, while the others freeze."""
         for _ in range(seconds):
             self.now += 1
             self.work(which, 4)
@@ -188,7 +188,7 @@ class Replicas(RuleBasedStateMachine):
 
     @rule(which=ONE)
     def arrive(self, which: int) -> None:
-        """Let a call arrive, whose answer comes later."""
+        """Let a call arrive whose answer comes later."""
         replica = self.all[which]
         if replica.call is not None and not replica.call.has_arrived:
             replica.call.arrive()
@@ -236,12 +236,12 @@ class Replicas(RuleBasedStateMachine):
 
     @invariant()
     def at_most_one_acts(self) -> None:
-        """Whatever happened."""
+        """Check that at most one replica acts."""
         acting = [one.keeper._replica.name for one in self.all if one.fence.is_open]
         assert len(acting) <= 1, acting
 
     def teardown(self) -> None:
-        """When nothing disturbs them any more, one of them acts within a minute and a bit."""
+        """Stop all disturbances, and check that a replica acts after little more than a minute."""
         self.late.clear()
         end = self.now + 75
         while self.now < end:
@@ -254,7 +254,7 @@ class Replicas(RuleBasedStateMachine):
 
 
 def test_never_do_two_replicas_act_at_a_time() -> None:
-    """Whatever freezes, is killed, is late or lost, and whatever a person does to the Lease.
+    """This holds under freezes, kills, late and lost calls, and any change of the Lease by a user.
 
     Once all is well, one of them acts.
     """

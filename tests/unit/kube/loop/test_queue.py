@@ -19,7 +19,7 @@ RUNNER = asyncio.Runner()
 
 @pytest.fixture(scope="module", autouse=True)
 def one_loop() -> Iterator[None]:
-    """Ends the loop that all queues of these tests live in."""
+    """End the loop of all queues of these tests."""
     with RUNNER:
         yield
 
@@ -31,18 +31,18 @@ class Clock:
         self.now = 1000.0
 
     def __call__(self) -> float:
-        """The time."""
+        """Return the time."""
         return self.now
 
 
 def made() -> tuple[WorkQueue, Clock]:
-    """A queue and its clock."""
+    """Return a queue and its clock."""
     clock = Clock()
     return WorkQueue(clock), clock
 
 
 def take(queue: WorkQueue, lane: Lane = Lane.NORMAL) -> Key | None:
-    """What a worker gets that does not wait."""
+    """Return the key for a worker that does not wait."""
 
     async def at_once(coming: Awaitable[Key]) -> Key | None:
         worker = asyncio.ensure_future(coming)
@@ -57,7 +57,7 @@ def take(queue: WorkQueue, lane: Lane = Lane.NORMAL) -> Key | None:
 
 
 def test_waiting_counts_from_when_a_key_was_due() -> None:
-    """Not from when it was added: a look that is wanted later does not wait until then."""
+    """A look that is due later does not count as waiting until then."""
     queue, clock = made()
     queue.add(A, delay=10)
     clock.now += 13
@@ -66,7 +66,7 @@ def test_waiting_counts_from_when_a_key_was_due() -> None:
 
 
 def test_a_key_is_taken_once() -> None:
-    """However often it was added."""
+    """This holds for any number of additions."""
     queue, _ = made()
     for _ in range(3):
         queue.add(A)
@@ -75,7 +75,7 @@ def test_a_key_is_taken_once() -> None:
 
 
 def test_a_closed_queue_keeps_nothing() -> None:
-    """A replica that waits to take over would keep the keys of all that ever was."""
+    """Otherwise a waiting replica would keep all keys."""
     queue, clock = made()
     queue.is_open = False
     queue.add(A)
@@ -87,7 +87,7 @@ def test_a_closed_queue_keeps_nothing() -> None:
 
 
 def test_keys_are_taken_in_the_order_in_which_they_are_due() -> None:
-    """Those that wait longest come first."""
+    """The key that waits longest comes first."""
     queue, clock = made()
     queue.add(A, delay=3)
     queue.add(B, delay=1)
@@ -98,7 +98,7 @@ def test_keys_are_taken_in_the_order_in_which_they_are_due() -> None:
 
 
 def test_a_key_is_worked_on_by_one_worker_only() -> None:
-    """Added again meanwhile, it is worked on again after that."""
+    """A key that is added meanwhile is handled again after that."""
     queue, _ = made()
     queue.add(A)
     assert take(queue) == A
@@ -111,7 +111,7 @@ def test_a_key_is_worked_on_by_one_worker_only() -> None:
 
 
 def test_the_sooner_of_two_times_counts() -> None:
-    """Neither a later wish nor a later look puts off what is due sooner."""
+    """Neither a later request nor a later look delays an earlier time."""
     queue, clock = made()
     queue.add(A, delay=1)
     queue.add(A, delay=60)
@@ -128,7 +128,7 @@ def test_the_sooner_of_two_times_counts() -> None:
 
 
 def test_a_key_that_is_done_is_forgotten() -> None:
-    """Nothing is kept of it."""
+    """The queue keeps nothing of it."""
     queue, _ = made()
     queue.add(A, lane=Lane.DELETION)
     assert take(queue, Lane.DELETION) == A
@@ -164,7 +164,7 @@ def test_failures_put_off_their_own_key_alone() -> None:
 
 
 def test_a_key_in_the_lane_of_deletions_does_not_wait_for_others() -> None:
-    """A key that changes its lane takes its place along, and stays in the new one."""
+    """A key that changes its lane keeps its place, and stays in the new lane."""
     queue, _ = made()
     queue.add(A)
     queue.add(B)
@@ -188,7 +188,7 @@ def test_a_key_that_is_worked_on_may_change_its_lane() -> None:
 
 
 def test_the_queue_tells_how_long_it_makes_wait() -> None:
-    """Waiting for a worker, and being worked on, are told apart from waiting for a time."""
+    """Waiting for a worker and being handled differ from waiting for a time."""
     queue, clock = made()
     assert (queue.oldest(), queue.depth(Lane.NORMAL)) == (0, 0)
     queue.add(A)
@@ -201,7 +201,7 @@ def test_the_queue_tells_how_long_it_makes_wait() -> None:
 
 
 def test_the_queue_tells_for_how_long_nothing_has_moved() -> None:
-    """Neither a key that is put off nor one that takes long counts while others are done."""
+    """Neither a delayed key nor a slow one counts while others are done."""
     queue, clock = made()
     queue.add(C, delay=3600)
     clock.now += 1000
@@ -229,7 +229,7 @@ def _many(namespace: str, count: int) -> list[Key]:
 
 
 def test_namespaces_take_turns() -> None:
-    """Who has little to do does not wait behind all that another one has."""
+    """A namespace with little work does not wait for another one's work."""
     queue, clock = made()
     for key in _many("flood", 500):
         queue.add(key)
@@ -239,7 +239,7 @@ def test_namespaces_take_turns() -> None:
 
 
 def test_no_namespace_takes_more_workers_than_it_leaves_free() -> None:
-    """A worker is free for the resource of another one, however long the others are kept."""
+    """A worker stays free for another namespace's resource, however long the others take."""
     queue = WorkQueue(Clock(), workers={Lane.NORMAL: 8, Lane.DELETION: 2})
     flood = _many("flood", 500)
     for key in flood:
@@ -248,7 +248,7 @@ def test_no_namespace_takes_more_workers_than_it_leaves_free() -> None:
     assert taken == [*flood[:4], None, None, None, None]
     queue.add(A)
     assert take(queue) == A
-    assert take(queue) is None  # three are free, and four are its own already
+    assert take(queue) is None  # three workers are free, and the namespace already has four
     queue.add(flood[7], lane=Lane.DELETION)
     assert take(queue, Lane.DELETION) == flood[7]
     queue.done(flood[0])
@@ -257,7 +257,7 @@ def test_no_namespace_takes_more_workers_than_it_leaves_free() -> None:
 
 
 def test_a_share_that_becomes_free_is_taken_by_who_waits_for_it() -> None:
-    """A worker that found nothing it might take is woken when one of its namespace is done."""
+    """A waiting worker is woken when another one of its namespace is done."""
 
     async def story() -> Key:
         queue = WorkQueue(workers={Lane.NORMAL: 2, Lane.DELETION: 2})
@@ -276,7 +276,7 @@ def test_a_share_that_becomes_free_is_taken_by_who_waits_for_it() -> None:
 
 
 def test_a_waiting_worker_is_woken_up() -> None:
-    """By a key that is added, and by one that becomes due; each by one worker."""
+    """An added key and a due key each wake one worker."""
 
     async def story() -> list[Key]:
         queue = WorkQueue()
@@ -297,14 +297,14 @@ def test_a_waiting_worker_is_woken_up() -> None:
 
 @pytest.mark.parametrize("turns", range(3))
 def test_workers_that_are_told_to_end_do(turns: int) -> None:
-    """Also when they are woken up at the same moment, as when the operator is stopped at work."""
+    """They end even if they are woken at the same moment, when the operator stops."""
 
     async def story() -> int:
         queue = WorkQueue()
         queue.add(A, delay=600)
         workers = [asyncio.ensure_future(queue.take(Lane.NORMAL)) for _ in range(3)]
         await asyncio.sleep(0)
-        queue._lanes[Lane.NORMAL].changed.set()  # as at the end of another one's work
+        queue._lanes[Lane.NORMAL].changed.set()  # as at the end of another worker's look
         for _ in range(turns):
             await asyncio.sleep(0)
         for worker in workers:
@@ -318,7 +318,7 @@ def test_workers_that_are_told_to_end_do(turns: int) -> None:
 
 
 class Queue(RuleBasedStateMachine):
-    """A queue beside a plain account of what is due when, and in which lane."""
+    """A queue beside a plain account of due keys and their lanes."""
 
     keys = st.sampled_from([A, B, C])
     lanes = st.sampled_from([*Lane, None])
@@ -332,7 +332,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(key=keys, delay=st.sampled_from([0, 1, 5]), lane=lanes)
     def add(self, key: Key, delay: float, lane: Lane | None) -> None:
-        """A key is added."""
+        """Add a key."""
         self.queue.add(key, delay=delay, lane=lane)
         at = self.clock.now + delay
         if lane is not None:
@@ -345,7 +345,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(lane=st.sampled_from(Lane))
     def take(self, lane: Lane) -> None:
-        """A worker takes a key: one that is due, and none is due for longer."""
+        """Take a due key; check that no other one is due for longer."""
         ready = {
             key: at
             for key, at in self.due.items()
@@ -361,7 +361,7 @@ class Queue(RuleBasedStateMachine):
     @precondition(lambda self: self.working)
     @rule(data=st.data(), again=st.sampled_from([None, 0.0, 2.0]))
     def done(self, data: st.DataObject, again: float | None) -> None:
-        """A worker is done with a key."""
+        """Finish the look at a key."""
         key = data.draw(st.sampled_from(sorted(self.working)))
         self.queue.done(key, again=again)
         times = [self.working.pop(key), None if again is None else self.clock.now + again]
@@ -373,12 +373,12 @@ class Queue(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1.0, 3.0]))
     def wait(self, seconds: float) -> None:
-        """Time passes."""
+        """Let time pass."""
         self.clock.now += seconds
 
     @invariant()
     def the_accounts_agree(self) -> None:
-        """Depths and ages are as they should be, and nothing is kept of what is gone."""
+        """Check depths and ages, and that nothing is kept of finished keys."""
         now = self.clock.now
         waiting = [now - at for at in self.due.values() if at <= now]
         assert sum(self.queue.depth(lane) for lane in Lane) == len(waiting)

@@ -37,7 +37,7 @@ def test_what_is_excluded_is_not_served(
 
 
 def test_a_resource_that_is_not_served_is_nobodys_work() -> None:
-    """In neither lane, whatever wakes it up."""
+    """It enters neither lane, whatever wakes it."""
     queue = WorkQueue(served=Served(excluded=["team-*"]))
     for lane in Lane:
         queue.add(Key("StreamCopy", "team-a", lane.value), lane=lane)

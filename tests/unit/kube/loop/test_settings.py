@@ -10,12 +10,12 @@ from support.cases import allowed_servers
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Gives the path of a file that a test writes."""
+    """Return the path of a file that a test writes."""
     return tmp_path / "config.yaml"
 
 
 def test_an_image_is_all_that_has_to_be_said(file: Path) -> None:
-    """Everything else has a default; there is a profile of that name."""
+    """All other settings have a default, and a profile of that name exists."""
     file.write_text("image: localhost/sluice:dev\n")
     found = OperatorSettings.read(file)
     assert found.image == "localhost/sluice:dev"
@@ -25,7 +25,7 @@ def test_an_image_is_all_that_has_to_be_said(file: Path) -> None:
 
 
 def test_profiles_are_what_the_file_says(file: Path) -> None:
-    """Sizes are read as Kubernetes writes them; no profile comes by itself beside others."""
+    """Sizes have Kubernetes' form, and no default profile is added to others."""
     file.write_text(
         "image: i\n"
         "clusterID: east\n"
@@ -47,7 +47,7 @@ def test_profiles_are_what_the_file_says(file: Path) -> None:
 
 
 def test_stores_are_opened_where_the_administrator_allows_it() -> None:
-    """A * stands for characters of a host or a port; each other character for itself."""
+    """A * stands for characters of a host or a port, and other characters for themselves."""
     stores = StoreSettings(allowed=list(allowed_servers.PATTERNS))
 
     def bucket(place: dict[str, str]) -> bool:
@@ -81,7 +81,7 @@ def test_stores_are_opened_where_the_administrator_allows_it() -> None:
     ],
 )
 def test_a_wrong_file_is_refused_by_the_field(file: Path, text: str, says: str) -> None:
-    """The error names the file and the path of what is wrong in it."""
+    """The error names the file and the path of the wrong value."""
     file.write_text(text)
     with pytest.raises(InvalidSpec) as caught:
         OperatorSettings.read(file)
@@ -91,7 +91,7 @@ def test_a_wrong_file_is_refused_by_the_field(file: Path, text: str, says: str) 
 
 
 def test_a_wrong_file_is_refused_with_all_that_is_wrong(file: Path) -> None:
-    """An administrator does not correct one field a restart."""
+    """An administrator need not correct one field per restart."""
     file.write_text("imagePullPolicy: [1]\nresyncSeconds: soon\n")
     with pytest.raises(InvalidSpec) as caught:
         OperatorSettings.read(file)
@@ -99,7 +99,7 @@ def test_a_wrong_file_is_refused_with_all_that_is_wrong(file: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """So is one that is no text."""
+    """So is a file that is no text."""
     for path in (tmp_path / "none.yaml", tmp_path):
         with pytest.raises(InvalidSpec, match="cannot read"):
             OperatorSettings.read(path)

@@ -1,4 +1,4 @@
-"""Traces of looks: which belong together, and which are none."""
+"""Traces of looks: looks that share a trace, and untraced looks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def trace(context: str) -> str:
 
 
 def test_looks_of_one_attempt_are_one_trace(traces: Collector) -> None:
-    """Those that prepare it, that make its Job, and that end it; the next attempt has its own."""
+    """The trace has the looks that prepare it, make its Job and end it."""
     made = Traces()
     with tracing.started("test"):
         first = look(made, 0, AddFinalizer())
@@ -69,7 +69,7 @@ def test_looks_of_one_attempt_are_one_trace(traces: Collector) -> None:
 
 
 def test_a_copy_that_is_made_anew_or_gone_has_another_trace(traces: Collector) -> None:
-    """Its name may be the same."""
+    """This holds for the same name."""
     made = Traces()
     with tracing.started("test"):
         first, again = look(made, 1, BEGIN), look(made, 1, BEGIN, uid="v")
@@ -88,14 +88,14 @@ def test_a_kind_without_attempts_has_a_trace_a_look(traces: Collector) -> None:
 
 
 def test_a_look_without_actions_is_not_traced(traces: Collector) -> None:
-    """Most looks find that nothing has to be done."""
+    """Most looks find no action."""
     with tracing.started("test"):
         assert look(Traces(), 1) == ""
     assert traces.spans == []
 
 
 def test_a_look_says_what_it_was_about(traces: Collector) -> None:
-    """By names and the reason; nothing of the condition's message."""
+    """It has names and the reason, but not the condition's message."""
     with tracing.started("test"):
         look(Traces(), 1, BEGIN)
     assert traces.only("reconcile").attributes == {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def secret(**values: bytes) -> Object:
-    """A Secret as the API server gives it."""
+    """Make a Secret as the API server returns it."""
     return {"data": {key: base64.b64encode(value).decode() for key, value in values.items()}}
 
 
@@ -51,7 +51,7 @@ BUCKET = StoreAddress(
 def test_a_server_that_the_administrator_does_not_allow_is_not_opened(
     address: StoreAddress, field: str
 ) -> None:
-    """Not even its Secret is read, whatever admission let through."""
+    """Its Secret is not read either, even if admission accepted the store."""
     connections = Connections(None, Settings(), allowed=lambda _: False)  # type: ignore[arg-type]
     with pytest.raises(AccessDenied, match="administrator allows no store at") as caught:
         asyncio.run(connections.place("shop", address))
@@ -76,7 +76,7 @@ def test_a_server_that_the_administrator_does_not_allow_is_not_opened(
 def test_a_secret_consents_by_its_label(
     address: StoreAddress, field: str, label: str | None
 ) -> None:
-    """Where the administrator asks for that. Else each Secret may be used, as without labels."""
+    """If the administrator does not require consent, any Secret may be used, labelled or not."""
     server = ApiServer()
     data = {"username": b"me", "password": b"p", "ca.crt": b"c", "tls.crt": b"c", "tls.key": b"k"}
     metadata: Object = {"name": "login", "namespace": "shop"}
@@ -97,7 +97,7 @@ def test_a_secret_consents_by_its_label(
 
 
 def test_a_volume_has_no_server_to_allow() -> None:
-    """Its claim is of the namespace, and only pods of it mount that."""
+    """The volume's claim is in the namespace, and only pods there mount it."""
     volume = StoreAddress(backend="volume", uri="volume://claim/path")
     connections = Connections(ApiServer().api, Settings(), allowed=lambda _: False)
     assert isinstance(asyncio.run(connections.place("shop", volume)), ArchiveRoot)
@@ -110,7 +110,7 @@ def test_a_secret_gives_a_login() -> None:
 
 
 def test_a_secret_gives_a_key_of_a_bucket() -> None:
-    """Under other names than a login has."""
+    """The keys have other names than those of a login."""
     found = login_of(BUCKET, secret(accessKeyId=b"AK", secretAccessKey=b"s3cret"))
     assert found == ("AK", "s3cret")
     with pytest.raises(SecretNotFound, match="no key 'accessKeyId'") as caught:
@@ -131,14 +131,14 @@ def test_a_secret_gives_a_key_of_a_bucket() -> None:
     ],
 )
 def test_a_secret_without_a_login_is_none(body: Object | None, words: str) -> None:
-    """The error names the Secret and the key, never what is in it."""
+    """The error names the Secret and the key, never its content."""
     with pytest.raises(SecretNotFound, match=words) as caught:
         login_of(LIVE, body)
     assert caught.value.field == "spec.pravega.auth.basic.secretRef.name"
 
 
 def test_a_fingerprint_tells_keys_apart() -> None:
-    """Also where user and password share their letters, and without giving them away."""
+    """This holds where user and password share their letters, and the text shows neither."""
     keys = [
         Keys(login=("a", "bc")),
         Keys(login=("ab", "c")),
@@ -154,7 +154,7 @@ def test_a_fingerprint_tells_keys_apart() -> None:
 
 
 def test_certificates_are_read_where_the_store_names_them() -> None:
-    """From a ConfigMap or a Secret; without them the store is not opened."""
+    """The certificates are in a ConfigMap or a Secret; without them the store is not opened."""
     server = ApiServer()
     server.put(
         SECRET, {"metadata": {"name": "keys"}, **secret(accessKeyId=b"a", secretAccessKey=b"b")}
@@ -186,13 +186,13 @@ def test_certificates_are_read_where_the_store_names_them() -> None:
 
 
 def copy(name: str, *finalizers: str, target: str = "local") -> dict[str, Any]:
-    """A StreamCopy with these finalizers."""
+    """Make a StreamCopy with these finalizers."""
     body = changed(COPY, "spec.target.storeRef.name", target)
     return body | {"metadata": {"name": name, "namespace": "team", "finalizers": list(finalizers)}}
 
 
 def test_who_has_something_in_a_store_uses_it() -> None:
-    """By the finalizer that stands on a copy as long as it has; on either side."""
+    """A copy on either side uses the store while its finalizer stands."""
     copies = [
         copy("b", STAGING_FINALIZER, "other"),
         copy("a", STAGING_FINALIZER, target="far"),
@@ -217,7 +217,7 @@ def test_who_has_something_in_a_store_uses_it() -> None:
 def test_a_resource_of_another_namespace_uses_a_store_once_it_was_admitted(
     status: dict[str, Any], *, holds: bool
 ) -> None:
-    """By its status, which its author cannot write. A finalizer, which he can, is not enough."""
+    """The status, which its author cannot write, proves it. A finalizer is not enough."""
     body = changed(copy("a", STAGING_FINALIZER), "spec.target.storeRef.namespace", "platform")
     body["status"] = status
     found = users([body], StorePlace("platform", "local"))
@@ -226,7 +226,7 @@ def test_a_resource_of_another_namespace_uses_a_store_once_it_was_admitted(
 
 
 def test_a_store_names_its_secrets() -> None:
-    """Those of its login and of its certificates, or none; one that cannot be read names none."""
+    """A store names the Secrets of its login and its certificates. An invalid store names none."""
     basic = {"secretRef": {"name": "login"}}
     body = changed(STORE, "spec.pravega.auth", {"basic": basic})
     assert _secrets(body) == {"login"}
@@ -251,13 +251,13 @@ class Connection:
         self.open = True
 
     def close(self) -> None:
-        """As Store.close."""
+        """See Store.close."""
         assert self.open
         self.open = False
 
 
 def test_a_connection_is_closed_when_nobody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as somebody does, it is kept; who asks later has another one."""
+    """A connection in use is kept; a later caller gets another one."""
     monkeypatch.setattr(connections, "connect", lambda *_, **__: Connection())
     here, there = StoreAddress(uri="tcp://here:1"), StoreAddress(uri="tcp://there:1")
 
@@ -282,7 +282,7 @@ def test_a_connection_is_closed_when_nobody_asks_for_it(monkeypatch: pytest.Monk
 
 
 def test_a_volume_is_a_claim_that_is_there() -> None:
-    """Nobody but pods can look into it, so nothing else is asked."""
+    """Only pods can read a volume, so the operator checks nothing else."""
     server, claim = ApiServer(), {"metadata": {"name": "archives", "namespace": "team"}}
     volume = StoreAddress(backend="volume", uri="volume://archives/streams")
     connections = Connections(server.api, Settings())
@@ -301,7 +301,7 @@ def test_a_volume_is_a_claim_that_is_there() -> None:
 
 
 def test_what_is_at_an_address_is_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bucket is no live store; a volume is there, and cannot be looked into."""
+    """A bucket is no live store. A volume exists and cannot be read by the operator."""
     monkeypatch.setattr(connections, "connect", lambda *_, **__: Connection())
     bucket = StoreAddress(backend="s3", uri="s3://archives", endpoint="http://127.0.0.1:1")
     volume = StoreAddress(backend="volume", uri="volume://archives")
@@ -323,7 +323,7 @@ def test_what_is_at_an_address_is_of_its_kind(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_operator_opens_no_bucket_as_itself_unless_it_is_to() -> None:
-    """Whoever may name a bucket in some namespace would be the operator's equal there."""
+    """Otherwise a user who may name a bucket would have the operator's rights there."""
     bucket = StoreAddress(backend="s3", uri="s3://archives")
 
     async def opened(*, ambient: bool) -> Place:
@@ -337,7 +337,7 @@ def test_the_operator_opens_no_bucket_as_itself_unless_it_is_to() -> None:
 
 
 def test_archives_use_stores_as_copies_do() -> None:
-    """On either side, and as a source of a copy."""
+    """Archives use a store on either side, and as a source of a copy."""
     finalizers = {"finalizers": [STAGING_FINALIZER], "name": "one", "namespace": "team"}
     archive = ARCHIVE | {"metadata": finalizers}
     source = {"archive": {"storeRef": {"name": "archives"}, "path": "in/orders"}}

@@ -1,4 +1,4 @@
-"""How often stores are asked: by a clock that the tests move."""
+"""The frequency of probes of stores, by a clock that the tests move."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OBJECT: Object = changed(STORE, "metadata", {"name": "local", "namespace": "team
 
 
 class Asking:
-    """Probes of a store that is away until it is said to be there; counts what it is asked."""
+    """Probes of a store that is unreachable until `there` is set. It counts its probes."""
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         self.now = 1000.0
@@ -38,11 +38,11 @@ class Asking:
         self._probes = Probes(cast("Connections", self), threads, lambda: 0.0)
 
     async def place(self, *_: Any, **__: Any) -> Self:
-        """As Connections.place."""
+        """See Connections.place."""
         return self
 
     def probe(self) -> StoreHealth:
-        """As Store.probe."""
+        """See Store.probe."""
         self.asked += 1
         self.left.append(left())
         if not self.there:
@@ -50,7 +50,7 @@ class Asking:
         return StoreHealth(latency=0.0, protocol=1)
 
     def monotonic(self) -> float:
-        """As time.monotonic."""
+        """See time.monotonic."""
         return self.now
 
     def look(self, body: Object = OBJECT, **how: Any) -> Probed:
@@ -60,7 +60,7 @@ class Asking:
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
-    """A store that is away."""
+    """Yield a store that is unreachable."""
     with ThreadPoolExecutor(1) as threads:
         asking = Asking(threads)
         monkeypatch.setattr(probes, "time", asking)
@@ -68,7 +68,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
 
 
 def asked_at(store: Asking, seconds: int, **how: Any) -> list[int]:
-    """The seconds at which a store is asked that is looked at once a second."""
+    """Return the seconds at which a store is probed that is looked at once a second."""
     times, begun = [], store.now
     for second in range(seconds):
         before, store.now = store.asked, begun + second
@@ -78,7 +78,7 @@ def asked_at(store: Asking, seconds: int, **how: Any) -> list[int]:
 
 
 def test_a_store_that_is_away_is_asked_each_few_seconds(store: Asking) -> None:
-    """However often somebody looks; once it answers, it is asked as ever, and counts anew."""
+    """More looks do not matter. Once it answers, it is probed as usual, and the count restarts."""
     assert asked_at(store, 50) == [0, 4, 11, 18, 25, 32, 39, 46]
     store.there = True
     assert asked_at(store, 100) == [4, 33, 62, 91]
@@ -87,7 +87,7 @@ def test_a_store_that_is_away_is_asked_each_few_seconds(store: Asking) -> None:
 
 
 def test_a_probe_of_a_store_that_was_away_has_seconds(store: Asking) -> None:
-    """A call that met a server while it started may never be answered, and the next one is."""
+    """A call that met a starting server may never be answered, and the next one is."""
     asked_at(store, 20)
     store.there = True
     asked_at(store, 40)
@@ -96,7 +96,7 @@ def test_a_probe_of_a_store_that_was_away_has_seconds(store: Asking) -> None:
 
 
 def test_many_stores_of_a_namespace_that_are_away_share_the_probes(store: Asking) -> None:
-    """Each is asked less often. Stores of other namespaces are not."""
+    """Each store of the namespace is probed less often. Stores of other namespaces are not."""
     crowd = [changed(OBJECT, "metadata.name", f"store-{number}") for number in range(40)]
     for body in crowd:
         store.look(body)
@@ -105,7 +105,7 @@ def test_many_stores_of_a_namespace_that_are_away_share_the_probes(store: Asking
 
 
 def test_whoever_is_new_has_a_store_that_is_away_asked_at_once(store: Asking) -> None:
-    """A hundred copies that are made at once do not ask it a hundred times."""
+    """A hundred copies that are made at once do not cause a hundred probes."""
     assert asked_at(store, 30)[-1] == 25
     store.there = True
     assert store.look(max_age=60).failures == 5
@@ -116,6 +116,6 @@ def test_whoever_is_new_has_a_store_that_is_away_asked_at_once(store: Asking) ->
 
 
 def test_a_changed_spec_has_a_store_asked_at_once(store: Asking) -> None:
-    """It may be another store, or another login: what was counted of the old one is forgotten."""
+    """It may be another store or login, so the count of failures starts anew."""
     asked_at(store, 100)
     assert store.look(changed(OBJECT, "metadata.generation", 2)).failures == 1

@@ -1,4 +1,4 @@
-"""StreamStores of another namespace: whom they are shown to, and whom they are kept for."""
+"""StreamStores of another namespace: which tenants see them, and for which they are kept."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ PLANNED = {"planHash": "a"}
 
 
 def look(sharing: Sharing, ref: StoreRef = SHARED, **how: Any) -> FoundStore | None:
-    """Look up a StreamStore for a resource of the tenant's."""
+    """Look up a StreamStore for a tenant's resource."""
     served = how.pop("served", None)
     return asyncio.run(sharing.view(served).look(ref, TENANT, **how))
 
 
 def keep(sharing: Sharing) -> Object:
-    """Have the StreamStore reconciled by a new operator that has seen all, and return it."""
+    """Let a new operator that has seen all reconcile the StreamStore, and return it."""
     sharing.sync()
     asyncio.run(sharing.keeper().reconcile(KEY))
     return sharing.store()
@@ -61,7 +61,7 @@ def keep(sharing: Sharing) -> Object:
 
 
 def test_a_store_is_found_by_the_namespace_that_it_is_shared_with() -> None:
-    """With the grants that name it, and none of the others."""
+    """The result has the grants that name the namespace, and no others."""
     found = look(Sharing(to("other"), to(TENANT, operations=["Read"]), to(TENANT)))
     assert found is not None
     assert (found.seen.namespace, found.seen.name) == (PLATFORM, "main")
@@ -71,7 +71,7 @@ def test_a_store_is_found_by_the_namespace_that_it_is_shared_with() -> None:
 
 @pytest.mark.parametrize("grants", [[], [to("other")], [to(f"{TENANT}-a")], [to(PLATFORM)]])
 def test_a_store_that_does_not_admit_is_as_one_that_is_not_there(grants: list[Object]) -> None:
-    """It is not probed either, whose time could tell."""
+    """The store is not probed either, since the time of a probe could tell."""
     sharing = Sharing(*grants)
     assert look(sharing) is None
     assert look(sharing, StoreRef(name="none", namespace=PLATFORM)) is None
@@ -80,7 +80,7 @@ def test_a_store_that_does_not_admit_is_as_one_that_is_not_there(grants: list[Ob
 
 
 def test_a_store_that_cannot_be_read_is_told_to_none_whom_it_never_admitted() -> None:
-    """Who was admitted waits until it can be read."""
+    """An admitted namespace waits until the store can be read."""
     sharing = Sharing(to(TENANT))
     body = changed(sharing.store(), "spec.pravega.controllerURI", "somewhere")
     sharing.server.put(STREAM_STORE, body)
@@ -90,21 +90,21 @@ def test_a_store_that_cannot_be_read_is_told_to_none_whom_it_never_admitted() ->
 
 
 def test_a_namespace_without_its_labels_is_not_admitted() -> None:
-    """As long as nobody knows what it is."""
+    """Without labels the operator cannot identify the namespace."""
     sharing = Sharing(to(TENANT))
     del sharing.server.objects[NAMESPACE.name, None, TENANT]
     assert look(sharing) is None
 
 
 def test_a_store_of_a_namespace_that_is_not_served_is_not_shared() -> None:
-    """Another operator protects it, who does not know its users."""
+    """Another operator protects it and does not know its users."""
     sharing = Sharing(to(TENANT))
     assert look(sharing, served=Served([TENANT])) is None
     assert look(sharing, served=Served([TENANT, PLATFORM])) is not None
 
 
 def test_who_was_admitted_finds_the_store_for_its_end() -> None:
-    """Without grants: nothing new may be done there."""
+    """The result has no grants: no new work may begin there."""
     found = look(Sharing(), admitted=True)
     assert found is not None
     assert found.grants == ()
@@ -121,7 +121,7 @@ def test_who_was_admitted_finds_the_store_for_its_end() -> None:
 def test_a_look_at_another_namespace_is_one_call(
     monkeypatch: pytest.MonkeyPatch, name: str, grant: str, asked: str
 ) -> None:
-    """Whether the StreamStore is there or not, so that neither the load nor the time tells."""
+    """The StreamStore's existence changes neither load nor time, so neither reveals it."""
     sharing = Sharing(to(grant))
     sharing.sync()
     calls: list[str] = []
@@ -137,7 +137,7 @@ def test_a_look_at_another_namespace_is_one_call(
 
 
 def test_a_namespace_of_ones_own_needs_no_grant() -> None:
-    """Written out or not."""
+    """The reference may name the namespace or leave it out."""
     sharing = Sharing()
     for ref in (SHARED, StoreRef(name="main")):
         found = asyncio.run(sharing.view().look(ref, PLATFORM))
@@ -158,7 +158,7 @@ def copied(sharing: Sharing, body: Object = COPY, **meta: Any) -> StoreSeen | Tr
 
 
 def test_a_copy_uses_a_shared_store_from_which_its_driver_mounts_nothing() -> None:
-    """In the copy's namespace, as any."""
+    """The driver runs in the copy's namespace, as any driver."""
     found = copied(Sharing(to(TENANT), login=False))
     assert isinstance(found, StoreSeen)
     assert found.namespace == PLATFORM
@@ -174,7 +174,7 @@ def test_a_copy_is_refused_where_its_driver_would_need_the_login(kind: str) -> N
 
 
 def test_a_grant_may_have_drivers_run_beside_the_login() -> None:
-    """Where nothing has to be mounted, they run in the namespace of the copy all the same."""
+    """Drivers that need no mount run in the namespace of the copy all the same."""
     found = copied(Sharing(to(TENANT, driverNamespace="Store")))
     assert isinstance(found, StoreSeen)
     assert found.hosts
@@ -189,7 +189,7 @@ def test_a_grant_may_have_drivers_run_beside_the_login() -> None:
     ids=str,
 )
 def test_the_grant_that_has_drivers_run_has_to_allow_all_else(limits: dict[str, Any]) -> None:
-    """Another entry that allows the rest does not lend itself to the login."""
+    """A second grant that allows the rest does not extend to the login."""
     sharing = Sharing(to(TENANT), to(TENANT, driverNamespace="Store", **limits))
     found = copied(sharing)
     assert isinstance(found, Trouble)
@@ -197,7 +197,7 @@ def test_the_grant_that_has_drivers_run_has_to_allow_all_else(limits: dict[str, 
 
 
 def test_no_driver_of_strangers_runs_in_a_volume() -> None:
-    """A volume has no borders inside, whatever the grant says."""
+    """A volume has no borders inside, so the grant does not matter."""
     sharing = Sharing(to(TENANT, driverNamespace="Store"))
     body = changed(sharing.store(), "spec", {"volume": {"claimName": "archives"}})
     body["spec"]["access"] = {"sharedWith": [to(TENANT, driverNamespace="Store")]}
@@ -214,7 +214,7 @@ def test_no_driver_of_strangers_runs_in_a_volume() -> None:
 
 
 def test_a_copy_does_what_its_grant_allows() -> None:
-    """Its own limits hold beside those of the store."""
+    """The grant's own limits hold beside those of the store."""
     found = copied(Sharing(to(TENANT, operations=["Create"]), login=False))
     assert isinstance(found, Trouble)
     assert found.reason == "AccessDenied"
@@ -232,7 +232,7 @@ def test_a_copy_does_what_its_grant_allows() -> None:
 def test_only_a_grant_to_delete_lets_retention_remove_runs_of_another_namespace(
     operations: list[str] | None, *, own: bool, refused: bool
 ) -> None:
-    """Whoever has made them: an archive at a path of the platform's would drop the platform's."""
+    """An archive at a path of the platform's would otherwise drop the platform's runs."""
     sharing = Sharing()
     limits = {} if operations is None else {"operations": operations}
     body = changed(sharing.store(), "spec", {"s3": {"bucket": "archives"}})
@@ -254,7 +254,7 @@ def test_only_a_grant_to_delete_lets_retention_remove_runs_of_another_namespace(
 
 
 def test_a_copy_is_told_the_same_of_a_store_that_is_not_there() -> None:
-    """Whether it is there, and whatever it is."""
+    """The message is the same whether the store exists or not."""
     hidden = copied(Sharing(to("other")))
     sharing = Sharing(to(TENANT))
     sharing.server.destroy(STREAM_STORE, "main", PLATFORM)
@@ -267,7 +267,7 @@ def test_a_copy_is_told_the_same_of_a_store_that_is_not_there() -> None:
 def test_a_deleted_copy_clears_away_what_it_began_while_it_was_admitted(
     status: Object, *, found: bool
 ) -> None:
-    """And no other copy is told of the store, whatever finalizers it has."""
+    """No other copy finds the store, whatever finalizers it has."""
     body = COPY | {"status": status}
     meta = {"finalizers": [STAGING_FINALIZER], "deletionTimestamp": "2026-11-21T10:00:00Z"}
     seen = copied(Sharing(), body, **meta)
@@ -279,7 +279,7 @@ def test_a_deleted_copy_clears_away_what_it_began_while_it_was_admitted(
     assert seen.refused.reason == "StoreNotShared"
 
 
-# -- what is kept
+# -- the protection of stores
 
 
 def put_user(sharing: Sharing, **status: Any) -> None:
@@ -289,7 +289,7 @@ def put_user(sharing: Sharing, **status: Any) -> None:
 
 
 def test_a_store_is_held_for_users_in_other_namespaces() -> None:
-    """With its Secret; their namespace is named to whom the store belongs."""
+    """The Secret is held, too. The store's owner sees the namespace of the users."""
     sharing = Sharing(to(TENANT))
     put_user(sharing, **ADMITTED)
     sharing.server.edit(
@@ -304,7 +304,7 @@ def test_a_store_is_held_for_users_in_other_namespaces() -> None:
 
 
 def test_a_user_in_another_namespace_holds_store_and_secret() -> None:
-    """Until it has nothing there any more, whatever its grant is by then."""
+    """This lasts until it has nothing there any more, even without its grant."""
     sharing = Sharing(to(TENANT))
     put_user(sharing, **ADMITTED)
     assert has_finalizer(keep(sharing), IN_USE_FINALIZER)
@@ -321,7 +321,7 @@ def test_a_user_in_another_namespace_holds_store_and_secret() -> None:
 
 
 def test_no_finalizer_of_a_strangers_holds_a_store() -> None:
-    """He who was never admitted has nothing there."""
+    """A tenant that was never admitted has nothing in the store."""
     sharing = Sharing(to("other"))
     put_user(sharing)
     body = keep(sharing)
@@ -331,7 +331,7 @@ def test_no_finalizer_of_a_strangers_holds_a_store() -> None:
 
 @pytest.mark.parametrize("withdrawn", [False, True])
 def test_a_user_that_the_watches_have_not_shown_keeps_its_store(*, withdrawn: bool) -> None:
-    """The API server is asked about all namespaces before a shared store is released."""
+    """The operator lists users of all namespaces before it releases a shared store."""
     sharing = Sharing(to(TENANT))
     put_user(sharing, **ADMITTED)
     assert has_finalizer(keep(sharing), IN_USE_FINALIZER)
@@ -344,7 +344,7 @@ def test_a_user_that_the_watches_have_not_shown_keeps_its_store(*, withdrawn: bo
 
 
 def test_a_changed_grant_wakes_those_who_name_the_store() -> None:
-    """In every namespace, so that a withdrawal is felt at once; nobody is woken twice."""
+    """Users in every namespace are woken, each once, so a withdrawal takes effect at once."""
     sharing = Sharing(to(TENANT))
     put_user(sharing, **ADMITTED)
     archive = changed(ARCHIVE, "spec.destination.storeRef", REF)

@@ -1,4 +1,4 @@
-"""How long a StreamStore stays that a schedule needs."""
+"""The protection of a StreamStore that a schedule needs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NIGHTLY = (STREAM_ARCHIVE, "orders")
 
 
 class TurningServer(FinalizingServer):
-    """An API server during whose calls others make theirs. `patched` are the kinds it changed."""
+    """An API server during whose calls other clients make theirs. `patched` lists changed kinds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class Bench:
         asyncio.run(both())
 
     def held(self) -> list[str]:
-        """What the finalizer keeps."""
+        """Return the names of the objects that have the finalizer."""
         return [
             name
             for kind, name in THINGS
@@ -119,7 +119,7 @@ class Bench:
         ]
 
     def store(self) -> tuple[int, str, str]:
-        """The number of users of a store, and its reason and message."""
+        """Return the number of a store's users, and its reason and message."""
         status = (self.server.body(STREAM_STORE, "archives") or {})["status"]
         (ready,) = [one for one in status["conditions"] if one["type"] == "Ready"]
         return status["inUseBy"], ready["reason"], ready["message"]
@@ -127,7 +127,7 @@ class Bench:
 
 @pytest.mark.parametrize("suspend", [False, True])
 def test_a_schedule_holds_its_stores_between_its_runs(*, suspend: bool) -> None:
-    """Both of them, and the Secret; also while it is suspended."""
+    """Both stores and the Secret are held, also while the archive is suspended."""
     bench = Bench(schedule=SCHEDULE, suspend=suspend)
     assert bench.held() == ["local", "archives", "keys"]
     assert bench.store()[:2] == (1, "Reachable")
@@ -141,7 +141,7 @@ def test_a_schedule_holds_its_stores_between_its_runs(*, suspend: bool) -> None:
 
 
 def test_no_secret_is_changed_where_the_operator_may_not() -> None:
-    """The stores are held as ever, and go as ever; the status names no Secret."""
+    """The stores are held and released as usual; the status names no Secret."""
     bench = Bench(schedule=SCHEDULE, shared=True, hold_secrets=False)
     assert bench.held() == ["local", "archives"]
     for name in ("local", "archives"):
@@ -153,7 +153,7 @@ def test_no_secret_is_changed_where_the_operator_may_not() -> None:
 
 
 def test_a_secret_that_does_not_consent_is_not_held() -> None:
-    """A user who may name it cannot keep it from being deleted; one that is held stays held."""
+    """A user who may name the Secret cannot block its deletion. A held Secret stays held."""
     denied = Trouble.of(AccessDenied("the Secret 'keys' lacks the label"))
     bench = Bench(schedule=SCHEDULE, answer=denied)
     assert bench.held() == ["local", "archives"]
@@ -165,14 +165,14 @@ def test_a_secret_that_does_not_consent_is_not_held() -> None:
 
 
 def test_an_archive_without_a_schedule_holds_nothing_at_rest() -> None:
-    """It makes no other run by itself."""
+    """The archive begins no other run by itself."""
     bench = Bench()
     assert bench.held() == []
     assert bench.store()[0] == 0
 
 
 def test_a_schedule_that_is_removed_lets_its_stores_go() -> None:
-    """As if it had never been there."""
+    """The stores are then as free as without a schedule."""
     bench = Bench(schedule=SCHEDULE)
     bench.server.edit(*NIGHTLY, spec=ARCHIVE["spec"])
     bench.look()
@@ -184,7 +184,7 @@ def test_a_schedule_that_is_removed_lets_its_stores_go() -> None:
 def test_all_can_be_deleted_in_any_order(
     order: tuple[tuple[Any, str], ...], *, shared: bool
 ) -> None:
-    """As when a namespace is deleted; also if both stores have the same Secret."""
+    """This holds for the deletion of a namespace, even if both stores share a Secret."""
     bench = Bench(schedule=SCHEDULE, shared=shared)
     for kind, name in order:
         bench.server.remove(kind, name)
@@ -194,7 +194,7 @@ def test_all_can_be_deleted_in_any_order(
 
 
 def test_stores_that_are_released_at_once_let_their_secret_go() -> None:
-    """Neither leaves it to the other."""
+    """Neither store leaves the Secret to the other."""
     bench = Bench(schedule=SCHEDULE, shared=True)
     assert bench.held() == ["local", "archives", "keys"]
     bench.server.remove(*NIGHTLY)
@@ -204,7 +204,7 @@ def test_stores_that_are_released_at_once_let_their_secret_go() -> None:
 
 @pytest.mark.parametrize("finalizer", ["foregroundDeletion", "other.example/mine"])
 def test_a_schedule_that_was_deleted_and_is_kept_by_others_holds_nothing(finalizer: str) -> None:
-    """It makes no other run. Its own staging holds, until it is cleaned up."""
+    """The archive begins no other run. Its own staged bytes hold the stores until the cleanup."""
     for finalizers, held in (
         ((finalizer,), []),
         ((finalizer, STAGING_FINALIZER), ["local", "archives", "keys"]),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def test_the_operator_takes_the_bundle_as_it_is_when_it_uses_the_store(tmp_path: Path) -> None:
-    """A wrong one is refused at once, with its field, and the right one is taken at once."""
+    """A wrong bundle is refused at once with its field, and a right one is used at once."""
     names = TLSNames(tmp_path)
     server = ApiServer()
 

@@ -7,5 +7,5 @@ from support.wire.tls_names import TLSNames
 
 @pytest.fixture(scope="session")
 def tls_names(tmp_path_factory: pytest.TempPathFactory) -> TLSNames:
-    """Return an authority, and servers' certificates by it."""
+    """Yield an authority, and certificates of servers that it signed."""
     return TLSNames(tmp_path_factory.mktemp("certificates"))

@@ -22,28 +22,28 @@ IDS = st.integers(0, 2**63 - 1)
 
 @given(IDS)
 def test_a_name_leads_back_to_its_segment(segment: int) -> None:
-    """A segment's name, and that of one beside it, say whose server has them."""
+    """The names of a segment and of its staging segment tell which server holds them."""
     owner = SegmentOwner(STREAM, segment)
     assert owner_of(segment_name(STREAM, segment)) == owner
     assert owner_of(staging_name(STREAM, segment, KEY)) == owner
 
 
 def test_names_are_those_of_the_store() -> None:
-    """Number and epoch stand in the name as the store's own clients write them."""
+    """Names hold number and epoch in the form of the store's own clients."""
     assert segment_name(STREAM, (3 << 32) + 7) == "plant/sensors/7.#epoch.3"
     assert staging_name(STREAM, 0, KEY) == f"plant/sensors/0.#epoch.0#transaction.{KEY}"
 
 
 @pytest.mark.parametrize("key", ["", "abc", KEY.upper(), KEY + "0", "g" * 32])
 def test_a_key_of_another_form_makes_no_staging_name(key: str) -> None:
-    """Only 32 lower-case hexadecimal digits make the store keep a segment beside another."""
+    """The store keeps a segment beside another only if the key has 32 lower-case hex digits."""
     with pytest.raises(ValueError, match="hexadecimal"):
         staging_name(STREAM, 0, key)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a/b/0", "a/b/c/0.#epoch.0", "a/b/x.#epoch.0"])
 def test_what_is_no_segment_name_is_refused(name: str) -> None:
-    """A mistake in a name is found before anybody is asked."""
+    """A mistake in a name is found before any call."""
     with pytest.raises(ValueError, match="not the name of a segment"):
         owner_of(name)
 
@@ -91,7 +91,7 @@ def test_an_address_of_another_form_is_refused_with_a_remedy(uri: str) -> None:
 
 
 def test_streams_of_the_store_count_on_request_unless_they_belong_to_another() -> None:
-    """The marks of a stream that is there go with it; marks without one are like any other."""
+    """Marks belong to an existing stream; marks without a stream count as any other stream."""
     streams = ["a", "_MARKa", "_MARKb", "_RGg", "_MARK_RGg", "_MARK"]
     assert visible(streams, internal=False) == ["a"]
     assert visible(streams, internal=True) == ["a", "_MARKb", "_RGg", "_MARK"]

@@ -1,4 +1,4 @@
-"""A StreamArchive: which run is made, and when."""
+"""A StreamArchive: its runs and their times."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -69,7 +69,7 @@ HOUR = NOW.replace(hour=4, minute=0, second=0)
 
 
 def test_without_a_schedule_one_run_is_made() -> None:
-    """It is planned, and its driver starts, as of a copy."""
+    """The run is planned and its driver starts, as for a copy."""
     seen = archive()
     assert seen.run_key == FIRST
     assert questions(seen, world()) == {Question.STATE}
@@ -89,7 +89,7 @@ def test_without_a_schedule_one_run_is_made() -> None:
 
 
 def test_a_run_that_goes_on_is_told_of() -> None:
-    """How far it is, as the archive says."""
+    """The message has the progress that the archive shows."""
     around = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
     decision = reconcile_archive(begun(), around)
     assert reason(decision) == "Archiving"
@@ -99,7 +99,7 @@ def test_a_run_that_goes_on_is_told_of() -> None:
 
 
 def test_a_run_that_is_recorded_can_be_restored() -> None:
-    """The status says which runs there are; nothing of the resource is held any more."""
+    """The status lists the runs, and the resource holds nothing any more."""
     decision = reconcile_archive(begun(), ended(answer=recorded(3, runs=2)))
     assert (said(decision), reason(decision)) == (DONE, "Archived")
     assert message(decision) == "Run 3 is recorded: 1.0 kB are new. 2 runs can be restored."
@@ -112,7 +112,7 @@ def test_a_run_that_is_recorded_can_be_restored() -> None:
 
 
 def test_what_was_lost_is_said() -> None:
-    """With onTruncation: Record."""
+    """This is so with onTruncation: Record."""
     gap = LostBytes(segment=0, begin=10, end=110)
     decision = reconcile_archive(begun(), ended(answer=recorded(gaps=(gap,), lost=100)))
     assert reason(decision) == "ArchivedWithGaps"
@@ -121,7 +121,7 @@ def test_what_was_lost_is_said() -> None:
 
 
 def test_what_nobody_knows_of_is_said() -> None:
-    """Of a segment that was gone when the run came back to it."""
+    """A segment was gone when the run came back to it."""
     gap = LostBytes(segment=3, begin=10)
     decision = reconcile_archive(begun(), ended(answer=recorded(gaps=(gap,))))
     assert reason(decision) == "ArchivedWithGaps"
@@ -132,7 +132,7 @@ def test_what_nobody_knows_of_is_said() -> None:
 
 
 def test_an_archive_that_is_done_asks_nothing() -> None:
-    """And gives up what it held, so its store may go."""
+    """It releases its finalizer, so its store may be deleted."""
     assert reconcile_archive(begun(), ended()).actions == (Abandon(), RemoveFinalizer())
     seen = done()
     assert seen.done
@@ -144,7 +144,7 @@ def test_an_archive_that_is_done_asks_nothing() -> None:
 
 @pytest.mark.parametrize("seconds", [0, 90])
 def test_a_lost_status_makes_no_run_twice(seconds: float) -> None:
-    """The archive knows under which key a run was recorded."""
+    """The archive knows the key under which a run was recorded."""
     seen = archive(finalizer=True, at=later(seconds))
     decision = reconcile_archive(seen, world(now=later(seconds), answer=recorded()))
     assert said(decision) == DONE
@@ -155,7 +155,7 @@ def test_a_lost_status_makes_no_run_twice(seconds: float) -> None:
 
 
 def test_a_wish_makes_another_run() -> None:
-    """Under a key of its own, planned anew; the runs of before stay told of."""
+    """The request's run has a key and plan of its own; the status keeps earlier runs."""
     seen = replace(done(), requested_at="today")
     assert seen.run_key is not None
     assert seen.run_key.startswith("requested:")
@@ -170,7 +170,7 @@ def test_a_wish_makes_another_run() -> None:
 
 
 def test_a_wish_while_a_run_goes_on_is_heard_after_it() -> None:
-    """What was written since its bounds were taken would not be in that one."""
+    """The current run lacks bytes that were written after its bounds were taken."""
     seen = replace(begun(), requested_at="today")
     running = reconcile_archive(seen, world(jobs=(job(),), plan=plan_seen(), reading=reading(1)))
     assert status(running).last_handled_requested_at is None
@@ -181,7 +181,7 @@ def test_a_wish_while_a_run_goes_on_is_heard_after_it() -> None:
 
 
 def test_a_wish_tries_a_failed_run_at_once() -> None:
-    """It is the same run: what it has put stays."""
+    """It is the same run, and its staged bytes stay."""
     failed = world(jobs=(job(phase=JobPhase.FAILED, trouble=trouble(DriverLost("lost"))),))
     seen = begun()
     waiting = after(seen, reconcile_archive(seen, replace(failed, plan=plan_seen())))
@@ -196,7 +196,7 @@ def test_a_wish_tries_a_failed_run_at_once() -> None:
 
 
 def test_a_schedule_waits_for_its_first_time() -> None:
-    """Nothing is asked before; the archive is as it is wanted."""
+    """The operator asks no store before, and the archive is ready."""
     seen = archive(schedule=EVERY_HOUR)
     assert questions(seen, world()) == set()
     decision = reconcile_archive(seen, world())
@@ -208,7 +208,7 @@ def test_a_schedule_waits_for_its_first_time() -> None:
 
 
 def test_a_run_begins_when_it_is_due() -> None:
-    """Under the key of its time, which is remembered."""
+    """The status remembers the run's time as its key."""
     seen = archive(schedule=EVERY_HOUR, at=HOUR)
     assert seen.run_key == "scheduled:2026-01-02T04:00:00Z"
     decision = reconcile_archive(seen, world(now=HOUR, answer=PLANNED))
@@ -234,7 +234,7 @@ def test_a_time_is_heeded_once() -> None:
 
 @pytest.mark.parametrize("ended_at", [HOUR, HOUR + timedelta(days=30), None])
 def test_a_clock_that_was_ahead_stops_no_schedule(ended_at: datetime | None) -> None:
-    """Once it is right, the next time is heeded again, and is the one that is remembered."""
+    """Once the clock is right, the next time counts again and is remembered."""
     seen = archive(schedule=EVERY_HOUR, at=HOUR)
     seen = after(seen, reconcile_archive(seen, world(now=HOUR, answer=PLANNED)), at=HOUR)
     over = after(seen, reconcile_archive(seen, ended(now=HOUR)))
@@ -248,7 +248,7 @@ def test_a_clock_that_was_ahead_stops_no_schedule(ended_at: datetime | None) -> 
 
 
 def test_a_clock_that_was_ahead_makes_no_run_before_its_time() -> None:
-    """The end of the last run says which times were heeded."""
+    """The end of the last run shows which times were handled."""
     seen = archive(schedule=EVERY_HOUR, at=HOUR)
     seen = after(seen, reconcile_archive(seen, world(now=HOUR, answer=PLANNED)), at=HOUR)
     over = after(seen, reconcile_archive(seen, ended(now=HOUR)))
@@ -258,7 +258,7 @@ def test_a_clock_that_was_ahead_makes_no_run_before_its_time() -> None:
 
 
 def test_runs_do_not_overlap() -> None:
-    """While one goes on the next one waits; then it begins, once however many were due."""
+    """The next run waits for the current one, then begins once for all times that were due."""
     late = HOUR + timedelta(hours=3, minutes=5)
     seen = archive(schedule=EVERY_HOUR, at=HOUR)
     seen = after(seen, reconcile_archive(seen, world(now=HOUR, answer=PLANNED)), at=late)
@@ -270,7 +270,7 @@ def test_runs_do_not_overlap() -> None:
 
 
 def test_a_run_that_failed_for_good_is_followed_by_the_next() -> None:
-    """Which begins anew, with all its attempts."""
+    """The next run begins anew, with all its attempts."""
     seen = begun(schedule=None, backoffLimit=0)
     lost = job(phase=JobPhase.FAILED, trouble=trouble(DriverLost("lost")))
     decision = reconcile_archive(seen, world(jobs=(lost,), plan=plan_seen()))
@@ -293,7 +293,7 @@ def test_a_run_that_failed_for_good_is_followed_by_the_next() -> None:
     ],
 )
 def test_a_run_that_took_too_long_is_followed_by_the_next(last: World) -> None:
-    """Whether its driver failed at the same time, or its Job is gone."""
+    """This holds if its driver failed at the same time, and if its Job is gone."""
     late = NOW + timedelta(seconds=61)
     seen = begun(activeDeadlineSeconds=60)
     seen = after(seen, reconcile_archive(seen, replace(last, now=late)))
@@ -304,7 +304,7 @@ def test_a_run_that_took_too_long_is_followed_by_the_next(last: World) -> None:
 
 
 def test_a_run_whose_job_was_refused_is_followed_by_the_next() -> None:
-    """Where it failed for good before the Job could be made: the attempt that was announced is."""
+    """The attempt failed for good before its Job could be made, after it was announced."""
     seen = begun()
     refused = after_failure(seen, world(answer=PLANNED), trouble(QuotaExceeded("exceeded quota")))
     seen = after(seen, refused)
@@ -318,7 +318,7 @@ def test_a_run_whose_job_was_refused_is_followed_by_the_next() -> None:
 
 
 def test_a_run_that_is_recorded_is_followed_by_the_next_though_its_job_is_gone() -> None:
-    """Nobody can say any more how the attempt ended; the archive says that it did."""
+    """The end of the attempt is unknown, but the archive shows that it succeeded."""
     seen = begun()
     seen = after(seen, reconcile_archive(seen, world(plan=plan_seen(), answer=recorded())))
     assert seen.succeeded
@@ -326,7 +326,7 @@ def test_a_run_that_is_recorded_is_followed_by_the_next_though_its_job_is_gone()
 
 
 def test_what_only_a_person_can_mend_stalls_the_archive() -> None:
-    """It says what, and looks again now and then."""
+    """The condition names the cause, and the operator checks it again from time to time."""
     error = TooManyEvents("in/orders has 2000000 events", field="spec.maxEvents")
     decision = reconcile_archive(archive(), world(trouble=trouble(error)))
     assert (said(decision), reason(decision)) == (STALLED, "TooManyEvents")
@@ -334,7 +334,7 @@ def test_what_only_a_person_can_mend_stalls_the_archive() -> None:
 
 
 def test_a_suspended_schedule_begins_nothing() -> None:
-    """And says so, beside what is said of the last run."""
+    """The status reports that, beside the result of the last run."""
     seen = archive(schedule=EVERY_HOUR, suspend=True, at=HOUR)
     assert (seen.due, seen.run_key) == (None, None)
     decision = reconcile_archive(seen, world(now=HOUR))
@@ -348,7 +348,7 @@ def test_a_suspended_schedule_begins_nothing() -> None:
 
 
 def test_a_run_that_is_suspended_stops() -> None:
-    """What it has put stays, and it goes on from there."""
+    """Its written bytes stay, and the run continues from there."""
     seen = begun(suspend=True)
     decision = reconcile_archive(seen, world(jobs=(job(),), plan=plan_seen()))
     assert DeleteJob(job().name) in decision.actions
@@ -356,7 +356,7 @@ def test_a_run_that_is_suspended_stops() -> None:
 
 
 def test_a_look_comes_no_later_than_the_next_run() -> None:
-    """However long a failure asks to wait."""
+    """This holds for any retry time of a failure."""
     at = HOUR - timedelta(seconds=3)
     seen = begun(schedule=EVERY_HOUR, at=HOUR)
     lost = job(phase=JobPhase.FAILED, trouble=trouble(StoreUnavailable("away")))

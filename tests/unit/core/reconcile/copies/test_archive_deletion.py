@@ -1,4 +1,4 @@
-"""A StreamArchive that is deleted: what goes with it, and what holds it."""
+"""The deletion of a StreamArchive: the remains that go with it, and its finalizer."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from support.reconcile.copies import DONE, STALLED, job, message, reason, said, 
 
 
 def test_a_deleted_archive_stays_in_its_store() -> None:
-    """Only what a run has noted goes, once its driver is gone."""
+    """Only the run's notes are deleted, after its driver has stopped."""
     seen = replace(begun(), deleted=1.0)
     stopping = reconcile_archive(seen, world(jobs=(job(),)))
     assert stopping.actions == (DeleteJob(job().name),)
@@ -28,7 +28,7 @@ def test_a_deleted_archive_stays_in_its_store() -> None:
 
 
 def test_an_archive_is_deleted_where_that_is_wanted() -> None:
-    """The resource is held until it is, also while no run goes on."""
+    """The resource is held until then, even without a current run."""
     seen = done(onDelete="Delete")
     assert reconcile_archive(seen, world()).actions == ()
     leaving = replace(seen, deleted=1.0)
@@ -41,7 +41,7 @@ def test_an_archive_is_deleted_where_that_is_wanted() -> None:
 
 
 def test_an_archive_is_deleted_where_that_is_wanted_only_since_its_last_run() -> None:
-    """The resource is held from then on, and let go if it is not wanted any more."""
+    """The resource is held from that change on, and released if the change is reverted."""
     seen = done()
     assert not seen.finalizer
     changed = replace(seen, spec=spec(onDelete="Delete"), generation=2)
@@ -56,7 +56,7 @@ def test_an_archive_is_deleted_where_that_is_wanted_only_since_its_last_run() ->
 
 
 def test_runs_of_before_are_deleted_though_the_next_one_fails() -> None:
-    """It is as well held when no run can be begun any more."""
+    """The resource is held even if no run can begin any more."""
     seen = replace(done(), spec=spec(onDelete="Delete"), requested_at="today")
     around = world(trouble=trouble(SourceNotFound("there is no stream in/orders")))
     decision = reconcile_archive(seen, around)
@@ -65,20 +65,20 @@ def test_runs_of_before_are_deleted_though_the_next_one_fails() -> None:
 
 
 def test_an_archive_that_may_not_be_deleted_lets_its_resource_go() -> None:
-    """Where the store's access does not allow it, or it is in a volume."""
+    """The store's access forbids the deletion, or the archive is in a volume."""
     seen = replace(done(), spec=spec(onDelete="Delete"), generation=2)
     denied = trouble(AccessDenied("does not allow Delete", field="spec.access"))
     assert reconcile_archive(seen, world(target=denied)).actions == ()
 
 
 def test_an_archive_that_was_never_made_holds_nothing() -> None:
-    """There is nothing to delete before the first run."""
+    """Before the first run there is nothing to delete."""
     seen = archive(schedule=EVERY_HOUR, onDelete="Delete")
     assert reconcile_archive(seen, world()).actions == ()
 
 
 def test_an_archive_that_nobody_can_delete_is_let_go_loudly() -> None:
-    """If somebody insists."""
+    """The user forces it by annotation."""
     leaving = replace(done(onDelete="Delete"), deleted=1.0, force_orphan=True)
     found = reconcile_archive(leaving, world()).actions
     assert [type(action) for action in found] == [Orphan, RemoveFinalizer]

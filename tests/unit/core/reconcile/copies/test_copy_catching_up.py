@@ -1,4 +1,4 @@
-"""A StreamCopy that is far behind the source that it follows: a driver catches up."""
+"""A StreamCopy that is far behind its followed source: a driver catches up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAR_AWAY = UP._replace(lag_bytes=FAR + 1, lag=Age(61.0, certain=True))
 
 
 def test_a_follower_that_stays_far_behind_is_replaced_by_a_driver_and_goes_on_after_it() -> None:
-    """The history says why; while the driver stages, the condition tells how far it is."""
+    """The history names the reason, and the condition has the driver's progress."""
     seen = following()
     decision = look(seen, 120, reading=measured(FAR_AWAY))
     assert DeleteJob(follower().name) in decision.actions
@@ -58,13 +58,13 @@ def test_a_follower_that_stays_far_behind_is_replaced_by_a_driver_and_goes_on_af
     ids=["near", "not for long", "young", "ending", "limited", "cut over", "enough"],
 )
 def test_a_follower_stays(follow: Followed, seconds: float, changes: dict[str, object]) -> None:
-    """It may be fast enough, or no driver would be faster, or the end is near."""
+    """It may be fast enough, a driver may be no faster, or the end may be near."""
     decision = look(following(**changes), seconds, reading=measured(follow))
     assert not any(isinstance(one, DeleteJob) for one in decision.actions)
 
 
 def caught_up_by(*outcomes: tuple[str, str | None]) -> CopySeen:
-    """A live copy with these attempts before."""
+    """Return a live copy with these earlier attempts."""
     seen = following()
     history = tuple(
         Attempt(attempt=number, job=f"job-{number}", outcome=outcome, reason=why)
@@ -89,14 +89,14 @@ def caught_up_by(*outcomes: tuple[str, str | None]) -> CopySeen:
 def test_a_driver_goes_on_with_what_is_staged_until_three_have_failed(
     outcomes: list[tuple[str, str | None]], begun: object, by_driver: object
 ) -> None:
-    """A follower would make void what another driver has staged; and it needs no Spark."""
+    """A follower would discard the bytes that a driver has staged, and runs without Spark."""
     live = replace(LIVE, catches_up=bool(begun))
     decision = reconcile(caught_up_by(*outcomes), world(now=later(4000), answer=live))
     assert begins_follower(decision) == [not by_driver]
 
 
 def test_a_driver_that_does_not_start_is_a_failure_though_the_copy_is_live() -> None:
-    """Otherwise nobody would follow."""
+    """Otherwise no process would follow the source."""
     seen = caught_up_by(("Replaced", "FarBehind"))
     driver = replace(job(2, JobPhase.PENDING), started=later(100))
     decision = look(seen, 90 + 660, jobs=(driver,), reading=measured(FAR_AWAY))
@@ -105,7 +105,7 @@ def test_a_driver_that_does_not_start_is_a_failure_though_the_copy_is_live() -> 
 
 
 def test_soon_after_a_driver_a_follower_has_ten_minutes() -> None:
-    """Else they would take turns without end."""
+    """Otherwise driver and follower would take turns without end."""
     seen = caught_up_by(("Replaced", "FarBehind"), ("Succeeded", "CameLive"))
     one = replace(follower(3), started=later(100))
     for seconds, replaced in ((100 + 599, False), (100 + 600, True)):

@@ -1,4 +1,4 @@
-"""A Secret that consents no more while a driver has its login."""
+"""A Secret whose consent is withdrawn while a driver has its login."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ from support.reconcile.copies import (
 @pytest.mark.parametrize("phase", [JobPhase.PENDING, JobPhase.RUNNING])
 @pytest.mark.parametrize("probed", [True, False])
 def test_a_driver_ends_where_its_secret_consents_no_more(phase: JobPhase, *, probed: bool) -> None:
-    """It does not matter whether a probe or a look at the progress finds it out first."""
+    """Either a probe or a look at the progress may find it first."""
     error = AccessDenied("the Secret 'login' lacks the label", field="spec.x", remedy="Label it.")
     seen, denied = begun(), world(plan=plan_seen(), trouble=trouble(error))
     if probed:
@@ -48,7 +48,7 @@ def test_a_driver_ends_where_its_secret_consents_no_more(phase: JobPhase, *, pro
 
 
 def test_what_is_staged_stays_if_an_action_may_not_use_its_store() -> None:
-    """Nothing is wrong with the streams: once it may again, the copy goes on where it was."""
+    """The streams are in order: once the action is allowed again, the copy goes on."""
     error = AccessDenied("the Secret 'login' lacks the label")
     decision = after_failure(begun(), world(plan=plan_seen()), trouble(error))
     assert (decision.actions, said(decision), reason(decision)) == ((), WORKING, "AccessDenied")

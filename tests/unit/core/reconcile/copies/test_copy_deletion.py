@@ -37,14 +37,14 @@ DROP = (Abandon(), RemoveFinalizer())
 
 
 def test_a_copy_without_a_finalizer_just_goes() -> None:
-    """It has nothing in a store."""
+    """The copy has nothing in a store."""
     decision = reconcile(copy(deleted=0.0), world(jobs=(job(),), pods=1))
     assert (decision.actions, decision.again) == ((), None)
 
 
 @pytest.mark.parametrize("phase", list(JobPhase))
 def test_the_driver_goes_first(phase: JobPhase) -> None:
-    """While there is a Job, nothing is dropped under its feet."""
+    """While the driver's Job exists, its staged bytes are not dropped."""
     decision = reconcile(DELETED, world(jobs=(job(phase=phase),)))
     assert decision.actions == (DeleteJob(job().name),)
     assert (said(decision), reason(decision)) == (WORKING, "Deleting")
@@ -52,7 +52,7 @@ def test_the_driver_goes_first(phase: JobPhase) -> None:
 
 
 def test_all_jobs_go_each_told_once() -> None:
-    """A Job that is being deleted already is only waited for."""
+    """A Job that is being deleted is only waited for."""
     jobs = (job(1), job(2, deleting=True), job(3))
     decision = reconcile(DELETED, world(jobs=jobs))
     assert decision.actions == (DeleteJob(jobs[0].name), DeleteJob(jobs[2].name))
@@ -62,7 +62,7 @@ def test_all_jobs_go_each_told_once() -> None:
 
 
 def test_pods_are_waited_for_when_their_jobs_are_gone() -> None:
-    """A driver that takes its time to stop, or an executor, may still write."""
+    """A stopping driver or executor may still write."""
     decision = reconcile(DELETED, world(pods=1))
     assert (decision.actions, message(decision)) == ((), "The driver is being stopped.")
     assert decision.again is not None
@@ -79,7 +79,7 @@ def test_pods_are_waited_for_when_their_jobs_are_gone() -> None:
     ],
 )
 def test_what_was_staged_is_dropped_before_the_copy_goes(around: World) -> None:
-    """The store is tried whatever is known of it; the finalizer comes off after that."""
+    """The store is tried in any state, and the finalizer is removed after that."""
     assert questions(DELETED, around) == set()
     decision = reconcile(DELETED, around)
     assert decision.actions == DROP
@@ -88,13 +88,13 @@ def test_what_was_staged_is_dropped_before_the_copy_goes(around: World) -> None:
 
 @pytest.mark.parametrize("change", [{"suspend": True}, {"activeDeadlineSeconds": 60}])
 def test_nothing_that_is_wanted_of_a_copy_holds_its_deletion_up(change: dict[str, object]) -> None:
-    """Suspended, late or asked for another run: deleted is deleted."""
+    """A suspended, late or rerun copy is deleted as any other."""
     seen = replace(begun(), spec=spec(**change), deleted=9999.0, requested_at="now")
     assert reconcile(seen, world()).actions == DROP
 
 
 def test_a_copy_that_is_done_goes_without_its_target() -> None:
-    """What is abandoned of a finished copy are leftovers beside its target."""
+    """For a finished copy, the abort only deletes leftovers beside the target."""
     seen = begun()
     seen = after(seen, reconcile(seen, world(answer=WHOLE)))
     assert reconcile(replace(seen, deleted=0.0), world()).actions == ()
@@ -111,7 +111,7 @@ def test_a_copy_that_is_done_goes_without_its_target() -> None:
     ],
 )
 def test_what_cannot_be_dropped_holds_the_copy(error: SluiceError) -> None:
-    """The condition says why, and how to let go; it is tried again soon."""
+    """The condition names the cause and the remedy, and a retry follows soon."""
     decision = after_failure(DELETED, world(), trouble(error))
     assert (decision.actions, reason(decision)) == ((), error.reason)
     assert "sluice.dev/force-orphan=true" in message(decision)
@@ -119,7 +119,7 @@ def test_what_cannot_be_dropped_holds_the_copy(error: SluiceError) -> None:
 
 
 def test_a_store_that_is_away_is_waited_for_for_ever() -> None:
-    """What is staged must not leak; the waits between tries grow up to a minute."""
+    """Staged bytes must not leak. The waits between tries grow up to a minute."""
     waits = []
     for seconds in (0, 10, 40, 200, 1e3, 1e7):
         why = trouble(StoreUnavailable("no connection"))
@@ -131,7 +131,7 @@ def test_a_store_that_is_away_is_waited_for_for_ever() -> None:
 
 @pytest.mark.parametrize("error", [StoreNotFound("none"), SecretNotFound("none")])
 def test_a_store_that_is_gone_for_good_is_not(error: SluiceError) -> None:
-    """Nobody can reach what is left there: after a while the copy goes, loudly."""
+    """The bytes there are unreachable. After a while the copy is released, with an event."""
     late = replace(DELETED, deleted=GONE_PATIENCE + 1)
     decision = after_failure(late, world(), trouble(error))
     assert decision.actions == (Orphan(str(trouble(error))), RemoveFinalizer())
@@ -141,12 +141,12 @@ def test_a_store_that_is_gone_for_good_is_not(error: SluiceError) -> None:
 
 @pytest.mark.parametrize("around", [world(), world(jobs=(job(),), pods=2), world(source=None)])
 def test_somebody_may_insist(around: World) -> None:
-    """With force-orphan the copy goes at once, and says what it leaves."""
+    """With force-orphan the copy is released at once, and an event names its remains."""
     decision = reconcile(replace(DELETED, force_orphan=True), around)
     assert [type(action) for action in decision.actions] == [Orphan, RemoveFinalizer]
 
 
 def test_to_insist_on_a_copy_that_is_not_deleted_changes_nothing() -> None:
-    """The annotation speaks of the way out only."""
+    """The annotation only matters for a deletion."""
     seen = begun(force_orphan=True)
     assert reconcile(seen, world(jobs=(job(),))).actions == ()

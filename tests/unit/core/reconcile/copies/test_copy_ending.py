@@ -46,7 +46,7 @@ SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
 
 
 def test_a_copy_is_done_when_the_store_says_so() -> None:
-    """The driver's word is held against the target, and what it left is tidied up."""
+    """The driver's result is checked against the target, and its leftovers are deleted."""
     seen, around = begun(), world(jobs=(SUCCEEDED,), plan=plan_seen(), now=later(7))
     assert questions(seen, around) == {Question.STATE}
     decision = reconcile(seen, replace(around, answer=WHOLE))
@@ -64,7 +64,7 @@ def test_a_copy_is_done_when_the_store_says_so() -> None:
 
 
 def test_a_copy_that_is_done_says_what_became_of_target_and_source() -> None:
-    """A new target is whole; to another one so much was appended; a moved source was deleted."""
+    """A target is new and whole, or so much was appended to it. A moved source was deleted."""
 
     def told(whole: Complete = WHOLE, **spec: str) -> str:
         return message(reconcile(begun(**spec), world(jobs=(SUCCEEDED,), answer=whole)))
@@ -85,7 +85,7 @@ def test_a_copy_that_is_done_says_what_became_of_target_and_source() -> None:
 
 
 def test_a_table_has_both_sides_and_how_much_was_copied_in_which_time() -> None:
-    """Store, scope and stream of each side; of several sources the first, and how many follow."""
+    """They are store, scope and stream of each side; of several sources the first, and a count."""
     seen = begun()
     begin = seen.status.start_time
     assert begin is not None
@@ -104,12 +104,12 @@ def test_a_table_has_both_sides_and_how_much_was_copied_in_which_time() -> None:
 
 
 def test_a_copy_that_needed_no_attempt_took_no_time() -> None:
-    """A table shows nothing, rather than no seconds."""
+    """A table shows nothing, not zero seconds."""
     assert reconcile(copy(), world(answer=WHOLE)).status.duration is None
 
 
 def test_a_success_that_the_target_does_not_show_is_a_failure() -> None:
-    """A driver that says it is done beside a target that is not whole is tried again."""
+    """A driver that reports success without a whole target is tried again."""
     decision = reconcile(begun(), world(jobs=(SUCCEEDED,), plan=plan_seen(), answer=RECORDED))
     assert (said(decision), reason(decision)) == (WORKING, "DriverLost")
     assert [entry.outcome for entry in decision.status.history] == ["Failed"]
@@ -117,7 +117,7 @@ def test_a_success_that_the_target_does_not_show_is_a_failure() -> None:
 
 
 def test_a_success_is_believed_when_the_store_is_back() -> None:
-    """While the store is away nothing is decided; afterwards the copy is done."""
+    """Nothing is decided while the store is unreachable. Afterwards the copy is done."""
     away = replace(STORE, ready=False, why="no answer")
     seen = begun()
     decision = reconcile(seen, world(jobs=(SUCCEEDED,), source=away, target=away))
@@ -139,7 +139,7 @@ def test_a_success_is_believed_when_the_store_is_back() -> None:
 def test_a_success_that_the_store_contradicts_stalls_the_copy(
     error: SluiceError, *, recheck: bool
 ) -> None:
-    """A target that is not what it should be is not waited for; the attempt did its part."""
+    """A wrong target is not waited for, and the attempt counts as succeeded."""
     seen = begun()
     decision = reconcile(seen, world(jobs=(SUCCEEDED,), plan=plan_seen(), trouble=trouble(error)))
     assert (said(decision), reason(decision)) == (STALLED, error.reason)
@@ -148,7 +148,7 @@ def test_a_success_that_the_store_contradicts_stalls_the_copy(
 
 
 def test_a_copy_that_somebody_else_completed_is_done() -> None:
-    """A target that is whole needs no driver, and its plan need not be known."""
+    """A whole target needs no driver, and its plan may be unknown."""
     whole = Complete(digest="e" * 64)
     decision = reconcile(copy(), world(answer=whole))
     assert said(decision) == DONE
@@ -158,7 +158,7 @@ def test_a_copy_that_somebody_else_completed_is_done() -> None:
 
 
 def test_a_copy_that_nobody_compared_is_not_said_to_be_verified() -> None:
-    """Its target is whole; more than that is not known of it."""
+    """Its target is whole, but was not compared."""
     decision = reconcile(copy(), world(answer=replace(WHOLE, digest="unverified")))
     assert said(decision) == {"Ready": "True", "Succeeded": "True"}
     assert decision.status.verification is not None
@@ -166,7 +166,7 @@ def test_a_copy_that_nobody_compared_is_not_said_to_be_verified() -> None:
 
 
 def test_a_copy_that_is_done_is_left_alone() -> None:
-    """Nothing is asked and nothing is done, whatever becomes of stores, Jobs and the spec."""
+    """No change of stores, Jobs or the spec causes a question or an action."""
     seen = begun()
     seen = after(seen, reconcile(seen, world(jobs=(SUCCEEDED,), answer=WHOLE)))
     for changed, around in (
@@ -182,7 +182,7 @@ def test_a_copy_that_is_done_is_left_alone() -> None:
 
 
 def test_tidying_that_was_cut_off_is_done_later() -> None:
-    """A done copy with a finalizer has something left in a store."""
+    """A done copy with a finalizer has leftovers in a store."""
     seen = begun()
     seen = after(seen, reconcile(seen, world(jobs=(SUCCEEDED,), answer=WHOLE)))
     seen = replace(seen, finalizer=True)
@@ -190,7 +190,7 @@ def test_tidying_that_was_cut_off_is_done_later() -> None:
 
 
 def test_tidying_that_fails_takes_nothing_back() -> None:
-    """A store that goes away after the success does not make it less of one."""
+    """A store that fails after the success does not change it."""
     seen = begun()
     around = world(jobs=(SUCCEEDED,), answer=WHOLE)
     seen = replace(after(seen, reconcile(seen, around)), finalizer=True)
@@ -206,7 +206,7 @@ MAPPED_WHOLE = replace(WHOLE, positions=MAPPED)
 
 
 def test_a_copy_is_done_once_its_positions_are_published() -> None:
-    """Whoever waits for Ready can translate positions at once, though an operator was killed."""
+    """A client that waits for Ready can translate positions at once, even after a crash."""
     seen, around = begun(), world(jobs=(SUCCEEDED,), plan=plan_seen(), answer=MAPPED_WHOLE)
     decision = reconcile(seen, around)
     assert decision.actions == (WritePositions(MAPPED),)
@@ -219,7 +219,7 @@ def test_a_copy_is_done_once_its_positions_are_published() -> None:
 
 
 def test_a_map_that_tells_more_stays() -> None:
-    """The target's retention takes segments away, and what was known of them is known still."""
+    """The target's retention deletes segments, but their known positions stay."""
     (source,) = MAPPED.sources
     left = source.model_copy(update={"segments": source.segments[1:]})
     answer = replace(WHOLE, positions=MAPPED.model_copy(update={"sources": (left,)}))
@@ -230,7 +230,7 @@ def test_a_map_that_tells_more_stays() -> None:
 
 
 def test_a_target_that_was_made_anew_has_another_map() -> None:
-    """Asked to run again, the copy is done once the map is the new target's, and not before."""
+    """A rerun copy is done once the map is that of the new target, not before."""
     seen = begun()
     around = world(jobs=(SUCCEEDED,), answer=MAPPED_WHOLE, positions=MAPPED)
     seen = replace(after(seen, reconcile(seen, around)), requested_at="now")
@@ -249,7 +249,7 @@ def test_a_target_that_was_made_anew_has_another_map() -> None:
 
 
 def test_a_map_that_could_not_be_written_is_written_later() -> None:
-    """A namespace that is full delays the end of the copy and changes nothing of it."""
+    """A namespace without room delays the end of the copy and changes nothing else."""
     seen, around = begun(), world(jobs=(SUCCEEDED,), plan=plan_seen(), answer=MAPPED_WHOLE)
     decision = after_failure(seen, around, trouble(QuotaExceeded("configmaps are used up")))
     assert (said(decision), reason(decision)) == (WORKING, "QuotaExceeded")

@@ -1,4 +1,4 @@
-"""What goes some time after a copy has succeeded: its Jobs, and its resource if that asks."""
+"""The cleanup some time after a success: the Jobs, and the resource if its spec asks for it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
 
 
 def done(**changes: Any) -> CopySeen:
-    """A copy that has succeeded at NOW, and was tidied."""
+    """Return a copy that succeeded at NOW and was tidied."""
     seen = begun(**changes)
     around = world(jobs=(SUCCEEDED,), plan=plan_seen(), answer=WHOLE)
     decision = reconcile(seen, around)
@@ -50,7 +50,7 @@ def done(**changes: Any) -> CopySeen:
 
 
 def test_a_copy_that_succeeded_is_deleted_once_its_time_is_over() -> None:
-    """It is looked at then, and asks no store."""
+    """A look comes at that time, and asks no store."""
     seen = done(ttlSecondsAfterFinished=HOUR)
     waiting = reconcile(seen, world(now=later(600)))
     assert (waiting.actions, waiting.again) == ((), HOUR - 600)
@@ -63,13 +63,13 @@ def test_a_copy_that_succeeded_is_deleted_once_its_time_is_over() -> None:
 
 
 def test_a_copy_without_that_field_stays() -> None:
-    """However long it was done."""
+    """This holds however long it is done."""
     decision = reconcile(done(), world(now=later(10**7)))
     assert (decision.actions, decision.again) == ((), None)
 
 
 def test_a_copy_is_tidied_before_it_expires() -> None:
-    """With the finalizer on it, it is not deleted: what it left in the stores goes first."""
+    """A copy with a finalizer is not deleted: its leftovers in the stores go first."""
     seen = replace(done(ttlSecondsAfterFinished=0), finalizer=True)
     assert reconcile(seen, world(now=later(HOUR))).actions == DROP
     running = reconcile(seen, world(now=later(HOUR), jobs=(job(),)))
@@ -77,7 +77,7 @@ def test_a_copy_is_tidied_before_it_expires() -> None:
 
 
 def test_success_is_told_before_the_resource_goes() -> None:
-    """Also with no time at all, the status is written at one look and obeyed at a later one."""
+    """Even with a time of zero, one look writes the status and a later one deletes."""
     seen = copy(ttlSecondsAfterFinished=0)
     decision = reconcile(seen, world(answer=WHOLE))
     assert decision.actions == ()
@@ -86,7 +86,7 @@ def test_success_is_told_before_the_resource_goes() -> None:
 
 
 def test_only_a_copy_that_succeeded_expires() -> None:
-    """A copy that failed for good, one that is retried, one that runs and one suspended stay."""
+    """Failed, retried, running and suspended copies stay."""
     seen = begun(ttlSecondsAfterFinished=0)
     late = later(10**6)
     for error, final in ((DigestMismatch("no"), True), (DriverLost("gone"), False)):
@@ -102,7 +102,7 @@ def test_only_a_copy_that_succeeded_expires() -> None:
 
 
 def test_a_copy_that_was_asked_to_run_again_does_not_expire() -> None:
-    """Its target may be gone: it is done only once that was looked at."""
+    """Its target may be gone: the copy is done only after a new look."""
     seen = replace(done(ttlSecondsAfterFinished=0), requested_at="now")
     assert Expire() not in reconcile(seen, world(now=later(HOUR), answer=WHOLE)).actions
 
@@ -111,7 +111,7 @@ def test_a_copy_that_was_asked_to_run_again_does_not_expire() -> None:
     ("answer", "expires"), [(scope_copies.WHOLE, True), (scope_copies.PARTLY, False)]
 )
 def test_a_scope_expires_only_with_all_its_streams_copied(answer: Any, *, expires: bool) -> None:
-    """A stream that failed needs a person, who reads its result."""
+    """A failed stream needs a user, who reads its result."""
     seen = scope_copies.begun(ttlSecondsAfterFinished=0)
     decision = reconcile(seen, scope_copies.ended(answer))
     seen = replace(after(seen, decision), finalizer=False)
@@ -120,7 +120,7 @@ def test_a_scope_expires_only_with_all_its_streams_copied(answer: Any, *, expire
 
 
 def test_the_jobs_of_a_copy_that_succeeded_go_after_their_time() -> None:
-    """The status names the Job until then. Afterwards nothing more is done."""
+    """The status names the Job until then. No further action follows."""
     seen = replace(done(), status=done().status.model_copy(update={"job_ref": {"name": NAME}}))
     soon = reconcile(seen, world(now=later(599), job_seconds=600))
     assert (soon.actions, soon.again, soon.status) == ((), 1, seen.status)
@@ -133,7 +133,7 @@ def test_the_jobs_of_a_copy_that_succeeded_go_after_their_time() -> None:
 
 
 def test_jobs_of_attempts_that_failed_before_go_as_well() -> None:
-    """Those that were kept while the copy was not done."""
+    """They were kept while the copy was not done."""
     history = attempts("Failed", "Failed", "Failed", "Succeeded")
     status = done().status.model_copy(
         update={"history": history, "job_ref": {"name": job_name(UID, 4)}}
@@ -155,7 +155,7 @@ def test_the_job_of_an_archives_last_run_goes_between_two_runs() -> None:
 
 
 def test_a_driver_that_still_sweeps_an_archive_is_not_stopped() -> None:
-    """A recorded run is followed by retention, which may take long. Its Job goes afterwards."""
+    """Retention after a recorded run may take long. The Job is deleted afterwards."""
     seen = archives_seen.done(onDelete="Delete")
     status = seen.status.model_copy(update={"job_ref": {"name": NAME}})
     seen = replace(seen, status=status, finalizer=True)
@@ -168,7 +168,7 @@ def test_a_driver_that_still_sweeps_an_archive_is_not_stopped() -> None:
 
 
 def test_a_job_stays_while_its_copy_is_not_done() -> None:
-    """A failure that is final keeps the last Job, whose log tells more."""
+    """A final failure keeps the last Job, whose log has the details."""
     ended = job(phase=JobPhase.FAILED, trouble=trouble(DigestMismatch("no")))
     failed = reconcile(begun(), world(jobs=(ended,), plan=plan_seen(), job_seconds=600))
     seen = after(begun(), failed)
@@ -177,6 +177,6 @@ def test_a_job_stays_while_its_copy_is_not_done() -> None:
 
 
 def test_an_archive_does_not_expire() -> None:
-    """It has no such field: its runs are deleted with it, if the spec says so."""
+    """It has no such field: its runs are deleted with it if the spec says so."""
     assert "ttl_seconds_after_finished" not in StreamArchiveSpec.model_fields
     assert archives_seen.archive().time_to_live is None

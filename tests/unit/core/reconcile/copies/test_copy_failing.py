@@ -48,7 +48,7 @@ from support.reconcile.copies import (
 
 
 def ended(error: SluiceError | None, seen: CopySeen | None = None, **around: object) -> Decision:
-    """What follows when the first attempt's Job failed for this reason."""
+    """Return the decision after the first attempt's Job failed for this reason."""
     why = None if error is None else trouble(error)
     failed = job(phase=JobPhase.FAILED, trouble=why)
     return reconcile(seen or begun(), world(jobs=(failed,), plan=plan_seen(), **around))
@@ -67,7 +67,7 @@ def ended(error: SluiceError | None, seen: CopySeen | None = None, **around: obj
 def test_a_failure_that_passes_is_followed_by_another_attempt(
     error: SluiceError | None, wait: int
 ) -> None:
-    """After a wait that its category sets, the copy goes on, with the finalizer where it is."""
+    """After a wait that its category sets, the copy goes on with the finalizer in place."""
     decision = ended(error)
     assert said(decision) == WORKING
     assert decision.actions == ()
@@ -106,7 +106,7 @@ def test_a_copy_gives_up_after_its_limit_of_failures(limit: int) -> None:
     assert "sluice.dev/requestedAt" in message(decision)
     assert decision.again is None
     assert decision.status.completion_time == NOW
-    assert decision.actions == ()  # what is staged stays: somebody may ask for another run
+    assert decision.actions == ()  # staged bytes stay: a user may ask for another run
 
 
 def test_an_attempt_that_moved_bytes_counts_from_the_beginning() -> None:
@@ -122,7 +122,7 @@ def test_an_attempt_that_moved_bytes_counts_from_the_beginning() -> None:
 
 @pytest.mark.parametrize("error", [DigestMismatch("other bytes"), TargetReplaced("not ours")])
 def test_what_is_wrong_with_the_data_is_never_tried_again_by_itself(error: SluiceError) -> None:
-    """The copy stalls, drops what it staged and stays stalled, whatever happens around it."""
+    """The copy drops its staged bytes and stays stalled, whatever happens around it."""
     decision = ended(error)
     assert (said(decision), reason(decision)) == (STALLED, error.reason)
     assert decision.actions == DROP
@@ -146,7 +146,7 @@ def test_what_is_wrong_with_the_data_is_never_tried_again_by_itself(error: Sluic
 
 
 def test_a_failure_that_cannot_pass_copies_nothing_again() -> None:
-    """The range stays where it is: only another spec, or somebody who asks, begins anew."""
+    """The range does not change: only a new spec or a user's request begins anew."""
     decision = ended(CutInsideEvent("offset 5 of segment 0", field="spec.source.ranges[0].from"))
     assert (said(decision), reason(decision)) == (STALLED, "CutInsideEvent")
     assert decision.actions == DROP
@@ -164,7 +164,7 @@ def test_a_failure_that_cannot_pass_copies_nothing_again() -> None:
 
 @pytest.mark.parametrize("error", [TargetExists("it is there"), PermissionDenied("no right")])
 def test_attempts_that_wait_for_a_person_are_limited(error: SluiceError) -> None:
-    """With backoffLimit 0 the first failure of a driver is the last; it is said how to go on."""
+    """With backoffLimit 0 the first failure of a driver is the last. The message has the remedy."""
     decision = ended(error, begun(backoffLimit=0))
     assert (said(decision), reason(decision)) == (STALLED, error.reason)
     assert decision.again is None
@@ -175,7 +175,7 @@ def test_attempts_that_wait_for_a_person_are_limited(error: SluiceError) -> None
 
 @pytest.mark.parametrize("error", [OutcomeUnknown("who knows"), SourceKept("it has more")])
 def test_what_a_person_has_to_decide_stays_as_it_is(error: SluiceError) -> None:
-    """Nothing is tidied up, so that the copy asked to run again goes on and does not begin anew."""
+    """Nothing is dropped, so a rerun continues the copy."""
     decision = ended(error)
     assert (said(decision), reason(decision)) == (STALLED, error.reason)
     assert decision.actions == ()
@@ -187,7 +187,7 @@ def test_what_a_person_has_to_decide_stays_as_it_is(error: SluiceError) -> None:
 
 
 def test_what_is_final_is_said_again_when_it_was_overwritten() -> None:
-    """A status whose conditions somebody has damaged says again what became of the copy."""
+    """If another client damaged the conditions, the status is written again."""
     seen = after(begun(), ended(DigestMismatch("other bytes", field="spec.target")))
     damaged = replace(seen, status=seen.status.model_copy(update={"conditions": ()}))
     decision = reconcile(damaged, world())
@@ -196,7 +196,7 @@ def test_what_is_final_is_said_again_when_it_was_overwritten() -> None:
 
 
 def test_staging_that_could_not_be_dropped_is_dropped_later() -> None:
-    """A store that is away when a copy fails for good is asked again; the reason stays."""
+    """If the store is unreachable when a copy fails for good, the drop is retried later."""
     seen = replace(after(begun(), ended(DigestMismatch("other bytes"))), finalizer=True)
     around = world(jobs=(job(phase=JobPhase.FAILED),))
     decision = after_failure(seen, around, trouble(StoreUnavailable("no connection")))
@@ -207,7 +207,7 @@ def test_staging_that_could_not_be_dropped_is_dropped_later() -> None:
 
 
 def test_what_the_spec_has_wrong_is_looked_at_again_slowly() -> None:
-    """A target that is in the way may be taken away; until then the copy is stalled."""
+    """Until the obstructing target is removed, the copy is stalled."""
     decision = ended(TargetExists("out/orders exists", field="spec.target.stream"))
     assert (said(decision), decision.again) == (STALLED, 30)
     assert decision.actions == DROP
@@ -217,7 +217,7 @@ def test_what_the_spec_has_wrong_is_looked_at_again_slowly() -> None:
 
 
 def test_an_attempt_that_could_not_begin_is_the_same_attempt_later() -> None:
-    """What failed before there was a Job uses up neither a number nor the limit of failures."""
+    """A failure before the Job exists counts neither as an attempt nor as a failure."""
     seen = begun(backoffLimit=0)
     decision = after_failure(seen, world(), trouble(StoreUnavailable("no connection")))
     assert (said(decision), decision.status.failures) == (WORKING, 0)
@@ -228,7 +228,7 @@ def test_an_attempt_that_could_not_begin_is_the_same_attempt_later() -> None:
 
 
 def test_a_speed_is_told_only_of_what_moves() -> None:
-    """A copy that has failed stands still, however fast it was."""
+    """A failed copy has no speed, however fast it was."""
     seen = begun()
     running = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
     seen = after(seen, reconcile(seen, running))
@@ -239,7 +239,7 @@ def test_a_speed_is_told_only_of_what_moves() -> None:
 
 
 def test_what_keeps_an_attempt_from_beginning_is_tried_ever_more_slowly() -> None:
-    """A quota that is used up is waited for without end, at longer and longer intervals."""
+    """A copy waits for a used-up quota without end, at growing intervals."""
     seen, now, waits = begun(backoffLimit=0), 0.0, []
     for _ in range(8):
         around = world(now=later(now), plan=plan_seen(), answer=RECORDED)
@@ -255,7 +255,7 @@ def test_what_keeps_an_attempt_from_beginning_is_tried_ever_more_slowly() -> Non
 
 
 def test_history_remembers_the_last_ten_attempts() -> None:
-    """However often a copy fails, its status does not grow."""
+    """The status does not grow, however often a copy fails."""
     seen = begun(backoffLimit=100)
     now = 0.0
     for number in range(1, 26):

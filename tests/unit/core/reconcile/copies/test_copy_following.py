@@ -61,7 +61,7 @@ def status(found: object) -> StreamCopyStatus:
 
 
 def begins_follower(seen: object) -> list[bool]:
-    """Tell of each Job that is started whether it is a follower's."""
+    """Tell for each started Job whether it is a follower's."""
     return [one.follower for one in getattr(seen, "actions", ()) if isinstance(one, StartJob)]
 
 
@@ -69,14 +69,14 @@ def begins_follower(seen: object) -> list[bool]:
 
 
 def test_a_small_copy_is_a_followers_from_the_beginning() -> None:
-    """No driver starts before it."""
+    """No driver starts before the follower."""
     decision = reconcile(continuous(), world(answer=Planned(plan=PLAN)))
     assert begins_follower(decision) == [True]
     assert said(decision) == WORKS
 
 
 def test_a_large_first_leg_is_a_drivers_and_then_a_follower_goes_on_at_once() -> None:
-    """The driver's end is no failure, and the history says why it has ended."""
+    """The driver's end is no failure, and the history has its reason."""
     seen = continuous()
     decision = reconcile(seen, world(answer=Planned(plan=LARGE)))
     assert begins_follower(decision) == [False]
@@ -91,7 +91,7 @@ def test_a_large_first_leg_is_a_drivers_and_then_a_follower_goes_on_at_once() ->
 
 
 def test_a_status_that_is_deleted_while_the_first_driver_ends_is_written_anew() -> None:
-    """Its pod has ended and its Job has not, so nothing is decided yet; there is a word for it."""
+    """Its pod has ended and its Job has not, so the status reports a wait."""
     seen = continuous()
     seen = after(seen, reconcile(seen, world(answer=Planned(plan=LARGE))))
     seen = replace(seen, status=StreamCopyStatus())
@@ -109,14 +109,14 @@ def test_a_copy_with_executors_has_a_driver_for_its_first_leg() -> None:
 
 
 def test_a_follower_that_ends_well_before_the_target_is_complete_has_failed() -> None:
-    """Otherwise it would be started again without end."""
+    """Otherwise the operator would start it again without end."""
     decision = look(following(), 90, jobs=(follower(phase=JobPhase.SUCCEEDED),), answer=LIVE)
     assert reason(decision) == "DriverLost"
 
 
 @pytest.mark.parametrize("error", [SourceTruncated("gone"), SourceNotFound("gone")])
 def test_a_follower_that_fails_for_good_stalls_and_nothing_is_dropped(error: Exception) -> None:
-    """Its target is a user's stream by then, and a person decides."""
+    """By then the target is a user's stream, and a user decides."""
     failed = follower(phase=JobPhase.FAILED, trouble=trouble(error))  # type: ignore[arg-type]
     decision = look(following(backoffLimit=0), 90, jobs=(failed,), reading=None)
     assert said(decision) == {"Ready": "False", "Stalled": "True"}
@@ -124,7 +124,7 @@ def test_a_follower_that_fails_for_good_stalls_and_nothing_is_dropped(error: Exc
 
 
 def test_failures_months_apart_are_each_the_first() -> None:
-    """An attempt that has followed for long uses nothing up."""
+    """An attempt that followed for long counts as no failure."""
     seen = following(backoffLimit=2)
     for number in range(1, 9):
         seconds = number * 86_400.0
@@ -141,7 +141,7 @@ def test_failures_months_apart_are_each_the_first() -> None:
 
 
 def test_failures_in_a_row_stall_a_copy() -> None:
-    """A follower that cannot begin is not started for ever."""
+    """The operator does not start a follower for ever."""
     seen = following(backoffLimit=1)
     for number in (1, 2):
         failed = follower(number, JobPhase.FAILED, trouble=trouble(DriverLost("killed")))
@@ -152,7 +152,7 @@ def test_failures_in_a_row_stall_a_copy() -> None:
 
 
 def test_a_pod_that_is_replaced_leaves_a_copy_ready() -> None:
-    """Kubernetes replaces it, and the lag says whether that takes too long."""
+    """Kubernetes replaces the pod, and the lag shows whether that takes too long."""
     waiting = follower(phase=JobPhase.PENDING, trouble=trouble(Unschedulable("no node")))
     decision = look(following(), 90 * 86_400, jobs=(waiting,))
     assert said(decision) == FOLLOWS
@@ -160,7 +160,7 @@ def test_a_pod_that_is_replaced_leaves_a_copy_ready() -> None:
 
 
 def test_another_pod_is_a_restart() -> None:
-    """It is counted once."""
+    """Each new pod counts once."""
     seen = following()
     for seconds, pod, count in ((70, "follower-b", 1), (80, "follower-b", 1), (90, "c", 2)):
         seen = after(seen, look(seen, seconds, jobs=(replace(follower(), pod=pod),)))
@@ -170,14 +170,14 @@ def test_another_pod_is_a_restart() -> None:
 
 
 def test_a_follower_of_another_version_is_replaced() -> None:
-    """It would run for months. What it has followed stays."""
+    """Otherwise it would run for months. The bytes that it followed stay."""
     decision = look(following(), 90, jobs=(follower(outdated=True),))
     assert DeleteJob(follower().name) in decision.actions
     assert status(decision.status).history[-1].outcome == "Replaced"
 
 
 def test_a_suspended_copy_has_no_follower_and_goes_on_later() -> None:
-    """Nothing of it is dropped."""
+    """No bytes of the copy are dropped."""
     seen = replace(following(suspend=True), generation=2)
     decision = look(seen, 90)
     assert decision.actions == (DeleteJob(follower().name),)
@@ -190,7 +190,7 @@ def test_a_suspended_copy_has_no_follower_and_goes_on_later() -> None:
 
 
 def test_a_follower_whose_plan_is_lost_is_looked_after() -> None:
-    """It does not end by itself, so the plan is written anew from what the stores say."""
+    """It does not end by itself, so the operator writes a new plan from the stores' answers."""
     seen = following()
     blind = around(later(90), reading=None)
     blind = replace(blind, plan=None)
@@ -200,7 +200,7 @@ def test_a_follower_whose_plan_is_lost_is_looked_after() -> None:
 
 
 def test_a_follower_begins_once_the_drivers_job_has_ended() -> None:
-    """Its pod ends a second before."""
+    """The pod ends a second before its Job."""
     seen = after(continuous(), reconcile(continuous(), world(answer=Planned(plan=LARGE))))
     ending = replace(job(1, JobPhase.SUCCEEDED), ended=None)
     live = replace(LIVE, plan=LARGE)
@@ -212,7 +212,7 @@ def test_a_follower_begins_once_the_drivers_job_has_ended() -> None:
 
 
 def test_a_copy_is_ready_while_it_keeps_up() -> None:
-    """The message says how far behind it is, and up to when it was compared."""
+    """The message has the lag, and the time up to which bytes were proved."""
     decision = look(continuous_begun(), 30, reading=measured(unproved=Age(3.0, certain=True)))
     assert said(decision) == FOLLOWS
     assert message(decision) == "0 B, less than 2 s behind; proved to 3 s ago."
@@ -235,7 +235,7 @@ def continuous_begun() -> object:
 
 
 def test_a_copy_that_is_behind_for_longer_than_its_objective_lags() -> None:
-    """It is not ready, and is again once it has caught up."""
+    """It becomes ready again once it has caught up."""
     seen = following(lagObjectiveSeconds=5)
     at_most = measured(lag_bytes=10, lag=Age(5.0, certain=True))
     assert reason(look(seen, 90, reading=at_most)) == "Following"
@@ -253,7 +253,7 @@ def test_an_unknown_lag_is_no_readiness_and_takes_none_away() -> None:
 
 
 def test_a_status_is_written_only_if_it_says_something_new() -> None:
-    """A copy that follows for months writes little: once a minute if bytes come, else less."""
+    """Such a status is written once a minute while bytes arrive, else less often."""
     seen = following()
     writes = 0
     for seconds in range(65, 3_661, 5):
@@ -285,7 +285,7 @@ def test_the_next_look_comes_soon_while_a_sample_decides() -> None:
 
 
 def test_a_wish_is_written_as_soon_as_the_journal_can_take_it() -> None:
-    """Also while the first leg runs, and not again once it is there."""
+    """It is written during the first leg, too, and not again once the journal has it."""
     assert WriteWish() in look(following(cutover="Drain"), 90, wished=False).actions
     assert WriteWish() not in look(following(cutover="Drain"), 90).actions
     first = look(continuous_begun(), 5, reading=staged(400), wished=False)
@@ -294,7 +294,7 @@ def test_a_wish_is_written_as_soon_as_the_journal_can_take_it() -> None:
 
 
 def test_a_seal_that_the_store_refuses_is_named_and_the_copy_follows_on() -> None:
-    """No wish is written, so no follower seals the source."""
+    """No request is written, so no follower seals the source."""
     refused = trouble(AccessDenied("StreamStore 'local' does not allow to Append"))
     seen = following(cutover="SealAndDrain")
     decision = look(seen, 90, wished=False, seal=refused)
@@ -304,7 +304,7 @@ def test_a_seal_that_the_store_refuses_is_named_and_the_copy_follows_on() -> Non
 
 
 def test_a_cutover_is_drained_sealed_proved_and_done() -> None:
-    """Each state is told, with its time."""
+    """The status reports each state with its time."""
     seen = replace(following(cutover="SealAndDrain"), generation=2)
     draining = look(seen, 90, reading=measured(lag_bytes=9))
     assert (reason(draining), said(draining)["Ready"]) == ("Draining", "Unknown")
@@ -328,14 +328,14 @@ def test_a_cutover_is_drained_sealed_proved_and_done() -> None:
 
 
 def test_a_copy_that_ends_by_itself_is_copied() -> None:
-    """It was not cut over, but the cut is told."""
+    """It was not cut over, but the status has the cut."""
     done = look(following(stopWhen={"idleSeconds": 60}), 96, answer=ENDED)
     assert reason(done) == "Copied"
     assert status(done.status).cutover is not None
 
 
 def test_reader_groups_are_made_first_and_those_that_are_read_are_waited_for() -> None:
-    """None is guessed: the message names the group and its readers."""
+    """The message names the group and the readers that it waits for."""
     seen = following(cutover="Drain", readerGroups=[{"name": "a"}, {"name": "b", "as": "c"}])
     busy = GroupSeen(name="a", target="a", why="readers of in/a are online: r1.")
     ready = GroupSeen(name="b", target="c", ready=True)
@@ -368,7 +368,7 @@ def test_a_cutover_that_is_taken_back_before_it_is_decided_follows_on() -> None:
 
 
 def test_what_is_measured_of_a_copy_at_rest_is_not_written() -> None:
-    """A complete copy stays complete whatever its stores hold later."""
+    """A complete copy stays complete, whatever its stores hold later."""
     seen = following(cutover="Drain")
     seen = after(seen, look(seen, 96, answer=ENDED))
     assert seen.done

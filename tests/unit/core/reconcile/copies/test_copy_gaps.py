@@ -36,7 +36,7 @@ SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
     ],
 )
 def test_what_a_copy_lacks_is_said(gaps: tuple[CopyGap, ...], sentence: str) -> None:
-    """First of all that of which it is known how much it is."""
+    """Gaps of known size come first."""
     answer = replace(WHOLE, gaps=gaps)
     decision = reconcile(begun(), world(jobs=(SUCCEEDED,), answer=answer, plan=plan_seen()))
     assert (said(decision), reason(decision)) == (DONE, "CopiedWithGaps")

@@ -1,4 +1,4 @@
-"""A copy with hooks: which Job runs when, and what becomes of the copy."""
+"""A copy with hooks: the time of each Job, and its effect on the copy."""
 
 from dataclasses import replace
 from typing import Any
@@ -47,31 +47,31 @@ DONE = {"Ready": "True", "Succeeded": "True", "Verified": "True", "HooksSucceede
 
 
 def name(point: Point, number: int = 1) -> str:
-    """The name of a hook's Job."""
+    """Return the name of a hook's Job."""
     return job_of(UID, point, number)
 
 
 def hooked(decision: Decision, point: Point) -> Any:
-    """How a hook stands."""
+    """Return the state of a hook."""
     status = decision.status
     assert isinstance(status, StreamCopyStatus)
     return getattr(status.hooks, point)
 
 
 def announced(**changes: Any) -> CopySeen:
-    """A copy whose hook before is announced."""
+    """Return a copy whose hook before it is announced."""
     seen = copy(hooks=hooks(**changes))
     return after(seen, reconcile(seen, world(answer=PLANNED)))
 
 
 def quiesced() -> CopySeen:
-    """A copy whose hook before has succeeded."""
+    """Return a copy whose hook before it has succeeded."""
     seen = announced()
     return after(seen, reconcile(seen, world(hooks=hook_job("before", JobPhase.SUCCEEDED))))
 
 
 def copied() -> CopySeen:
-    """A copy whose first attempt has begun, after its hook."""
+    """Return a copy whose first attempt has begun, after its hook."""
     seen = quiesced()
     return after(seen, reconcile(seen, world(answer=PLANNED)))
 
@@ -82,13 +82,13 @@ WHOLE_WORLD = world(
 
 
 def ended() -> CopySeen:
-    """A copy that is complete, and whose hook after is announced."""
+    """Return a complete copy whose hook after it is announced."""
     seen = copied()
     return after(seen, reconcile(seen, WHOLE_WORLD))
 
 
 def test_the_hook_before_runs_first() -> None:
-    """It is announced before its Job is made; nothing is written or made for a driver."""
+    """The status names the Job before it is made. No plan is written and no driver starts."""
     decision = reconcile(copy(hooks=hooks()), world(answer=PLANNED))
     assert decision.actions == (StartHook("before", name("before")),)
     assert reason(decision) == "HookRunning"
@@ -99,7 +99,7 @@ def test_the_hook_before_runs_first() -> None:
 
 
 def test_a_copy_that_cannot_be_planned_runs_no_hook() -> None:
-    """Writers are not stopped for a copy that has no chance."""
+    """Writers are not stopped for a copy that cannot succeed."""
     no_room = trouble(QuotaExceeded("used up"))
     decision = reconcile(copy(hooks=hooks()), world(trouble=no_room))
     assert reason(decision) == "QuotaExceeded"
@@ -107,13 +107,13 @@ def test_a_copy_that_cannot_be_planned_runs_no_hook() -> None:
 
 
 def test_an_operator_that_was_killed_makes_the_same_job() -> None:
-    """Between the status and the Job: the name follows from the copy, the hook and the number."""
+    """The Job's name follows from the copy, the hook and the number."""
     decision = reconcile(announced(), world())
     assert decision.actions == (StartHook("before", name("before")),)
 
 
 def test_while_a_hook_runs_no_store_is_asked() -> None:
-    """What a store says of the source's end counts only after the hook."""
+    """The source's end counts only after the hook."""
     seen = announced()
     assert questions(seen, world(hooks=hook_job("before"))) == frozenset()
     decision = reconcile(seen, world(hooks=hook_job("before")))
@@ -125,7 +125,7 @@ def test_while_a_hook_runs_no_store_is_asked() -> None:
 
 
 def test_after_the_hook_the_copy_is_planned_anew() -> None:
-    """The look that finds the end only writes it down, and the next one asks the stores."""
+    """One look records the hook's end, and the next one asks the stores."""
     seen = quiesced()
     assert questions(seen, world()) == {Question.STATE}
     longer = replace(PLANNED, plan=LONGER)
@@ -185,7 +185,7 @@ def test_a_driver_that_tidies_is_not_stopped_for_the_hook_after() -> None:
     ids=["failed", "deleted"],
 )
 def test_a_hook_that_fails_stalls_the_copy(found: Any, says: str) -> None:
-    """The message names the Job, the field and the next step. Nothing is tried again by itself."""
+    """The message names the Job, the field and the next step. No automatic retry follows."""
     seen = announced()
     seen = after(seen, reconcile(seen, world(hooks=hook_job("before"))))
     decision = reconcile(seen, world(hooks=found))
@@ -200,7 +200,7 @@ def test_a_hook_that_fails_stalls_the_copy(found: Any, says: str) -> None:
 
 
 def test_a_hook_that_takes_too_long_is_stopped_first() -> None:
-    """It has failed once its Job is gone, whenever an operator is killed in between."""
+    """It has failed once its Job is gone, even after a crash of the operator."""
     seen = announced()
     late = world(hooks=hook_job("before", made=later(-631)))
     for _ in range(2):
@@ -214,14 +214,14 @@ def test_a_hook_that_takes_too_long_is_stopped_first() -> None:
 
 
 def test_a_hook_that_a_lost_status_left_is_stopped_before_another_begins() -> None:
-    """Two at once could work against each other."""
+    """Two hooks at once could work against each other."""
     left = name("before", 2)
     decision = reconcile(copy(hooks=hooks()), world(answer=PLANNED, late_hooks=(left,)))
     assert decision.actions == (DeleteJob(left), StartHook("before", name("before")))
 
 
 def test_a_hook_that_a_lost_status_left_is_adopted_if_it_is_the_same() -> None:
-    """It runs on, and no store's silence stops it."""
+    """The hook runs on, even if its store does not answer."""
     around = world(answer=PLANNED, late_hooks=(name("before"),))
     decision = reconcile(copy(hooks=hooks()), around)
     assert decision.actions == (StartHook("before", name("before")),)
@@ -229,7 +229,7 @@ def test_a_hook_that_a_lost_status_left_is_adopted_if_it_is_the_same() -> None:
 
 
 def test_a_request_runs_a_failed_hook_again() -> None:
-    """Under the next number, since the Job that failed may still be there."""
+    """The Job has the next number, since the failed Job may still exist."""
     seen = announced()
     failing = world(hooks=hook_job("before", JobPhase.FAILED))
     seen = replace(after(seen, reconcile(seen, failing)), requested_at="now")
@@ -239,14 +239,14 @@ def test_a_request_runs_a_failed_hook_again() -> None:
 
 
 def test_a_change_runs_only_a_failed_hook_again() -> None:
-    """A hook that succeeded is not repeated for another limit."""
+    """A hook that succeeded is not repeated for a changed limit."""
     seen = replace(quiesced(), generation=2)
     decision = reconcile(seen, world(answer=PLANNED))
     assert any(isinstance(action, StartJob) for action in decision.actions)
 
 
 def test_a_request_while_an_attempt_runs_repeats_no_hook() -> None:
-    """That attempt answers the request."""
+    """That attempt fulfils the request."""
     seen = replace(copied(), requested_at="now")
     decision = reconcile(seen, world(jobs=(job(),), plan=plan_seen()))
     assert hooked(decision, "before").state == "Succeeded"
@@ -266,7 +266,7 @@ def test_a_failure_that_does_not_matter_is_told() -> None:
 
 
 def test_a_failed_hook_after_leaves_a_complete_copy_that_says_so() -> None:
-    """With onFailure: Fail it is stalled, and nothing is dropped."""
+    """With onFailure: Fail the copy is stalled, and nothing is dropped."""
     strict = {"after": {"cronJobRef": {"name": "switch"}}}
     seen = after(copy(hooks=strict), reconcile(copy(hooks=strict), world(answer=PLANNED)))
     seen = after(seen, reconcile(seen, WHOLE_WORLD))
@@ -281,7 +281,7 @@ def test_a_failed_hook_after_leaves_a_complete_copy_that_says_so() -> None:
 
 @pytest.mark.parametrize("error", [HookNotFound("no CronJob"), HookRefused("no annotation")])
 def test_a_cron_job_that_cannot_be_used_is_waited_for(error: SluiceError) -> None:
-    """It stalls the copy before anything begins, and is looked at again."""
+    """The copy is stalled before anything begins, and the operator checks it again."""
     missing = {"before": trouble(error)}
     decision = reconcile(copy(hooks=hooks()), world(answer=PLANNED, hooks=missing))
     assert said(decision) == STALLED
@@ -315,7 +315,7 @@ def test_a_hook_that_is_taken_out_of_the_spec_is_stopped() -> None:
 
 
 def test_a_copy_without_hooks_has_no_condition_of_them() -> None:
-    """Nor a field."""
+    """It has no field of hooks either."""
     decision = reconcile(copy(), world(answer=PLANNED))
     assert "HooksSucceeded" not in said(decision)
     assert "hooks" not in decision.status.dump()
@@ -323,7 +323,7 @@ def test_a_copy_without_hooks_has_no_condition_of_them() -> None:
 
 
 def test_a_hook_that_is_taken_out_and_put_back_gets_another_job() -> None:
-    """The first one's may have ended meanwhile, and did not run what the new one names."""
+    """The first hook's Job may have ended meanwhile, and did not run the new hook's CronJob."""
     bare = announced()
     without = replace(bare, spec=copy().spec, generation=2)
     seen = after(without, reconcile(without, world(hooks=hook_job("before", JobPhase.SUCCEEDED))))
@@ -333,7 +333,7 @@ def test_a_hook_that_is_taken_out_and_put_back_gets_another_job() -> None:
 
 
 def test_a_suspended_copy_begins_no_hook() -> None:
-    """An announced hook begins when the copy is resumed. One that runs goes on to its end."""
+    """An announced hook begins when the copy is resumed. A running hook goes on to its end."""
     bare = announced()
     seen = replace(bare, spec=copy(hooks=hooks(), suspend=True).spec, generation=2)
     decision = reconcile(seen, world())
@@ -344,7 +344,7 @@ def test_a_suspended_copy_begins_no_hook() -> None:
 
 
 def test_the_jobs_of_hooks_go_with_those_of_attempts() -> None:
-    """Some minutes after a copy has succeeded; before, people can read their logs."""
+    """They are deleted some minutes after a success; until then users can read their logs."""
     seen = ended()
     seen = after(seen, reconcile(seen, world(hooks=hook_job("after", JobPhase.SUCCEEDED))))
     seen = after(seen, reconcile(seen, WHOLE_WORLD))

@@ -1,4 +1,4 @@
-"""Copies whose drivers have to run in the namespace of their StreamStores, beside the login."""
+"""Copies whose drivers must run in the namespace of their StreamStores, beside the login."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TWO: Final = replace(HOSTED, namespace="other")
     ids=["both", "the source", "the target", "neither", "none, and another"],
 )
 def test_a_driver_runs_where_the_login_is(source: object, target: object, host: str | None) -> None:
-    """And in the copy's namespace if it needs none. The status says so before the Job is made."""
+    """Without a login it runs in the copy's namespace. The status names it before the Job."""
     decision = reconcile(copy(), world(source=source, target=target, answer=PLANNED))
     assert StartJob(1, PLANNED.plan) in decision.actions
     assert decision.status.driver_namespace == host
@@ -63,7 +63,7 @@ def test_a_driver_runs_where_the_login_is(source: object, target: object, host: 
 def test_a_driver_beside_a_login_opens_stores_of_that_namespace_only(
     source: object, target: object, field: str
 ) -> None:
-    """Whoever writes another address would have it opened from there. No store is asked."""
+    """Otherwise a user could have any address opened from there. The operator asks no store."""
     seen, around = copy(), world(source=source, target=target)
     assert questions(seen, around) == frozenset()
     decision = reconcile(seen, around)
@@ -75,7 +75,7 @@ def test_a_driver_beside_a_login_opens_stores_of_that_namespace_only(
 
 @pytest.mark.parametrize("error", [StoreNotShared("no grant"), LoginNotShared("not here")])
 def test_a_driver_is_stopped_when_its_grant_is_withdrawn(error: Exception) -> None:
-    """Where it runs."""
+    """The driver is stopped where it runs."""
     seen = begun()
     running = job(away="platform")
     around = world(source=HOSTED, target=trouble(error), jobs=(running,), plan=plan_seen())  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def test_a_driver_is_stopped_when_its_grant_is_withdrawn(error: Exception) -> No
 
 
 def test_the_status_remembers_where_drivers_ran_while_something_is_left() -> None:
-    """Also if the next one runs elsewhere. Nothing is left once the finalizer is gone."""
+    """This holds if the next driver runs elsewhere. Without a finalizer nothing is left."""
     hosted = world(source=HOSTED, target=HOSTED, answer=PLANNED)
     seen = copy()
     seen = after(seen, reconcile(seen, hosted))
@@ -99,7 +99,7 @@ def test_the_status_remembers_where_drivers_ran_while_something_is_left() -> Non
 
 
 def test_a_copy_moves_to_no_other_namespace() -> None:
-    """What works for it in the first one would be forgotten."""
+    """Otherwise its objects in the first namespace would be forgotten."""
     hosted = world(source=HOSTED, target=HOSTED, answer=PLANNED)
     seen = copy()
     seen = after(seen, reconcile(seen, hosted))
@@ -111,7 +111,7 @@ def test_a_copy_moves_to_no_other_namespace() -> None:
 
 
 def test_a_job_beside_the_login_is_there_before_all_that_it_mounts() -> None:
-    """Its limits follow it, as it owns them."""
+    """The Job owns its limits, so they follow it."""
     decision = reconcile(copy(), world(source=HOSTED, target=HOSTED, answer=PLANNED))
     assert WriteControls() not in decision.actions
     home = reconcile(copy(), world(source=OPEN, target=OPEN, answer=PLANNED))
@@ -126,7 +126,7 @@ def test_a_job_beside_the_login_is_there_before_all_that_it_mounts() -> None:
 def test_what_a_job_beside_the_login_mounts_is_made_later_if_need_be(
     away: str | None, *, controls: bool, again: bool
 ) -> None:
-    """An operator may have been killed after it made the Job."""
+    """An operator may have died after it made the Job."""
     stores = {"source": HOSTED, "target": HOSTED} if away else {}
     starting = job(phase=JobPhase.PENDING, away=away)
     around = world(**stores, jobs=(starting,), plan=plan_seen(), controls=controls)
@@ -135,7 +135,7 @@ def test_what_a_job_beside_the_login_mounts_is_made_later_if_need_be(
 
 
 def test_a_job_beside_the_copy_is_no_attempt_if_drivers_have_to_run_elsewhere() -> None:
-    """The copy's users can make it. It is deleted, and the driver goes on."""
+    """The copy's users can make such a Job. It is deleted, and the driver goes on."""
     running = job(away="platform")
     forged = replace(job(attempt=7, phase=JobPhase.PENDING, outdated=True), stray=True)
     around = world(source=HOSTED, target=HOSTED, jobs=(running, forged), plan=plan_seen())
@@ -147,7 +147,7 @@ def test_a_job_beside_the_copy_is_no_attempt_if_drivers_have_to_run_elsewhere() 
 
 
 def test_a_driver_is_stopped_where_no_login_is_any_more() -> None:
-    """The StreamStore has lost its login, and its grant says nothing of drivers."""
+    """The StreamStore has lost its login, and its grant does not mention drivers."""
     running = job(away="platform")
     around = world(source=OPEN, target=OPEN, jobs=(running,), plan=plan_seen())
     decision = reconcile(begun(), around)

@@ -1,4 +1,4 @@
-"""`reconcile` against an adversary: crashes, stale looks, two operators, and what people do."""
+"""`reconcile` against an adversary: crashes, stale looks, two operators, and users' changes."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _simulated() -> Iterator[None]:
-    """The operator runs at the time and with the engine of the simulation."""
+    """Run the operator at the time and with the engine of the simulation."""
     with simulated():
         yield
 
 
 @searches
 def test_a_copy_comes_to_its_end_whatever_happens() -> None:
-    """Under crashes, lost calls, stale looks and people, nothing is lost, left or lied about."""
+    """Under crashes, lost calls, stale looks and users' changes, no byte is lost or left behind."""
     run_machine(CopyMachine, examples=3, steps=50)
 
 
 @searches
 @pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_copy_comes_to_its_end_by_any_way(first: int) -> None:
-    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    """The same holds along random walks that each run repeats. A failure's number is its seed."""
     for seed in range(first, first + WALKS):
         machine = walk(CopyMachine(), seed)
         machine.teardown()
 
 
 def test_a_copy_without_an_adversary_is_done() -> None:
-    """The simulation itself comes to a success, in a few looks."""
+    """The simulation itself reaches a success in a few looks."""
     machine = CopyMachine()
     machine.teardown()
     assert machine.status.attempts == 1
@@ -49,21 +49,21 @@ def test_a_copy_without_an_adversary_is_done() -> None:
 
 @searches
 def test_a_copy_in_stores_with_a_foreign_login_comes_to_its_end_whatever_happens() -> None:
-    """Its drivers run beside the login, and nothing of it is left there, nor in the store."""
+    """Its drivers run beside the login, and leave nothing there or in the store."""
     run_machine(HostedMachine, examples=3, steps=50)
 
 
 @searches
 @pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_copy_in_stores_with_a_foreign_login_comes_to_its_end_by_any_way(first: int) -> None:
-    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    """The same holds along random walks that each run repeats. A failure's number is its seed."""
     for seed in range(first, first + WALKS):
         machine = walk(HostedMachine(), seed)
         machine.teardown()
 
 
 def test_a_copy_in_stores_with_a_foreign_login_and_without_an_adversary_is_done() -> None:
-    """In one attempt, as any copy."""
+    """It needs one attempt, as any copy."""
     machine = HostedMachine()
     machine.teardown()
     assert machine.status.attempts == 1
@@ -72,14 +72,14 @@ def test_a_copy_in_stores_with_a_foreign_login_and_without_an_adversary_is_done(
 
 @searches
 def test_a_copy_with_hooks_comes_to_its_end_whatever_happens() -> None:
-    """No hook runs twice for a run, no byte comes before its hook, and no hook is left out."""
+    """Each hook runs once for a run, and no byte is copied before the hook that precedes it."""
     run_machine(HookedMachine, examples=3, steps=50)
 
 
 @searches
 @pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_copy_with_hooks_comes_to_its_end_by_any_way(first: int) -> None:
-    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    """The same holds along random walks that each run repeats. A failure's number is its seed."""
     for seed in range(first, first + WALKS):
         machine = walk(HookedMachine(), seed, moves=100)
         machine.teardown()
@@ -95,21 +95,21 @@ def test_a_copy_with_hooks_and_without_an_adversary_is_done() -> None:
 
 @searches
 def test_a_copy_that_follows_is_cut_over_whatever_happens() -> None:
-    """Its followers are replaced, its wish is written, and nothing live is ever dropped."""
+    """Followers are replaced, the request is written, and no live target is ever dropped."""
     run_machine(FollowedMachine, examples=3, steps=50)
 
 
 @searches
 @pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_copy_that_follows_is_cut_over_by_any_way(first: int) -> None:
-    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    """The same holds along random walks that each run repeats. A failure's number is its seed."""
     for seed in range(first, first + WALKS):
         machine = walk(FollowedMachine(), seed)
         machine.teardown()
 
 
 def test_a_copy_that_follows_without_an_adversary_is_cut_over() -> None:
-    """A driver copies what was there, and one follower goes on."""
+    """A driver copies the first leg, and one follower goes on."""
     machine = FollowedMachine()
     machine.teardown()
     assert [entry.outcome for entry in machine.status.history] == ["Succeeded", "Succeeded"]

@@ -1,4 +1,4 @@
-"""What people do to a copy: suspend it, change it, ask for another run, bound its time."""
+"""Users' actions on a copy: suspend it, change it, request another run, bound its time."""
 
 from dataclasses import replace
 
@@ -51,23 +51,23 @@ AWAY = replace(STORE, ready=False, why="no answer")
 
 
 def changed(seen: CopySeen, **fields: object) -> CopySeen:
-    """The copy after somebody has changed its spec."""
+    """Return the copy after a user has changed its spec."""
     return replace(seen, generation=seen.generation + 1, spec=spec(**fields))
 
 
 def asked(seen: CopySeen, at: str = "now") -> CopySeen:
-    """The copy after somebody has asked for another run."""
+    """Return the copy after a user has requested another run."""
     return replace(seen, requested_at=at)
 
 
 def stalled() -> CopySeen:
-    """A copy that failed for good."""
+    """Return a copy that failed for good."""
     seen = begun()
     return after(seen, reconcile(seen, world(jobs=(FAILED,), plan=plan_seen())))
 
 
 def done() -> CopySeen:
-    """A copy that succeeded."""
+    """Return a copy that succeeded."""
     seen = begun()
     around = world(jobs=(job(phase=JobPhase.SUCCEEDED),), answer=WHOLE, plan=plan_seen())
     return after(seen, reconcile(seen, around))
@@ -77,7 +77,7 @@ def done() -> CopySeen:
 
 
 def test_a_suspended_copy_is_planned_and_moves_nothing() -> None:
-    """Applied with suspend: true, the plan is written and there to look at."""
+    """With suspend: true, the plan is written for review."""
     seen = copy(suspend=True)
     assert questions(seen, world()) == {Question.STATE}
     decision = reconcile(seen, world(answer=PLANNED))
@@ -94,7 +94,7 @@ def test_a_suspended_copy_is_planned_and_moves_nothing() -> None:
 
 
 def test_the_plan_that_was_looked_at_is_the_one_that_is_carried_out() -> None:
-    """Resumed, the copy takes the bounds of the plan that was written while it was suspended."""
+    """A resumed copy takes the bounds of the plan that was written while it was suspended."""
     seen = copy(suspend=True)
     seen = after(seen, reconcile(seen, world(answer=PLANNED)))
     decision = reconcile(changed(seen), world(plan=plan_seen(), answer=Planned(plan=LONGER)))
@@ -104,7 +104,7 @@ def test_the_plan_that_was_looked_at_is_the_one_that_is_carried_out() -> None:
 @pytest.mark.parametrize("phase", [JobPhase.PENDING, JobPhase.RUNNING])
 @pytest.mark.parametrize("around", [world(), world(source=AWAY), world(target=None)])
 def test_suspending_stops_a_driver(phase: JobPhase, around: World) -> None:
-    """Whatever the stores do: the Job goes, the finalizer and what is staged stay."""
+    """The Job is deleted in any state of the stores; finalizer and staged bytes stay."""
     seen = changed(begun(), suspend=True)
     decision = reconcile(seen, replace(around, jobs=(job(phase=phase),), plan=plan_seen()))
     assert decision.actions == (DeleteJob(job().name),)
@@ -121,7 +121,7 @@ def test_suspending_stops_a_driver(phase: JobPhase, around: World) -> None:
 def test_a_driver_ends_where_access_was_withdrawn(
     phase: JobPhase, error: type[AccessDenied | StoreNotShared]
 ) -> None:
-    """It has the store's password, and nobody else keeps it from going on; what is staged stays."""
+    """The driver has the store's password, and only its end stops it. Staged bytes stay."""
     seen = begun()
     denied = world(source=trouble(error("team-b may not read", field="spec.source.store")))
     decision = reconcile(seen, replace(denied, jobs=(job(phase=phase),), plan=plan_seen()))
@@ -139,7 +139,7 @@ def test_a_driver_ends_where_access_was_withdrawn(
 
 
 def test_a_copy_whose_driver_may_not_have_the_login_is_refused() -> None:
-    """Waiting mends nothing. A driver that runs ends, and what is staged stays."""
+    """Waiting does not help. A running driver is stopped, and staged bytes stay."""
     seen = begun()
     refused = world(source=trouble(LoginNotShared("it has a Secret", field="spec.source.store")))
     decision = reconcile(seen, replace(refused, jobs=(job(),), plan=plan_seen()))
@@ -152,7 +152,7 @@ def test_a_copy_whose_driver_may_not_have_the_login_is_refused() -> None:
 
 @pytest.mark.parametrize("plan", [None, plan_seen()])
 def test_a_copy_is_suspended_once_nothing_of_it_runs(plan: PlanSeen | None) -> None:
-    """A Job is gone before its pod is, and a driver that ends writes for some seconds more."""
+    """A Job is deleted before its pod ends, and a stopping driver writes for some seconds more."""
     seen = changed(begun(), suspend=True)
     seen = after(seen, reconcile(seen, world(jobs=(job(),), plan=plan)))
     decision = reconcile(seen, world(pods=1, plan=plan, answer=PLANNED))
@@ -164,7 +164,7 @@ def test_a_copy_is_suspended_once_nothing_of_it_runs(plan: PlanSeen | None) -> N
 
 
 def test_a_suspended_copy_says_what_is_staged() -> None:
-    """Nobody has to fear for the bytes that were copied before."""
+    """The message shows the user that the copied bytes are kept."""
     seen = begun()
     around = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
     seen = changed(after(seen, reconcile(seen, around)), suspend=True)
@@ -173,7 +173,7 @@ def test_a_suspended_copy_says_what_is_staged() -> None:
 
 
 def test_a_resumed_copy_goes_on_with_another_attempt() -> None:
-    """The attempt that was stopped is over; the deadline counts anew."""
+    """The stopped attempt is over, and the deadline counts anew."""
     seen = changed(begun(), suspend=True)
     seen = after(seen, reconcile(seen, world(jobs=(job(),), plan=plan_seen())))
     seen = after(seen, reconcile(seen, world(plan=plan_seen())))
@@ -184,7 +184,7 @@ def test_a_resumed_copy_goes_on_with_another_attempt() -> None:
 
 
 def test_a_suspended_copy_without_a_plan_says_why() -> None:
-    """A plan that cannot be made is tried again; looks in between change nothing."""
+    """A plan that cannot be made is tried again. Looks in between change nothing."""
     seen = copy(suspend=True)
     assert reason(reconcile(seen, world(source=None))) == "StoreNotFound"
     decision = reconcile(seen, world(trouble=trouble(SourceNotFound("none"))))
@@ -195,14 +195,14 @@ def test_a_suspended_copy_without_a_plan_says_why() -> None:
 
 
 def test_a_suspended_copy_with_a_plan_does_not_need_its_stores() -> None:
-    """Nothing is to be done with them, so nothing is said of them."""
+    """The copy does not use its stores, so the status does not mention them."""
     seen = copy(suspend=True)
     seen = after(seen, reconcile(seen, world(answer=PLANNED)))
     assert said(reconcile(seen, world(source=AWAY, target=None, plan=plan_seen()))) == SUSPENDED
 
 
 def test_a_copy_that_is_whole_is_done_though_it_is_suspended() -> None:
-    """A driver that was faster than the wish to stop it is heard."""
+    """The driver finished before the suspension could stop it."""
     seen = changed(begun(), suspend=True)
     around = world(jobs=(job(phase=JobPhase.SUCCEEDED),), plan=plan_seen())
     assert questions(seen, around) == {Question.STATE}
@@ -210,7 +210,7 @@ def test_a_copy_that_is_whole_is_done_though_it_is_suspended() -> None:
 
 
 def test_a_plan_that_cannot_be_written_is_no_failure_of_a_suspended_copy() -> None:
-    """There is no attempt that could fail."""
+    """No attempt exists that could fail."""
     seen = copy(suspend=True)
     seen = after(seen, reconcile(seen, world(answer=PLANNED)))
     decision = after_failure(seen, world(answer=PLANNED), trouble(ApiUnavailable("no answer")))
@@ -222,7 +222,7 @@ def test_a_plan_that_cannot_be_written_is_no_failure_of_a_suspended_copy() -> No
 
 
 def test_a_changed_spec_makes_failures_forgotten() -> None:
-    """Somebody has looked at it: a copy that failed for good begins again, with the same plan."""
+    """A user's change lets a copy that failed for good begin again, with the same plan."""
     seen = changed(stalled(), limits={"bytesPerSecond": "1Mi"})
     around = world(jobs=(FAILED,), plan=plan_seen())
     assert questions(seen, around) == {Question.STATE}
@@ -234,7 +234,7 @@ def test_a_changed_spec_makes_failures_forgotten() -> None:
 
 
 def test_a_changed_spec_is_remembered_while_a_store_is_away() -> None:
-    """That somebody changed it is not lost when nothing can be done at that moment."""
+    """The change is not lost if the copy cannot go on at that moment."""
     seen = changed(stalled())
     seen = after(seen, reconcile(seen, world(source=AWAY)))
     assert not seen.changed
@@ -243,7 +243,7 @@ def test_a_changed_spec_is_remembered_while_a_store_is_away() -> None:
 
 
 def test_asking_for_another_run_takes_the_bounds_anew() -> None:
-    """The annotation lets a stalled copy begin again, up to where the source ends now."""
+    """The annotation lets a stalled copy begin again, up to the source's present end."""
     seen = asked(stalled())
     around = world(jobs=(FAILED,), plan=plan_seen())
     assert questions(seen, around) == {Question.STATE}
@@ -264,7 +264,7 @@ def test_a_run_that_was_asked_for_goes_on_where_a_driver_was() -> None:
 
 
 def test_asking_for_a_copy_that_is_done_makes_sure_of_it() -> None:
-    """A target that is whole is said to be whole again; one that is gone is made again."""
+    """A whole target is confirmed, and a missing target is made again."""
     seen = asked(done())
     assert questions(seen, world()) == {Question.STATE}
     whole = reconcile(seen, world(answer=WHOLE, now=later(60)))
@@ -278,7 +278,7 @@ def test_asking_for_a_copy_that_is_done_makes_sure_of_it() -> None:
 
 
 def test_asking_for_a_copy_that_runs_lets_it_run() -> None:
-    """There is a run already; its failures are forgotten, and its time counts anew."""
+    """The current run continues: its failures are forgotten, and its time counts anew."""
     seen = begun(activeDeadlineSeconds=60)
     seen = asked(replace(seen, status=seen.status.model_copy(update={"failures": 3})))
     decision = reconcile(seen, world(jobs=(job(),), plan=plan_seen(), now=later(50)))
@@ -289,7 +289,7 @@ def test_asking_for_a_copy_that_runs_lets_it_run() -> None:
 
 
 def test_a_wish_is_heard_once() -> None:
-    """The same value asks for nothing more; another one does."""
+    """The same value requests nothing more; another value does."""
     seen = asked(stalled())
     seen = after(seen, reconcile(seen, world(jobs=(FAILED,), answer=PLANNED)))
     assert not seen.asked
@@ -303,7 +303,7 @@ LATE = later(61)
 
 
 def test_a_copy_that_takes_too_long_is_stopped() -> None:
-    """Its Job goes, the copy stalls and stays so, and what is staged stays."""
+    """Its Job is deleted, the copy stays stalled, and its staged bytes stay."""
     seen = begun(activeDeadlineSeconds=60)
     decision = reconcile(seen, world(now=LATE, jobs=(job(),), plan=plan_seen()))
     assert decision.actions == (DeleteJob(job().name),)
@@ -331,13 +331,13 @@ def test_a_copy_that_takes_too_long_is_stopped() -> None:
     ],
 )
 def test_the_deadline_waits_for_nothing(around: World) -> None:
-    """Neither a store that is away nor a wait between attempts holds it up."""
+    """Neither an unreachable store nor a wait between attempts delays it."""
     decision = reconcile(begun(activeDeadlineSeconds=60), around)
     assert (said(decision), reason(decision)) == (STALLED, "DeadlineExceeded")
 
 
 def test_an_attempt_that_failed_over_the_deadline_is_over() -> None:
-    """Its end is written down though it is not why the copy fails; no Job is left to stop."""
+    """The history has its end, though the deadline is the reason. No Job is left to stop."""
     around = world(now=LATE, jobs=(job(phase=JobPhase.FAILED),), plan=plan_seen())
     decision = reconcile(begun(activeDeadlineSeconds=60), around)
     (entry,) = decision.status.history
@@ -346,7 +346,7 @@ def test_an_attempt_that_failed_over_the_deadline_is_over() -> None:
 
 
 def test_a_copy_that_is_whole_in_time_is_done_however_late_it_is_seen() -> None:
-    """An operator that was away over the deadline does not call a success a failure."""
+    """A success counts even if the operator was down over the deadline."""
     seen = begun(activeDeadlineSeconds=60)
     around = world(now=LATE, jobs=(job(phase=JobPhase.SUCCEEDED),), plan=plan_seen())
     assert said(reconcile(seen, replace(around, answer=WHOLE))) == DONE
@@ -356,7 +356,7 @@ def test_a_copy_that_is_whole_in_time_is_done_however_late_it_is_seen() -> None:
 
 
 def test_a_longer_deadline_lets_the_copy_go_on() -> None:
-    """The spec's change is enough; the time counts from the first attempt still."""
+    """The changed spec is enough. The time still counts from the first attempt."""
     seen = begun(activeDeadlineSeconds=60)
     seen = after(seen, reconcile(seen, world(now=LATE, jobs=(job(),))))
     longer = changed(seen, activeDeadlineSeconds=120)
@@ -369,7 +369,7 @@ def test_a_longer_deadline_lets_the_copy_go_on() -> None:
 
 
 def test_another_run_has_a_deadline_of_its_own() -> None:
-    """Asked to go on, the copy has its whole time again."""
+    """The rerun copy has its whole time again."""
     seen = begun(activeDeadlineSeconds=60)
     seen = after(seen, reconcile(seen, world(now=LATE, jobs=(job(),))))
     decision = reconcile(asked(seen), world(now=later(200), plan=plan_seen(), answer=RECORDED))
@@ -378,6 +378,6 @@ def test_another_run_has_a_deadline_of_its_own() -> None:
 
 
 def test_what_failed_for_good_before_the_deadline_keeps_its_reason() -> None:
-    """The deadline of a copy that has failed already is no news."""
+    """The deadline does not matter for a copy that has already failed."""
     seen = replace(stalled(), spec=spec(activeDeadlineSeconds=60))
     assert reason(reconcile(seen, world(now=LATE))) == "DigestMismatch"

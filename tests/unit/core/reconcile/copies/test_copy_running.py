@@ -51,14 +51,14 @@ PENDING = job(phase=JobPhase.PENDING)
 
 
 def test_a_driver_that_is_about_to_start_is_waited_for() -> None:
-    """A pending pod without any trouble is no news."""
+    """A pending pod without any trouble changes nothing."""
     decision = reconcile(begun(), world(jobs=(PENDING,), plan=plan_seen()))
     assert (decision.actions, said(decision), reason(decision)) == ((), WORKING, "Starting")
     assert decision.again is not None
 
 
 def test_why_a_driver_does_not_start_is_said_at_once() -> None:
-    """The cluster's own words are in the condition while its patience lasts."""
+    """While the operator waits, the condition has the cluster's own words."""
     stuck = replace(PENDING, trouble=trouble(Unschedulable("0/1 nodes are available")))
     decision = reconcile(begun(), world(now=later(5), jobs=(stuck,)))
     assert (decision.actions, said(decision), reason(decision)) == ((), WORKING, "Unschedulable")
@@ -69,7 +69,7 @@ def test_why_a_driver_does_not_start_is_said_at_once() -> None:
     "error", [Unschedulable("no room"), ImagePullFailed("no such image"), QuotaExceeded("used up")]
 )
 def test_a_driver_that_cannot_start_is_given_up_after_a_while(error: SluiceError) -> None:
-    """Its Job goes, the attempt counts as failed, and another one is made later."""
+    """Its Job is deleted, the attempt counts as failed, and another attempt follows later."""
     stuck = replace(PENDING, trouble=trouble(error))
     decision = reconcile(begun(), world(now=later(TOO_LONG), jobs=(stuck,)))
     assert decision.actions == (DeleteJob(PENDING.name),)
@@ -80,7 +80,7 @@ def test_a_driver_that_cannot_start_is_given_up_after_a_while(error: SluiceError
 
 
 def test_what_is_staged_waits_for_a_secret_that_is_missing() -> None:
-    """A pod that cannot start for want of a Secret costs nothing that was copied before."""
+    """A pod that lacks a Secret costs none of the bytes that were copied before."""
     stuck = replace(PENDING, trouble=trouble(SecretNotFound("secret not found")))
     decision = reconcile(begun(), world(now=later(TOO_LONG), jobs=(stuck,)))
     assert decision.actions == (DeleteJob(PENDING.name),)
@@ -89,7 +89,7 @@ def test_what_is_staged_waits_for_a_secret_that_is_missing() -> None:
 
 
 def test_a_driver_that_stays_pending_without_a_word_is_given_up_as_well() -> None:
-    """A large image may take its time, but not for ever; the pod's own words say how far it is."""
+    """A large image takes time, but not for ever. The message has the pod's own words."""
     silent = replace(PENDING, words="pod x is Pending: ContainerCreating")
     decision = reconcile(begun(), world(now=later(TOO_LONG - 2), jobs=(silent,)))
     assert (decision.actions, reason(decision)) == ((), "Starting")
@@ -104,7 +104,7 @@ def test_a_driver_that_stays_pending_without_a_word_is_given_up_as_well() -> Non
 
 
 def test_a_pending_driver_is_replaced_when_the_runtime_changes() -> None:
-    """A pod that asks for the wrong size is not waited for; the attempt is no failure."""
+    """A pod of the wrong size is not waited for. The attempt is no failure."""
     old = replace(PENDING, outdated=True)
     decision = reconcile(begun(), world(jobs=(old,)))
     assert decision.actions == (DeleteJob(PENDING.name),)
@@ -116,13 +116,13 @@ def test_a_pending_driver_is_replaced_when_the_runtime_changes() -> None:
 
 
 def test_a_running_driver_is_not_replaced_when_the_runtime_changes() -> None:
-    """What runs goes on; the next attempt runs on what the spec asks for."""
+    """The running driver goes on, and the next attempt has the new runtime."""
     running = job(outdated=True)
     assert reconcile(begun(), world(jobs=(running,))).actions == ()
 
 
 def test_progress_is_asked_for_while_a_driver_runs() -> None:
-    """The state is not: a driver that works would always be asked in vain."""
+    """The state is not asked for, since the driver changes it all the time."""
     seen, around = begun(), world(jobs=(job(),), plan=plan_seen())
     assert questions(seen, around) == {Question.PROGRESS}
     assert questions(seen, replace(around, plan=None)) == set()
@@ -139,7 +139,7 @@ def test_progress_is_asked_for_while_a_driver_runs() -> None:
     ],
 )
 def test_the_status_follows_the_bytes(staged: int, why: str, text: str, *, published: bool) -> None:
-    """The reason says how far the copy is, and 100 % is not said before the target is whole."""
+    """The reason has the copy's phase, and 100 % is not shown before the target is whole."""
     seen = reading(staged, published=published)
     decision = reconcile(begun(), world(jobs=(job(),), plan=plan_seen(), reading=seen))
     assert (said(decision), reason(decision), message(decision)) == (WORKING, why, text)
@@ -151,7 +151,7 @@ def test_the_status_follows_the_bytes(staged: int, why: str, text: str, *, publi
 
 
 def test_a_progress_that_has_not_changed_is_not_written_again_and_again() -> None:
-    """Only after half a minute, so that people see that somebody looks."""
+    """The next write comes after half a minute, so that users see the operator is alive."""
     seen = begun()
     around = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
     seen = after(seen, reconcile(seen, around))
@@ -167,7 +167,7 @@ def test_a_progress_that_has_not_changed_is_not_written_again_and_again() -> Non
 
 
 def test_a_copy_that_gets_no_bytes_says_so() -> None:
-    """After ten seconds the message has the reason, which stays as it is until bytes come."""
+    """After ten seconds the message has the cause, which stays until bytes come."""
     around = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
     told = []
     for still in (9.9, 10.0, 60.0):
@@ -186,7 +186,7 @@ def test_a_copy_that_gets_no_bytes_says_so() -> None:
 def test_a_limited_copy_says_that_its_lumps_do_not_come(
     rhythm: float | None, still: float, text: str
 ) -> None:
-    """It says so after twice their longest pause, and never before a pause is known."""
+    """It says so after twice the longest pause, and never before a pause is known."""
     seen = replace(reading(400), pace=Pace(0.0, None, still=still, rhythm=rhythm))
     limited = replace(begun(), spec=spec(limits={"bytesPerSecond": "1Ki"}))
     around = world(jobs=(job(),), plan=plan_seen(), reading=seen)
@@ -194,7 +194,7 @@ def test_a_limited_copy_says_that_its_lumps_do_not_come(
 
 
 def test_an_empty_stream_has_no_percent() -> None:
-    """Nothing to copy is no division by nothing."""
+    """An empty plan causes no division by zero."""
     decision = reconcile(begun(), world(jobs=(job(),), reading=reading(0, 0)))
     assert decision.status.progress is not None
     assert decision.status.progress.percent == 0
@@ -211,7 +211,7 @@ def test_progress_that_cannot_be_seen_is_no_failure() -> None:
 
 @pytest.mark.parametrize("seen", ["no answer", "not ready", "waiting", "stopping"])
 def test_a_speed_that_nobody_sees_is_not_told(seen: str) -> None:
-    """Rate and time left go with the look that showed them; the bytes that were seen stay."""
+    """Rate and remaining time need a present look. The bytes that were seen stay."""
     running = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
     before = after(begun(), reconcile(begun(), running))
     away = replace(STORE, ready=False, why="no answer")
@@ -231,14 +231,14 @@ def test_a_speed_that_nobody_sees_is_not_told(seen: str) -> None:
 
 
 def test_a_driver_outlives_a_store_that_is_away() -> None:
-    """A store that is not ready is no reason to stop what runs."""
+    """An unready store does not stop a running driver."""
     away = replace(STORE, ready=False, why="no answer")
     decision = reconcile(begun(), world(jobs=(job(),), source=away, target=away))
     assert (decision.actions, said(decision), reason(decision)) == ((), WORKING, "Copying")
 
 
 def test_progress_makes_past_failures_forgotten() -> None:
-    """Failures are counted since something moved last."""
+    """Failures count from the last progress."""
     seen = copy(status=begun().status.model_copy(update={"failures": 3}))
     moved = reconcile(seen, world(jobs=(job(),), plan=plan_seen(), reading=reading(1)))
     assert moved.status.failures == 0
@@ -247,14 +247,14 @@ def test_progress_makes_past_failures_forgotten() -> None:
 
 
 def test_changed_limits_are_handed_to_a_running_driver() -> None:
-    """Controls that are not as the spec wants them are written, and nothing else is done."""
+    """The operator writes outdated controls, and does nothing else."""
     decision = reconcile(begun(), world(jobs=(job(),), controls=False))
     assert decision.actions == (WriteControls(),)
     assert reconcile(begun(), world(jobs=(PENDING,), controls=False)).actions == ()
 
 
 def test_limits_that_cannot_be_written_are_no_failure_of_the_copy() -> None:
-    """What fails beside a running driver is said and tried again, and counts as nothing."""
+    """The failure beside a running driver is reported and retried, and does not count."""
     seen = begun()
     around = world(jobs=(job(),), controls=False)
     seen = after(seen, reconcile(seen, around))
@@ -266,14 +266,14 @@ def test_limits_that_cannot_be_written_are_no_failure_of_the_copy() -> None:
 
 @pytest.mark.parametrize("phase", [JobPhase.PENDING, JobPhase.RUNNING])
 def test_a_finalizer_that_is_missing_is_put_back(phase: JobPhase) -> None:
-    """Whoever took it off: while a driver may stage bytes, the copy does not go unnoticed."""
+    """While a driver may stage bytes, a copy without its finalizer could vanish unnoticed."""
     seen = replace(begun(), finalizer=False)
     decision = reconcile(seen, world(jobs=(job(phase=phase),)))
     assert decision.actions == (AddFinalizer(), HoldStores())
 
 
 def test_a_job_that_is_being_deleted_is_waited_for() -> None:
-    """No attempt is begun beside a driver that stops."""
+    """No attempt begins beside a stopping driver."""
     for phase in JobPhase:
         seen, around = begun(), world(jobs=(job(phase=phase, deleting=True),), plan=plan_seen())
         assert questions(seen, around) == set()
@@ -283,7 +283,7 @@ def test_a_job_that_is_being_deleted_is_waited_for() -> None:
 
 
 def test_of_two_jobs_only_the_later_may_run() -> None:
-    """A Job that an operator of before made late is deleted."""
+    """A Job that an earlier operator made late is deleted."""
     jobs = (job(1), job(2))
     seen = copy(status=begun().status.model_copy(update={"attempts": 2}), finalizer=True)
     decision = reconcile(seen, world(jobs=jobs, plan=plan_seen(), reading=reading(10)))
@@ -306,7 +306,7 @@ def test_a_driver_does_not_outlive_the_record_of_its_end(outcome: str) -> None:
 
 
 def test_a_lost_status_is_found_again_beside_a_running_driver() -> None:
-    """With an empty status the Job, the plan and the store still say all that matters."""
+    """The Job, the plan and the store have all facts that matter."""
     seen = copy(finalizer=True)
     around = world(jobs=(job(3),), plan=plan_seen(LONGER), reading=reading(500, 2000))
     decision = reconcile(seen, around)
@@ -320,7 +320,7 @@ def test_a_lost_status_is_found_again_beside_a_running_driver() -> None:
 
 
 def test_a_lost_status_without_a_job_begins_at_the_first_attempt() -> None:
-    """The store has the plan, and the copy goes on where it was."""
+    """The store has the plan, and the copy continues."""
     recorded = Planned(plan=LONGER, recorded=True)
     decision = reconcile(copy(finalizer=True), world(answer=recorded, plan=plan_seen(LONGER)))
     assert decision.actions[-1] == StartJob(1, LONGER)

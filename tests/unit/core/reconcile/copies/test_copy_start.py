@@ -58,7 +58,7 @@ from support.reconcile.copies import (
 
 
 def test_a_new_copy_begins() -> None:
-    """The finalizer stands before anything is made, and the Job comes last."""
+    """The finalizer comes before all other objects, and the Job comes last."""
     decision = reconcile(copy(), world(answer=PLANNED))
     assert decision.actions == (
         AddFinalizer(),
@@ -73,7 +73,7 @@ def test_a_new_copy_begins() -> None:
 
 
 def test_the_status_tells_of_the_plan_and_the_attempt() -> None:
-    """What is written before the Job is made names all that belongs to the copy."""
+    """The status that precedes the Job names all objects of the copy."""
     status = reconcile(copy(), world(answer=PLANNED)).status
     assert status.observed_generation == 1
     assert status.copy_id == copy().copy_id
@@ -91,7 +91,7 @@ def test_the_status_tells_of_the_plan_and_the_attempt() -> None:
 
 
 def test_a_start_that_was_cut_off_is_begun_again_as_the_same_attempt() -> None:
-    """An operator that died before the Job was made is followed by one that makes the same Job."""
+    """If an operator died before the Job was made, the next one makes the same Job."""
     again = reconcile(begun(), world(answer=PLANNED, plan=plan_seen()))
     assert StartJob(1, PLAN) in again.actions
     assert again.status.attempts == 1
@@ -109,7 +109,7 @@ def test_a_start_that_was_cut_off_is_begun_again_as_the_same_attempt() -> None:
     ],
 )
 def test_a_copy_waits_for_its_stores(around: World, why: str) -> None:
-    """Without both stores nothing is made, and the status says which one is missing."""
+    """Without both stores no object is made, and the status names the missing store."""
     decision = reconcile(copy(), around)
     assert questions(copy(), around) == (
         {Question.STATE} if around.target and around.target.deleting else set()
@@ -130,7 +130,7 @@ def test_a_store_that_is_being_deleted_serves_the_copies_that_need_it() -> None:
 
 
 def test_a_written_plan_is_followed() -> None:
-    """The bounds that stand in the ConfigMap hold, though the source has grown since."""
+    """The bounds in the ConfigMap hold, though the source has grown since."""
     seen = begun()
     decision = reconcile(seen, world(plan=plan_seen(), answer=Planned(plan=LONGER)))
     assert StartJob(1, PLAN) in decision.actions
@@ -138,7 +138,7 @@ def test_a_written_plan_is_followed() -> None:
 
 
 def test_the_plan_of_a_driver_is_followed_before_the_written_one() -> None:
-    """What a driver recorded in the store is what is there; the ConfigMap is made to say so."""
+    """The plan in the store counts, and the ConfigMap is replaced by it."""
     recorded = Planned(plan=LONGER, recorded=True)
     decision = reconcile(begun(), world(plan=plan_seen(), answer=recorded))
     assert [action for action in decision.actions if isinstance(action, DropPlan | WritePlan)] == [
@@ -150,7 +150,7 @@ def test_the_plan_of_a_driver_is_followed_before_the_written_one() -> None:
 
 
 def test_a_written_plan_goes_by_the_stores_as_they_are_now() -> None:
-    """A store that moved, or has another login, is found; the bounds stay those of before."""
+    """A store that moved or has another login is found. The bounds stay."""
     moved = STORE.address.model_copy(update={"uri": "tcp://there:9090"})
     answer = Planned(plan=LONGER.model_copy(update={"target": moved}))
     decision = reconcile(begun(), world(plan=plan_seen(), answer=answer))
@@ -162,7 +162,7 @@ def test_a_written_plan_goes_by_the_stores_as_they_are_now() -> None:
 
 
 def test_a_written_plan_keeps_the_run_of_the_archive_that_it_is_of() -> None:
-    """What is read and what the bounds are of is one run, though another was recorded since."""
+    """The bounds belong to that run, though another run was recorded since."""
 
     def planned(number: int, end: int) -> Plan:
         run = ArchivedRun(path="orders", run=number, sha256=f"{number}" * 64)
@@ -186,7 +186,7 @@ def test_a_written_plan_keeps_the_run_of_the_archive_that_it_is_of() -> None:
 
 
 def test_a_plan_that_the_status_does_not_know_is_made_anew() -> None:
-    """A plan of which no status tells is of an earlier run."""
+    """A plan that no status names is that of an earlier run."""
     decision = reconcile(copy(), world(plan=plan_seen(), answer=Planned(plan=LONGER)))
     assert DropPlan() in decision.actions
     assert StartJob(1, LONGER) in decision.actions
@@ -194,21 +194,21 @@ def test_a_plan_that_the_status_does_not_know_is_made_anew() -> None:
 
 @pytest.mark.parametrize("suspend", [False, True])
 def test_a_plan_that_cannot_be_read_is_replaced(*, suspend: bool) -> None:
-    """What stands in its place would keep every other from being written."""
+    """The damaged ConfigMap would prevent the writing of any other plan."""
     decision = reconcile(copy(suspend=suspend), world(damaged=True, answer=PLANNED))
     plans = [action for action in decision.actions if isinstance(action, DropPlan | WritePlan)]
     assert plans == [DropPlan(), WritePlan(PLAN)]
 
 
 def test_a_plan_that_cannot_be_read_is_left_alone_while_a_driver_runs() -> None:
-    """The driver has its own, and the store has the one that counts."""
+    """The driver has its own copy, and the plan in the store counts."""
     decision = reconcile(begun(), world(damaged=True, jobs=(job(),)))
     assert decision.actions == ()
 
 
 @pytest.mark.parametrize("suspend", [False, True])
 def test_a_plan_that_no_config_map_can_hold_stalls_the_copy(*, suspend: bool) -> None:
-    """It would be refused for ever. The status says what to do instead, and nothing is made."""
+    """The API server would refuse it for ever. The status has the remedy, and nothing is made."""
     segments = [segment_plan(1 << 40, cuts=tuple(range(64)), number=n) for n in range(6000)]
     seen = copy(suspend=suspend)
     decision = reconcile(seen, world(answer=Planned(plan=whole_plan(stream_plan(*segments)))))
@@ -223,7 +223,7 @@ def test_a_plan_that_no_config_map_can_hold_stalls_the_copy(*, suspend: bool) ->
 
 
 def test_the_longest_plan_leaves_room_in_its_config_map() -> None:
-    """The API server counts all that lies in one: 1 MiB."""
+    """The API server counts all that a ConfigMap holds, up to 1 MiB."""
     assert MOST_PLAN_BYTES + (64 << 10) == 1 << 20
 
 
@@ -239,7 +239,7 @@ def test_the_longest_plan_leaves_room_in_its_config_map() -> None:
 def test_what_stands_in_the_way_of_a_plan_is_said_and_looked_at_again(
     error: SluiceError, *, final: bool
 ) -> None:
-    """A person's move stalls the copy, a passing failure does not; both are looked at again."""
+    """A failure for a user stalls the copy, a passing failure does not. Both are retried."""
     why = trouble(error)
     decision = reconcile(copy(), world(trouble=why))
     assert said(decision) == (STALLED if final else WORKING)
@@ -253,7 +253,7 @@ def test_what_stands_in_the_way_of_a_plan_is_said_and_looked_at_again(
 
 
 def test_a_copy_of_which_nothing_is_known_is_left_as_it_is() -> None:
-    """A status that said nothing of this generation would read as one that is well."""
+    """A status of this generation without a condition would look healthy."""
     decision = reconcile(copy(), world())
     assert decision.status == copy().status
     assert decision.status.observed_generation == -1
@@ -262,7 +262,7 @@ def test_a_copy_of_which_nothing_is_known_is_left_as_it_is() -> None:
 
 
 def test_nothing_is_asked_while_the_copy_waits_for_its_next_attempt() -> None:
-    """Events in between do not shorten the wait, and do not cost the store a call."""
+    """Events in between do not shorten the wait and cost the store no call."""
     seen = copy()
     seen = after(seen, reconcile(seen, world(trouble=trouble(SourceNotFound("none")))))
     soon = world(now=later(10))
@@ -282,7 +282,7 @@ def test_nothing_is_asked_while_the_copy_waits_for_its_next_attempt() -> None:
     ],
 )
 def test_a_runtime_that_is_not_to_be_had_costs_nothing_that_is_staged(error: SluiceError) -> None:
-    """A profile that is missing stalls the copy, and what is staged waits for it."""
+    """A missing profile stalls the copy, and the staged bytes stay."""
     seen = begun()
     why = trouble(error)
     decision = reconcile(seen, world(plan=plan_seen(), answer=RECORDED, profile=why))
@@ -293,7 +293,7 @@ def test_a_runtime_that_is_not_to_be_had_costs_nothing_that_is_staged(error: Slu
 
 @pytest.mark.parametrize("suspend", [False, True])
 def test_a_store_that_is_no_good_for_a_copy_stalls_it(*, suspend: bool) -> None:
-    """Only a person can mend it, so whatever waits for the copy ends; nothing is thrown away."""
+    """Only a user can mend it, so clients that wait for the copy stop. Nothing is dropped."""
     why = trouble(InvalidSpec("'s' is no store of live streams", field="spec.source.storeRef.name"))
     seen = copy(suspend=suspend)
     decision = reconcile(seen, world(source=why))
@@ -306,14 +306,14 @@ def test_a_store_that_is_no_good_for_a_copy_stalls_it(*, suspend: bool) -> None:
 
 
 def test_a_store_that_is_no_good_any_more_stalls_no_copy_that_runs() -> None:
-    """Its driver goes on with the addresses that it has."""
+    """The driver goes on with the addresses that it has."""
     why = trouble(InvalidSpec("'s' is no store of live streams", field="spec.source.storeRef.name"))
     decision = reconcile(begun(), world(source=why, jobs=(job(),), plan=plan_seen()))
     assert said(decision) == WORKING
 
 
 def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
-    """The last attempt's Job stays to be looked at; those before it go."""
+    """The last attempt's Job stays for inspection; earlier Jobs are deleted."""
     history = attempts("Failed", "Failed", "Failed")
     seen = copy(
         status=StreamCopyStatus(observed_generation=1, attempts=3, history=history), finalizer=True
@@ -326,7 +326,7 @@ def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
 
 
 def test_objects_of_an_older_version_are_deleted_by_the_names_that_they_have() -> None:
-    """Its Jobs had numbers without zeros; the history has their names."""
+    """The older version's Jobs had numbers without zeros; the history has their names."""
     older = f"sluice-{short_hash(UID)}-"
     history = tuple(
         entry.model_copy(update={"job": f"{older}{entry.attempt}"})
@@ -344,7 +344,7 @@ def test_objects_of_an_older_version_are_deleted_by_the_names_that_they_have() -
 
 
 def test_a_driver_that_an_older_version_started_goes_on() -> None:
-    """It is found by its label and owner, and no other attempt begins."""
+    """Its label and its owner identify it, and no other attempt begins."""
     older = job(name=f"sluice-{short_hash(UID)}-1")
     decision = reconcile(begun(), world(jobs=(older,), plan=plan_seen()))
     assert said(decision) == WORKING
@@ -355,7 +355,7 @@ def test_a_driver_that_an_older_version_started_goes_on() -> None:
 def test_as_many_ended_attempts_keep_their_jobs_as_the_profile_says(
     kept: int, gone: list[int]
 ) -> None:
-    """The latest of them. The rest goes before the next attempt begins."""
+    """The latest Jobs stay. The others are deleted before the next attempt begins."""
     history = attempts("Failed", "Failed", "Failed")
     seen = copy(
         status=StreamCopyStatus(observed_generation=1, attempts=3, history=history), finalizer=True
@@ -379,7 +379,7 @@ def test_what_an_old_job_leaves_that_went_by_its_age_is_deleted() -> None:
 
 @pytest.mark.parametrize("answer", [PLANNED, RECORDED, Planned(plan=LONGER)])
 def test_a_plan_goes_along_when_its_store_moves(answer: Planned) -> None:
-    """The bounds stay; drivers get the address and the Secret that the StreamStore names now."""
+    """The bounds stay. Drivers get the address and the Secret that the StreamStore names now."""
     there = StoreAddress(uri="tcp://127.0.0.2:9090", secret="another")  # noqa: S106 - a name
     moved = answer.plan.model_copy(update={"source": there, "target": there})
     seen = after(copy(suspend=True), reconcile(copy(suspend=True), world(answer=PLANNED)))

@@ -1,4 +1,4 @@
-"""A ScopeCopy with a schedule: which run is made, and when; what is said of it."""
+"""A ScopeCopy with a schedule: its runs, their times, and its status."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ DROP = (Abandon(), RemoveFinalizer())
 
 
 def test_nothing_is_done_before_the_first_run_is_due() -> None:
-    """No store is asked, the status says when it is due, and then it is looked at again."""
+    """No store is asked. The status has the due time, and a look comes then."""
     seen = scheduled()
     assert seen.run_key is None
     assert questions(seen, world()) == set()
@@ -73,7 +73,7 @@ def test_nothing_is_done_before_the_first_run_is_due() -> None:
 
 
 def test_a_run_begins_when_it_is_due() -> None:
-    """Its key is its time; it is planned and attempted as any copy of a scope."""
+    """Its key is its time. It is planned and attempted as any copy of a scope."""
     seen = scheduled(at=HOUR)
     assert seen.run_key == FIRST
     assert questions(seen, world(now=HOUR)) == {Question.STATE}
@@ -119,7 +119,7 @@ def test_between_two_runs_nothing_is_asked() -> None:
 
 
 def test_each_time_makes_a_run_of_its_own() -> None:
-    """With a new plan, a new key, and the attempts counted on."""
+    """It has a new plan and a new key, and attempts are counted on."""
     seen = seen_at(over(), NEXT)
     assert seen.run_key == SECOND
     anew = replace(ARCHIVING, plan=archive_plan(run_plan("a", 5000), run_plan("d")))
@@ -140,7 +140,7 @@ def test_each_time_makes_a_run_of_its_own() -> None:
 
 
 def test_a_stream_that_fails_makes_the_run_no_success() -> None:
-    """The others are archived; nothing of the run is kept, since the next one begins anew."""
+    """The others are archived. The run keeps nothing, since the next one begins anew."""
     decision = reconcile_scheduled(begun(), ended(PARTLY))
     assert (said(decision), reason(decision)) == (STALLED, "PartiallySucceeded")
     assert message(decision).startswith(
@@ -155,7 +155,7 @@ def test_a_stream_that_fails_makes_the_run_no_success() -> None:
 
 
 def test_a_run_in_which_streams_failed_waits_for_the_next() -> None:
-    """Also if the spec is changed; it is told of until then."""
+    """A changed spec does not change that. The status shows the failed run until then."""
     seen = over(PARTLY)
     assert seen.done
     again = replace(seen, generation=2)
@@ -179,7 +179,7 @@ def test_the_last_success_stays_until_another_run_succeeds() -> None:
 
 
 def test_a_success_whose_job_is_gone_counts_from_its_bounds() -> None:
-    """Its end is not known any more; it may be early, and never late."""
+    """The end is unknown then; the recorded time may be early, and never late."""
     decision = reconcile_scheduled(begun(), ended(RECORDED, jobs=()))
     found = ScopeCopyStatus.read(decision.status.dump())
     assert found.last_success_time == later(1)
@@ -187,7 +187,7 @@ def test_a_success_whose_job_is_gone_counts_from_its_bounds() -> None:
 
 
 def test_a_run_of_no_streams_is_no_success() -> None:
-    """It is not recorded, so that the last run that can be restored is one with streams."""
+    """It is not recorded, so the last run that can be restored has streams."""
     nothing = ScopeEnded(plan=archive_plan(), results=())
     decision = reconcile_scheduled(begun(), ended(nothing))
     assert reason(decision) == "Succeeded"
@@ -197,7 +197,7 @@ def test_a_run_of_no_streams_is_no_success() -> None:
 
 
 def test_a_request_makes_a_run_of_all_streams() -> None:
-    """Each value once; a request that comes during a run waits for its end."""
+    """Each value makes one run. A request during a run waits for its end."""
     seen = replace(over(PARTLY), requested_at="now")
     assert seen.asked
     assert seen.run_key is not None
@@ -215,7 +215,7 @@ def test_a_request_makes_a_run_of_all_streams() -> None:
 
 
 def test_no_run_begins_while_it_is_suspended() -> None:
-    """It is said beside how the last run ended."""
+    """The status reports that beside the last run's result."""
     seen = scheduled(at=HOUR, suspend=True)
     assert seen.run_key is None
     decision = reconcile_scheduled(seen, world(now=HOUR))
@@ -224,7 +224,7 @@ def test_no_run_begins_while_it_is_suspended() -> None:
 
 
 def test_a_run_that_failed_before_any_stream_had_ended_is_no_last_success() -> None:
-    """Such as one without its scope. A corrected spec goes on with the same run."""
+    """An example is a run without its scope. A corrected spec continues the same run."""
     gone = SourceNotFound("scope 'in' does not exist", field="spec.source.scope")
     seen = scheduled(at=HOUR)
     decision = reconcile_scheduled(seen, world(now=HOUR, trouble=trouble(gone)))
@@ -237,7 +237,7 @@ def test_a_run_that_failed_before_any_stream_had_ended_is_no_last_success() -> N
 
 
 def gave_up(*, finalizer: bool = True) -> object:
-    """A copy whose first run was given up, with something of it left."""
+    """Return a copy whose first run was given up, with some remains."""
     seen = begun(backoffLimit=0)
     lost = job(1, JobPhase.FAILED, trouble=trouble(DriverLost("gone")), started=HOUR, ended=HOUR)
     around = world(now=HOUR, jobs=(lost,), plan=plan_seen(ARCHIVING.plan), answer=ARCHIVING)
@@ -248,7 +248,7 @@ def gave_up(*, finalizer: bool = True) -> object:
 
 
 def test_what_is_left_of_a_run_is_deleted_before_the_next_one_begins() -> None:
-    """Its log would not be found any more: each run has one of its own."""
+    """Each run has a log of its own, so the earlier log would not be found any more."""
     seen = gave_up()
     assert reconcile_scheduled(seen, world(now=HOUR)).actions == ()  # type: ignore[arg-type]
     seen = seen_at(seen, NEXT)  # type: ignore[arg-type]
@@ -263,7 +263,7 @@ def test_what_is_left_of_a_run_is_deleted_before_the_next_one_begins() -> None:
 
 
 def test_a_tidying_that_fails_is_tried_again_and_the_next_run_waits() -> None:
-    """The end of the run stays as it was told."""
+    """The reported end of the run stays."""
     seen = begun()
     decision = reconcile_scheduled(seen, ended(RECORDED))
     seen = seen_at(replace(seen, status=status(decision)), NEXT)
@@ -276,9 +276,9 @@ def test_a_tidying_that_fails_is_tried_again_and_the_next_run_waits() -> None:
 
 
 def test_a_lost_status_makes_no_run_twice() -> None:
-    """The folder has the record of the run; it is found by its key, which is the time.
+    """The record of the run is in the folder, under its time as key.
 
-    What a run has left whose key is lost goes first, and its driver before that.
+    If the key is lost, the remains of a run are deleted first, and its driver before that.
     """
     seen = scheduled(at=HOUR, finalizer=True)
     assert (seen.asked, seen.waits_for_rest) == (False, True)
@@ -294,14 +294,14 @@ def test_a_lost_status_makes_no_run_twice() -> None:
 
 
 def test_a_copy_that_is_deleted_during_a_run_drops_that_run() -> None:
-    """Not the one that would be due."""
+    """The run that would be due next is not dropped."""
     seen = replace(begun(), deleted=1.0, due=None, later=None)
     assert seen.run_key == FIRST
     assert reconcile_scheduled(seen, world(now=HOUR)).actions == DROP
 
 
 def test_a_store_that_is_away_at_the_time_of_a_run_delays_it() -> None:
-    """The run is told of as begun; it goes on when the store is back."""
+    """The run counts as begun, and continues when the store is back."""
     seen = scheduled(at=HOUR)
     away = replace(STORE, ready=False, why="it does not answer")
     decision = reconcile_scheduled(seen, world(now=HOUR, target=away))

@@ -1,4 +1,4 @@
-"""Another run of a ScopeCopy: what asks for one, and what it has."""
+"""Another run of a ScopeCopy: its requests and its streams."""
 
 from dataclasses import replace
 
@@ -45,12 +45,12 @@ OLD = world(jobs=(SUCCEEDED,), plan=plan_seen(PLAN), now=later(60))
 
 
 def asked(seen: CopySeen | None = None) -> CopySeen:
-    """A copy that was copied in part, and that somebody asks to run again."""
+    """Return a partly copied scope whose user requests another run."""
     return replace(seen or over(PARTLY), requested_at="now")
 
 
 def test_what_failed_is_copied_in_another_run() -> None:
-    """A plan of that alone takes the place of the one before, and a driver starts on it."""
+    """A plan of the failed streams replaces the earlier plan, and a driver starts on it."""
     seen = asked()
     assert asks_again(seen, OLD)
     assert questions(seen, OLD) == {Question.STATE}
@@ -64,7 +64,7 @@ def test_what_failed_is_copied_in_another_run() -> None:
 
 
 def test_the_status_of_another_run_counts_what_was_copied_before() -> None:
-    """Nothing of the failure stands in it any more."""
+    """The status has no trace of the failure any more."""
     found = status(reconcile(asked(), replace(OLD, answer=AGAIN)))
     assert (found.run, found.last_failure, found.failed_streams) == (2, None, ())
     assert (found.completion_time, found.last_handled_requested_at) == (None, "now")
@@ -73,7 +73,7 @@ def test_the_status_of_another_run_counts_what_was_copied_before() -> None:
 
 
 def test_a_run_that_copies_the_rest_succeeds() -> None:
-    """What was copied before and what is copied now are one result."""
+    """Streams copied before and now are in one result."""
     seen = asked()
     seen = after(seen, reconcile(seen, replace(OLD, answer=AGAIN)))
     whole = replace(WHOLE, plan=AGAIN.plan)
@@ -84,7 +84,7 @@ def test_a_run_that_copies_the_rest_succeeds() -> None:
 
 
 def test_a_run_that_was_asked_for_is_not_asked_for_twice() -> None:
-    """Once its driver has ended, what is over is over."""
+    """The run is over once its driver has ended."""
     seen = asked()
     seen = after(seen, reconcile(seen, replace(OLD, answer=AGAIN)))
     again = replace(PARTLY, plan=AGAIN.plan)
@@ -97,14 +97,14 @@ def test_a_run_that_was_asked_for_is_not_asked_for_twice() -> None:
 
 
 def test_nobody_asks_for_another_run_of_a_plan_that_is_written() -> None:
-    """It is carried out, and what came of it stands, until somebody asks."""
+    """The plan is carried out, and its result stays until a user requests another run."""
     assert not asks_again(begun(), world(plan=plan_seen(PLAN)))
     assert not asks_again(over(PARTLY), OLD)
 
 
 @pytest.mark.parametrize("plan", [None, plan_seen(PLAN)])
 def test_a_run_whose_plan_was_not_written_is_asked_for_still(plan: PlanSeen | None) -> None:
-    """The operator was killed between the status and the plan: whoever follows knows of it."""
+    """The operator died between the status and the plan, and the next one knows of it."""
     seen = asked()
     seen = after(seen, reconcile(seen, replace(OLD, answer=AGAIN)))
     assert not seen.asked
@@ -121,7 +121,7 @@ def test_a_run_whose_plan_was_not_written_is_asked_for_still(plan: PlanSeen | No
 def test_a_run_that_could_not_be_planned_when_it_was_asked_for_comes_later(
     plan: PlanSeen | None, *, suspend: bool
 ) -> None:
-    """A store that is away, suspension, or a plan that somebody deletes, swallows no wish."""
+    """An unreachable store, a suspension or a deleted plan loses no request."""
     seen = asked()
     away: dict[str, object] = {} if suspend else {"source": AWAY}
     if suspend:
@@ -136,7 +136,7 @@ def test_a_run_that_could_not_be_planned_when_it_was_asked_for_comes_later(
 
 
 def test_what_became_of_an_attempt_is_said_before_another_run() -> None:
-    """Asked for while the driver ended, its results are published, and the end is written down."""
+    """If the request comes as the driver ends, its results are published and the end recorded."""
     seen = asked(begun())
     around = world(jobs=(SUCCEEDED,), plan=plan_seen(PLAN))
     assert not asks_again(seen, around)
@@ -147,7 +147,7 @@ def test_what_became_of_an_attempt_is_said_before_another_run() -> None:
 
 
 def test_a_wish_while_a_driver_runs_stops_nothing() -> None:
-    """The driver goes on, and what it comes to is the end, though the wish was heard."""
+    """The driver goes on, and its result is the end, though the request counts as handled."""
     seen = asked(begun())
     running = world(jobs=(job(),), plan=plan_seen(PLAN), reading=reading(1000, copied=1))
     decision = reconcile(seen, running)
@@ -158,7 +158,7 @@ def test_a_wish_while_a_driver_runs_stops_nothing() -> None:
 
 
 def test_a_wish_stands_until_its_results_are_published() -> None:
-    """The API server is away just then: what was asked for is neither heard nor forgotten."""
+    """While the API server is unreachable, a request is neither handled nor forgotten."""
     seen = asked()
     around = ended(WHOLE, results=None, now=later(60))
     decision = reconcile(seen, around)
@@ -172,7 +172,7 @@ def test_a_wish_stands_until_its_results_are_published() -> None:
 
 
 def test_a_success_can_be_asked_for_again() -> None:
-    """Targets that are gone since are copied anew; those that are whole are found."""
+    """Missing targets are copied anew, and whole targets are found."""
     seen = asked(over(WHOLE))
     assert asks_again(seen, world())
     assert questions(seen, world()) == {Question.STATE}
@@ -184,7 +184,7 @@ def test_a_success_can_be_asked_for_again() -> None:
 
 
 def test_a_driver_that_is_lost_in_another_run_is_followed_in_that_run() -> None:
-    """The plan of the run is the one that was written, whether the driver recorded it or not."""
+    """The written plan of the run counts, whether the driver recorded it or not."""
     seen = asked()
     seen = after(seen, reconcile(seen, replace(OLD, answer=AGAIN)))
     lost = job(2, JobPhase.FAILED, trouble=trouble(DriverLost("the pod is gone")))

@@ -1,4 +1,4 @@
-"""A ScopeCopy to archives, or from them: what is said of it, and which plan holds."""
+"""A ScopeCopy to or from archives: its status, and the plan that holds."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ UNTIL = {
 
 
 def begun(planned: Planned, **changes: Any) -> CopySeen:
-    """A copy whose first attempt was begun with this plan."""
+    """Return a copy whose first attempt was begun with this plan."""
     seen = scope(**changes)
     return after(seen, reconcile(seen, world(answer=planned)))
 
 
 def over(answer: ScopeEnded, planned: Planned, **changes: Any) -> Decision:
-    """What is decided when the driver has come to this."""
+    """Return the decision when the driver has ended with this answer."""
     return reconcile(begun(planned, **changes), ended(answer))
 
 
 def approved(looked_at: Plan, now: Plan, **changes: Any) -> Decision:
-    """What begins once somebody who has looked at a plan says go, and another one would be made."""
+    """Resume a copy whose plan a user has reviewed, when a new plan would differ."""
     changes = changes or ARCHIVED
     seen = scope(suspend=True, **changes)
     first = status(reconcile(seen, world(answer=Planned(plan=looked_at))))
@@ -65,7 +65,7 @@ def approved(looked_at: Plan, now: Plan, **changes: Any) -> Decision:
 
 
 def started(decision: Decision) -> Plan:
-    """The plan that a driver is started with."""
+    """Return the plan with which a driver is started."""
     last = decision.actions[-1]
     assert isinstance(last, StartJob)
     return last.plan
@@ -75,7 +75,7 @@ def started(decision: Decision) -> Plan:
 
 
 def test_a_scope_is_planned_to_archives_stream_by_stream() -> None:
-    """As to a scope: each one is published as planned, and what there is to do is said."""
+    """As with a scope, each stream is published as planned, and the message has the sizes."""
     seen = scope(**ARCHIVED)
     decision = reconcile(seen, world(answer=ARCHIVING))
     assert message(decision) == "The driver starts; 3 streams with 5.0 kB to archive."
@@ -106,7 +106,7 @@ def test_a_scope_is_planned_to_archives_stream_by_stream() -> None:
 def test_the_status_says_what_is_done_to_archives(
     staged: int, why: str, text: str, *, whole: bool
 ) -> None:
-    """Nothing is staged or published there."""
+    """The words do not mention staging or publishing, which archives do not have."""
     around = world(
         jobs=(job(phase=JobPhase.RUNNING),),
         plan=plan_seen(ARCHIVING.plan),
@@ -117,7 +117,7 @@ def test_the_status_says_what_is_done_to_archives(
 
 
 def test_a_scope_that_is_archived_says_where() -> None:
-    """And what was compared before its runs were recorded."""
+    """The message also tells the check before its runs were recorded."""
     decision = over(WHOLE, ARCHIVING, **ARCHIVED)
     assert (said(decision), reason(decision)) == (DONE, "Succeeded")
     assert message(decision) == (
@@ -130,7 +130,7 @@ def test_a_scope_that_is_archived_says_where() -> None:
 
 
 def test_streams_that_are_not_archived_are_named() -> None:
-    """And the remedy speaks of archives as well."""
+    """The remedy mentions archives as well."""
     answer = replace(WHOLE, results=(copied("a", 3000), failed("b"), failed("c")))
     decision = over(answer, ARCHIVING, **ARCHIVED)
     assert reason(decision) == "PartiallySucceeded"
@@ -141,7 +141,7 @@ def test_streams_that_are_not_archived_are_named() -> None:
 
 
 def test_a_scope_that_was_moved_to_archives_is_gone() -> None:
-    """That is said as of any move."""
+    """The message says so, as for any move."""
     plan = archive_plan(run_plan("a"), move=True)
     answer = ScopeEnded(plan=plan, results=(copied("a"),))
     decision = over(answer, Planned(plan=plan), sourceOnComplete="Delete", **ARCHIVED)
@@ -149,7 +149,7 @@ def test_a_scope_that_was_moved_to_archives_is_gone() -> None:
 
 
 def test_an_approved_plan_of_runs_holds_while_it_can_be_followed() -> None:
-    """New streams change nothing of what somebody has looked at."""
+    """New streams do not change the plan that a user has reviewed."""
     decision = approved(
         archive_plan(run_plan("a"), run_plan("gone")),
         archive_plan(run_plan("a"), run_plan("new")),
@@ -159,7 +159,7 @@ def test_an_approved_plan_of_runs_holds_while_it_can_be_followed() -> None:
 
 
 def test_a_plan_of_runs_is_made_anew_when_an_archive_has_another_run() -> None:
-    """A run adds to the last one that there is, and to no other."""
+    """A run adds only to the last existing run."""
     now = archive_plan(run_plan("a", parent=Parent(run=1, sha256="e" * 64)), run_plan("b"))
     decision = approved(archive_plan(run_plan("a"), run_plan("b")), now)
     assert DropPlan() in decision.actions
@@ -170,7 +170,7 @@ def test_a_plan_of_runs_is_made_anew_when_an_archive_has_another_run() -> None:
 
 
 def test_streams_are_restored_from_the_runs_that_were_planned() -> None:
-    """A plan that somebody has looked at names them; its store is no one run's."""
+    """The plan that a user reviewed names them, and its store serves all runs."""
     later = restore_plan(restored("a", run=2), restored("b", run=2))
     decision = approved(RESTORING.plan, later, **RESTORED)
     plan = started(decision)
@@ -181,7 +181,7 @@ def test_streams_are_restored_from_the_runs_that_were_planned() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_a_driver_is_to_plan_is_no_plan_that_was_approved(*, turned: bool) -> None:
-    """Where a store has turned from a bucket into a volume meanwhile, or the other way round."""
+    """The store changed from a bucket to a volume meanwhile, or the other way round."""
     before, now = (UNPLANNED, RESTORING.plan) if turned else (RESTORING.plan, UNPLANNED)
     decision = approved(before, now, **RESTORED)
     assert started(decision) == now
@@ -207,7 +207,7 @@ def test_a_restored_scope_says_up_to_when(source: dict[str, Any], how_far: str) 
 
 
 def test_archives_without_a_run_in_time_are_counted() -> None:
-    """They are left out, as streams that were not there yet."""
+    """They are left out, as streams that did not exist yet."""
     plan = restore_plan(left_out=(LeftOut(why=Why.LATER, count=3, streams=("a", "b", "c")),))
     answer = ScopeEnded(plan=plan, results=())
     seen = scope(source={"archive": UNTIL})

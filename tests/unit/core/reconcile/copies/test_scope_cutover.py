@@ -1,4 +1,4 @@
-"""A ScopeCopy that follows its streams: how it ends."""
+"""The end of a ScopeCopy that follows its streams."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from support.reconcile.scope_copies import reading as staged
 
 
 def test_a_wish_is_written_as_soon_as_the_log_can_take_it() -> None:
-    """Also while the first leg runs, and not again once it is there."""
+    """It is written during the first leg, too, and not again once the log has it."""
     assert WriteWish() in look(following(cutover="Drain"), 90, wished=False).actions
     assert WriteWish() not in look(following(cutover="Drain"), 90).actions
     first = look(begun(), 5, reading=staged(400), wished=False)
@@ -44,7 +44,7 @@ def test_a_wish_is_written_as_soon_as_the_log_can_take_it() -> None:
 
 
 def test_a_seal_that_the_store_refuses_is_named_and_the_scope_is_followed_on() -> None:
-    """No wish is written, so no follower seals a source."""
+    """No request is written, so no follower seals a source."""
     refused = trouble(AccessDenied("StreamStore 'local' does not allow to Append"))
     decision = look(following(cutover="SealAndDrain"), 90, wished=False, seal=refused)
     assert (reason(decision), decision.actions) == ("AccessDenied", ())
@@ -52,7 +52,7 @@ def test_a_seal_that_the_store_refuses_is_named_and_the_scope_is_followed_on() -
 
 
 def test_a_cutover_is_drained_sealed_proved_and_done() -> None:
-    """Once a source is sealed, the cutover cannot be taken back; each state has its time."""
+    """Once a source is sealed, the cutover cannot be taken back. Each state has its time."""
     seen = replace(following(cutover="SealAndDrain"), generation=2)
     draining = look(seen, 90, reading=measured(lag_bytes=9))
     assert (reason(draining), said(draining)["Ready"]) == ("Draining", "Unknown")
@@ -83,14 +83,14 @@ def test_a_cutover_is_drained_sealed_proved_and_done() -> None:
 
 
 def test_a_scope_that_ends_by_itself_has_succeeded() -> None:
-    """It was not cut over."""
+    """The scope was not cut over."""
     seen = following(stopWhen={"idleSeconds": 60})
     done = look(seen, 96, answer=ENDED, results=results_hash(ENDED.results))
     assert (reason(done), of_scope(done.status).cutover) == ("Succeeded", None)
 
 
 def test_a_scope_that_ends_without_some_streams_says_so() -> None:
-    """Nothing is called cut over while a stream is not; the log stays, to try these again."""
+    """The scope is not called cut over, and its log stays for another try of these streams."""
     results = (copied("a", 3000), failed("b", LOST), failed("c", CUT))
     ended = ScopeEnded(plan=PLAN, results=results)
     seen = replace(following(cutover="Drain"), generation=2)
@@ -114,7 +114,7 @@ def test_a_cutover_that_is_taken_back_before_it_is_decided_follows_on() -> None:
 
 
 def test_another_run_follows_what_failed() -> None:
-    """It begins with what the stores say, and not with the last run's numbers."""
+    """Its numbers come from the stores, not from the last run."""
     results = (copied("a", 3000), failed("b", LOST), copied("c"))
     ended = ScopeEnded(plan=PLAN, results=results)
     seen = following()
@@ -128,7 +128,7 @@ def test_another_run_follows_what_failed() -> None:
 
 @pytest.mark.parametrize("wish", [Wish(), Wish(cutover="Drain")])
 def test_what_is_measured_of_a_scope_at_rest_is_not_written(wish: Wish) -> None:
-    """A complete copy stays complete whatever its stores hold later."""
+    """A complete copy stays complete, whatever its stores hold later."""
     seen = following(cutover=wish.cutover)
     seen = after(seen, look(seen, 96, answer=ENDED, results=results_hash(ENDED.results)))
     assert seen.done

@@ -1,4 +1,4 @@
-"""Deleting a ScopeCopy: what is unfinished goes, whatever became of the rest."""
+"""The deletion of a ScopeCopy: unfinished streams go, in any state of the others."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ AROUND = world(plan=plan_seen(PLAN))
 
 @pytest.mark.parametrize("seen", [begun(), over(PARTLY), over(FAILED)])
 def test_what_is_unfinished_goes_with_the_copy(seen: CopySeen) -> None:
-    """Also that of streams which failed; those that are copied are copied."""
+    """This includes failed streams. Copied streams stay."""
     deleted = replace(seen, deleted=0.0)
     assert questions(deleted, AROUND) == set()
     decision = reconcile(deleted, AROUND)
@@ -25,7 +25,7 @@ def test_what_is_unfinished_goes_with_the_copy(seen: CopySeen) -> None:
 
 
 def test_a_driver_is_stopped_before_anything_is_dropped() -> None:
-    """As long as its pod is there, it may write."""
+    """The driver may write as long as its pod exists."""
     deleted = replace(begun(), deleted=0.0)
     decision = reconcile(deleted, world(jobs=(job(),), pods=1))
     assert decision.actions == (DeleteJob(job().name),)
@@ -35,7 +35,7 @@ def test_a_driver_is_stopped_before_anything_is_dropped() -> None:
 
 
 def test_a_scope_that_is_done_goes_at_once() -> None:
-    """Nothing of it is left in a store."""
+    """The store has nothing of it."""
     seen = over(WHOLE)
     assert not seen.finalizer
     decision = reconcile(replace(seen, deleted=0.0), world(jobs=(SUCCEEDED,)))
@@ -43,7 +43,7 @@ def test_a_scope_that_is_done_goes_at_once() -> None:
 
 
 def test_a_store_that_is_away_holds_the_copy_and_one_that_is_gone_does_not() -> None:
-    """What is staged must not leak; but nobody can drop it in a store that does not exist."""
+    """Staged bytes must not leak, but in a deleted StreamStore they cannot be dropped."""
     deleted = replace(over(PARTLY), deleted=400.0)
     decision = after_failure(deleted, AROUND, trouble(StoreUnavailable("no connection")))
     assert decision.actions == ()

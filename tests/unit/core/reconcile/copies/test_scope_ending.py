@@ -1,4 +1,4 @@
-"""A ScopeCopy comes to its end: all of it is copied, or some, or nothing."""
+"""The end of a ScopeCopy: all, some or none of it is copied."""
 
 from dataclasses import replace
 
@@ -58,19 +58,19 @@ DROP = (Abandon(), RemoveFinalizer())
 
 
 def success(answer: ScopeEnded) -> str:
-    """What is said of a copy that succeeds like this."""
+    """Return the message of a copy that succeeds with this answer."""
     decision = reconcile(begun(), ended(answer))
     assert reason(decision) == "Succeeded"
     return message(decision)
 
 
-# -- all of it
+# -- all streams
 
 
 def test_results_are_published_before_anything_is_said() -> None:
-    """Whoever waits for Ready can read what became of each stream, though an operator was killed.
+    """A client that waits for Ready can read all results, even after a crash of the operator.
 
-    Until then the status stays as it is.
+    Until then the status does not change.
     """
     seen = begun()
     around = world(jobs=(SUCCEEDED,), plan=plan_seen(PLAN), answer=WHOLE)
@@ -82,7 +82,7 @@ def test_results_are_published_before_anything_is_said() -> None:
 
 
 def test_a_scope_is_done_when_every_stream_is_copied() -> None:
-    """What was left in the store is tidied up, and the status has what became of it."""
+    """The remains in the store are deleted, and the status has the result."""
     decision = reconcile(begun(), ended(WHOLE, now=later(9)))
     assert (said(decision), reason(decision)) == (DONE, "Succeeded")
     assert decision.actions == DROP
@@ -99,7 +99,7 @@ def test_a_scope_is_done_when_every_stream_is_copied() -> None:
 
 
 def test_a_success_tells_what_was_copied_and_how_far_the_bounds_are_apart() -> None:
-    """The moments at which streams were asked for their ends differ, and people have to know."""
+    """The ends of streams are read at different moments, and users have to know."""
     assert success(WHOLE) == (
         "3 streams are copied to scope out: 5.0 kB, 3 events. How far each goes was read within "
         "1.2 s."
@@ -112,7 +112,7 @@ def test_a_success_tells_what_was_copied_and_how_far_the_bounds_are_apart() -> N
 
 
 def test_a_success_tells_of_what_is_not_copied() -> None:
-    """Streams that are left out, key-value tables and bytes that were lost are all said."""
+    """It names streams that are left out, key-value tables, and lost bytes."""
     plan = scope_plan(
         stream("a"),
         left_out=(LeftOut(why=Why.INTERNAL, count=2),),
@@ -132,14 +132,14 @@ def test_a_success_tells_of_what_is_not_copied() -> None:
     ],
 )
 def test_a_move_tells_whether_the_scope_is_gone(kept: str | None, words: str) -> None:
-    """A scope that is not empty stays, and the status says why."""
+    """A scope that is not empty stays, and the status has the reason."""
     moved = replace(WHOLE, plan=scope_plan(*PLAN.streams, move=True), kept=kept)
     assert success(moved).endswith(words)
     assert "Scope in" not in success(WHOLE)
 
 
 def test_a_scope_of_which_nothing_is_selected_succeeds() -> None:
-    """There is nothing that could fail, and the status says that nothing was selected."""
+    """No stream could fail, and the status says that no stream was selected."""
     plan = scope_plan(left_out=(LeftOut(why=Why.NOT_SELECTED, count=1),))
     decision = reconcile(scope(), ended(ScopeEnded(plan=plan, results=()), jobs=(), plan=None))
     assert said(decision) == {"Ready": "True", "Succeeded": "True"}
@@ -161,7 +161,7 @@ def test_a_scope_that_nobody_compared_is_not_said_to_be_verified() -> None:
 
 
 def test_a_scope_that_is_done_is_left_alone() -> None:
-    """Nothing is asked and nothing is done, whatever becomes of stores and of the spec."""
+    """Changes of stores and of the spec cause neither a question nor an action."""
     seen = over(WHOLE)
     for changed in (seen, replace(seen, generation=2)):
         assert questions(changed, world()) == set()
@@ -171,11 +171,11 @@ def test_a_scope_that_is_done_is_left_alone() -> None:
     assert reconcile(again, world()).actions == DROP
 
 
-# -- not all of it
+# -- some streams
 
 
 def test_a_scope_that_is_copied_in_part_stalls_and_keeps_what_it_has() -> None:
-    """Neither finalizer nor staging goes: another run goes on from there."""
+    """Finalizer and staged bytes stay, so another run can continue."""
     decision = reconcile(begun(), ended(PARTLY))
     assert (said(decision), reason(decision)) == (STALLED, "PartiallySucceeded")
     assert (decision.actions, decision.again) == ((), None)
@@ -196,7 +196,7 @@ def test_a_scope_that_is_copied_in_part_stalls_and_keeps_what_it_has() -> None:
 
 
 def test_a_scope_of_which_nothing_is_copied_has_failed() -> None:
-    """Its reason says so; the rest is as where some streams are copied."""
+    """Its reason says so; all else is as for a partial success."""
     decision = reconcile(begun(), ended(FAILED))
     assert (said(decision), reason(decision)) == (STALLED, "Failed")
     assert message(decision).startswith(
@@ -207,7 +207,7 @@ def test_a_scope_of_which_nothing_is_copied_has_failed() -> None:
 
 
 def test_the_first_failed_streams_are_named_with_the_way_to_try_again() -> None:
-    """By name, with their reasons; whose move it is tells the first one."""
+    """They have names and reasons. The first one's category decides who has to act."""
     names = [f"s{number:03}" for number in range(60)]
     results = (
         *(failed(name, StoreUnavailable("no")) for name in reversed(names)),
@@ -231,7 +231,7 @@ def test_the_first_failed_streams_are_named_with_the_way_to_try_again() -> None:
 
 @pytest.mark.parametrize("error", [TargetReplaced("other"), SourceNotFound("none")])
 def test_what_failed_is_not_dropped_whatever_it_failed_for(error: TargetReplaced) -> None:
-    """A category after which a copy of one stream is let go is here that of one of many."""
+    """Failures that end a copy of one stream are here failures of one stream among many."""
     seen = over(replace(PARTLY, results=(copied("a"), failed("b", error), copied("c"))))
     assert seen.finalizer
     assert seen.gave_up
@@ -242,7 +242,7 @@ def test_what_failed_is_not_dropped_whatever_it_failed_for(error: TargetReplaced
 
 
 def test_a_changed_spec_asks_for_no_other_run() -> None:
-    """The store is asked again, and says what it has said."""
+    """The store is asked again and answers the same."""
     seen = replace(over(PARTLY, parallelism=2), generation=2)
     assert questions(seen, world(plan=plan_seen(PLAN))) == {Question.STATE}
     decision = reconcile(seen, ended(PARTLY, jobs=(), now=later(60)))
@@ -255,7 +255,7 @@ def test_a_changed_spec_asks_for_no_other_run() -> None:
 
 
 def test_a_suspended_scope_that_is_copied_in_part_still_names_what_failed() -> None:
-    """Suspending hides nothing, and letting it go on asks for nothing."""
+    """Neither suspending nor resuming hides the failures or requests a run."""
     seen = replace(over(PARTLY), spec=scope(suspend=True).spec, generation=2)
     decision = reconcile(seen, world(plan=plan_seen(PLAN)))
     assert decision.status.condition(ConditionType.SUSPENDED) is not None
@@ -266,7 +266,7 @@ def test_a_suspended_scope_that_is_copied_in_part_still_names_what_failed() -> N
 
 
 def test_results_that_could_not_be_published_are_published_later() -> None:
-    """Nothing is said of the end before; the store is asked again."""
+    """Until then the status does not report the end, and the store is asked again."""
     seen = begun()
     around = world(jobs=(SUCCEEDED,), plan=plan_seen(PLAN), answer=PARTLY)
     decision = after_failure(seen, around, trouble(ApiUnavailable("no answer")))
@@ -278,7 +278,7 @@ def test_results_that_could_not_be_published_are_published_later() -> None:
 
 
 def test_the_status_speaks_of_the_plan_that_is_written() -> None:
-    """Where that is lost, the status names none."""
+    """If the plan is lost, the status names none."""
     assert status(reconcile(begun(), ended(PARTLY))).plan_hash == PLAN.hash
     found = status(reconcile(begun(), ended(PARTLY, plan=None)))
     assert (found.plan_hash, found.plan_ref) == (None, None)
@@ -286,7 +286,7 @@ def test_the_status_speaks_of_the_plan_that_is_written() -> None:
 
 @pytest.mark.parametrize(("answer", "runs"), [(WHOLE, True), (PARTLY, False), (FAILED, False)])
 def test_the_hook_after_runs_only_for_a_whole_scope(answer: ScopeEnded, *, runs: bool) -> None:
-    """Clients are not switched to a scope that lacks streams. Another run may complete it."""
+    """Clients do not switch to a scope that lacks streams. Another run may complete it."""
     seen = begun(hooks={"after": {"cronJobRef": {"name": "switch"}}})
     decision = reconcile(seen, ended(answer))
     assert any(isinstance(action, StartHook) for action in decision.actions) == runs

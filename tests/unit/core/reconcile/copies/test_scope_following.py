@@ -64,14 +64,14 @@ WORKS = {"Ready": "Unknown", "Reconciling": "True"}
 
 
 def test_a_scope_of_little_is_a_followers_from_the_beginning() -> None:
-    """No driver starts before it."""
+    """No driver starts before the follower."""
     decision = reconcile(continuous(), world(answer=Planned(plan=PLAN)))
     assert begins_follower(decision) == [True]
     assert said(decision) == WORKS
 
 
 def test_a_large_first_leg_is_a_drivers_and_then_one_follower_goes_on() -> None:
-    """The driver's end is no failure, once the log says that the streams are followed."""
+    """The driver's end is no failure once the log says that the streams are followed."""
     seen = continuous()
     decision = reconcile(seen, world(answer=Planned(plan=LARGE)))
     assert begins_follower(decision) == [False]
@@ -94,14 +94,14 @@ def test_a_scope_with_executors_has_a_driver_for_its_first_leg() -> None:
 
 
 def test_a_follower_that_ends_well_before_its_streams_have_failed() -> None:
-    """Otherwise it would be started again without end."""
+    """Otherwise the operator would start it again without end."""
     ended = follower(phase=JobPhase.SUCCEEDED)
     decision = look(following(), 90, jobs=(ended,), answer=LIVE)
     assert reason(decision) == "DriverLost"
 
 
 def test_nothing_of_a_scope_is_dropped_when_its_follower_fails_for_good() -> None:
-    """Its targets are users' streams by then, and a person decides."""
+    """By then the targets are users' streams, and a user decides."""
     damaged = follower(phase=JobPhase.FAILED, trouble=trouble(DigestMismatch("differs")))
     decision = look(following(backoffLimit=0), 90, jobs=(damaged,), reading=None)
     assert said(decision) == {"Ready": "False", "Stalled": "True"}
@@ -109,7 +109,7 @@ def test_nothing_of_a_scope_is_dropped_when_its_follower_fails_for_good() -> Non
 
 
 def test_a_pod_that_is_replaced_leaves_a_scope_ready() -> None:
-    """It is counted as a restart once it runs."""
+    """The pod counts as a restart once it runs."""
     waiting = follower(phase=JobPhase.PENDING, trouble=trouble(Unschedulable("no node")))
     seen = following()
     decision = look(seen, 70, jobs=(replace(waiting, pod=None),))
@@ -121,14 +121,14 @@ def test_a_pod_that_is_replaced_leaves_a_scope_ready() -> None:
 
 
 def test_a_follower_of_another_version_is_replaced() -> None:
-    """It would run for months. What it has followed stays."""
+    """Otherwise it would run for months. The bytes that it followed stay."""
     decision = look(following(), 90, jobs=(follower(outdated=True),))
     assert DeleteJob(follower().name) in decision.actions
     assert of_scope(decision.status).history[-1].outcome == "Replaced"
 
 
 def test_a_suspended_scope_has_no_follower_and_goes_on_later() -> None:
-    """The message says what stays; behind it a follower goes on, and no driver."""
+    """The message says what stays. A resumed scope gets a follower, not a driver."""
     seen = following()
     asleep = seen.spec.model_copy(update={"suspend": True})
     seen = replace(seen, spec=asleep, generation=2)
@@ -146,7 +146,7 @@ def test_a_suspended_scope_has_no_follower_and_goes_on_later() -> None:
 
 
 def test_a_follower_whose_plan_is_lost_is_looked_after() -> None:
-    """It does not end by itself, so the plan is written anew from what the log says."""
+    """It does not end by itself, so the operator writes a new plan from the log."""
     seen = following()
     blind = replace(around(later(90), reading=None), plan=None)
     assert questions(seen, blind) == {Question.STATE}
@@ -158,7 +158,7 @@ def test_a_follower_whose_plan_is_lost_is_looked_after() -> None:
 
 
 def test_a_scope_is_ready_while_all_its_streams_keep_up() -> None:
-    """The message says how many there are, how far behind, and up to when they were compared."""
+    """The message has the number of streams, their lag, and the time of the last proof."""
     decision = look(begun(), 30, reading=measured(unproved=Age(3.0, certain=True)))
     assert said(decision) == FOLLOWS
     assert message(decision) == (
@@ -194,7 +194,7 @@ def test_a_first_leg_catches_up_and_says_how_many_streams_are_there() -> None:
 
 
 def test_a_scope_is_not_ready_before_all_planned_streams_are_there() -> None:
-    """Later, a stream that joins makes it wait only once that lasts longer than the objective."""
+    """Later, a stream that joins delays readiness only if it takes longer than the objective."""
     coming = FollowedStreams(followed=2, coming=1)
     first = look(begun(), 30, reading=measured(coming, live=False))
     assert (reason(first), said(first)["Ready"]) == ("CatchingUp", "Unknown")
@@ -228,7 +228,7 @@ def test_a_scope_that_lags_names_the_streams_that_are_behind_most() -> None:
 
 
 def test_a_stream_that_fails_is_named_and_takes_no_readiness_from_the_others() -> None:
-    """The status names it with the reason, apart from one that is gone from the source."""
+    """The status has its reason. A stream that is gone from the source counts apart."""
     seen = following()
     streams = FollowedStreams(followed=1, failed=2, failures=(failed("b", LOST), failed("c", CUT)))
     decision = look(seen, 70, reading=measured(streams))
@@ -256,7 +256,7 @@ def test_a_stream_that_fails_is_named_and_takes_no_readiness_from_the_others() -
 
 
 def test_of_many_streams_that_fail_the_message_names_some() -> None:
-    """It counts the others."""
+    """The message counts the others."""
     failures = tuple(failed(f"s{at:02}", CUT) for at in range(50))
     streams = FollowedStreams(followed=1, failed=70, failures=failures)
     decision = look(following(), 70, reading=measured(streams))
@@ -265,7 +265,7 @@ def test_of_many_streams_that_fail_the_message_names_some() -> None:
 
 
 def test_streams_that_join_or_fail_are_published_once() -> None:
-    """So the list of all streams is right while they are followed, and is seldom written."""
+    """The list of all streams is right during the following, and is seldom written."""
     before = tuple(is_followed(name) for name in "abc")
     with_d = (*before, is_followed("d"))
     seen = following()
@@ -286,7 +286,7 @@ def test_streams_that_join_or_fail_are_published_once() -> None:
 
 
 def test_a_status_is_written_only_if_it_says_something_new() -> None:
-    """A scope is followed for months: a write a minute if bytes come, else less."""
+    """Such a status is written once a minute while bytes arrive, else less often."""
     seen = following()
     writes = 0
     for seconds in range(61, 3_661, 10):
@@ -306,7 +306,7 @@ def test_a_status_is_written_only_if_it_says_something_new() -> None:
 
 
 def test_looks_at_a_scope_come_every_ten_seconds_and_sooner_while_it_ends() -> None:
-    """If the stores take long to tell, their other work has most of the time."""
+    """If the stores answer slowly, most of the time is left for their other work."""
     assert look(following(), 90).again == 10
     soon = look(replace(following(cutover="Drain"), generation=2), 90).again
     assert soon is not None
@@ -318,7 +318,7 @@ def test_looks_at_a_scope_come_every_ten_seconds_and_sooner_while_it_ends() -> N
 
 
 def test_a_scope_that_stays_far_behind_as_a_whole_gets_a_driver() -> None:
-    """Each of the streams that are behind most; meanwhile none is followed."""
+    """The driver copies the streams that are most behind, and no stream is followed meanwhile."""
     whole = (
         StreamLag("a", FAR + 1, 61.0),
         StreamLag("b", FAR + 1, 90.0),
@@ -335,7 +335,7 @@ def test_a_scope_that_stays_far_behind_as_a_whole_gets_a_driver() -> None:
 
 
 def is_replaced(*worst: StreamLag) -> bool:
-    """Tell whether the follower of a scope is replaced whose streams are so far behind."""
+    """Tell whether a follower is replaced whose streams are so far behind."""
     lag = {"lag_bytes": 9 * FAR, "lag": Age(90.0, certain=True)}
     reading = measured(STREAMS._replace(worst=worst), **lag)
     decision = look(following(), 120, reading=reading)

@@ -1,4 +1,4 @@
-"""`reconcile` of a scope's copy against the same adversary, whose streams come and go as well."""
+"""`reconcile` of a scope's copy against the same adversary, with changing streams."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _simulated() -> Iterator[None]:
-    """The operator runs at the time and with the engine of the simulation."""
+    """Run the operator at the time and with the engine of the simulation."""
     with simulated():
         yield
 
 
 @searches
 def test_a_scope_comes_to_its_end_whatever_happens() -> None:
-    """Under crashes, lost calls and streams that fail, nothing is lost, left or lied about."""
+    """Under crashes, lost calls and failing streams, no byte is lost or left behind."""
     run_machine(ScopeMachine, examples=3, steps=50)
 
 
 @searches
 @pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_scope_comes_to_its_end_by_any_way(first: int) -> None:
-    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    """The same holds along random walks that each run repeats. A failure's number is its seed."""
     for seed in range(first, first + WALKS):
         machine = walk(ScopeMachine(), seed)
         machine.teardown()
 
 
 def test_a_scope_without_an_adversary_is_done() -> None:
-    """The simulation itself comes to a success, in a few looks."""
+    """The simulation itself reaches a success in a few looks."""
     machine = ScopeMachine()
     machine.teardown()
     assert machine.status.attempts == 1
@@ -51,7 +51,7 @@ def test_a_scope_without_an_adversary_is_done() -> None:
 
 
 def test_streams_that_fail_are_copied_in_another_run() -> None:
-    """The simulation comes to a success in part, and from there on to a whole one."""
+    """The simulation reaches a partial success, and then a complete one."""
     machine = ScopeMachine()
     for _ in range(6):
         machine.go_on(3, 2)
@@ -64,14 +64,14 @@ def test_streams_that_fail_are_copied_in_another_run() -> None:
 @searches
 @pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_scope_that_drivers_plan_comes_to_its_end_by_any_way(first: int) -> None:
-    """As of one that the operator plans, though all it learns of it is in the target's log."""
+    """The operator learns all of it from the target's log."""
     for seed in range(first, first + WALKS):
         machine = walk(UnseenMachine(), seed)
         machine.teardown()
 
 
 def test_streams_that_fail_are_planned_by_the_driver_of_another_run() -> None:
-    """The simulation comes to a success in part, and from there on to a whole one."""
+    """The simulation reaches a partial success, and then a complete one."""
     machine = UnseenMachine()
     for _ in range(6):
         machine.go_on(3, 2)
@@ -82,21 +82,21 @@ def test_streams_that_fail_are_planned_by_the_driver_of_another_run() -> None:
 
 @searches
 def test_a_scope_that_is_followed_is_cut_over_whatever_happens() -> None:
-    """Streams join, fail and go, followers are replaced, and nothing live is ever dropped."""
+    """Streams join, fail and go, followers are replaced, and no live target is ever dropped."""
     run_machine(FollowedScopeMachine, examples=3, steps=50)
 
 
 @searches
 @pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_scope_that_is_followed_is_cut_over_by_any_way(first: int) -> None:
-    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    """The same holds along random walks that each run repeats. A failure's number is its seed."""
     for seed in range(first, first + WALKS):
         machine = walk(FollowedScopeMachine(), seed)
         machine.teardown()
 
 
 def test_a_scope_that_is_followed_without_an_adversary_is_cut_over() -> None:
-    """A driver copies what was there, and one follower goes on with all of it."""
+    """A driver copies the first leg, and one follower goes on with all streams."""
     machine = FollowedScopeMachine()
     machine.teardown()
     assert [entry.outcome for entry in machine.status.history] == ["Succeeded", "Succeeded"]
@@ -123,14 +123,14 @@ def test_a_stream_that_joins_is_followed_and_one_that_fails_stops_no_other() -> 
 @searches
 @pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_a_scope_with_a_schedule_makes_its_runs_by_any_way(first: int) -> None:
-    """Runs do not overlap, none is recorded twice, and nothing is left between two of them."""
+    """Runs do not overlap, each is recorded once, and nothing is left between two runs."""
     for seed in range(first, first + WALKS):
         machine = walk(ScheduledMachine(), seed)
         machine.teardown()
 
 
 def test_a_stream_that_fails_is_archived_by_the_next_run() -> None:
-    """The simulation comes to a success in part, and an hour later to a whole one."""
+    """The simulation reaches a partial success, and an hour later a complete one."""
     machine = ScheduledMachine()
     machine.wait(3600)
     for _ in range(6):

@@ -30,7 +30,7 @@ from support.reconcile.scope_copies import (
 
 
 def test_names_tell_copies_and_shards_apart() -> None:
-    """A copy that was deleted and made again has other ones, and a long name fits."""
+    """A copy that was made again has other names, and a long name fits."""
     assert results_name("shop", UID, 0).startswith("shop-results-")
     names = {results_name("shop", uid, number) for uid in ("a", "b") for number in (0, 1, 11)}
     assert len(names) == 6
@@ -39,7 +39,7 @@ def test_names_tell_copies_and_shards_apart() -> None:
 
 
 def test_a_hash_tells_results_apart() -> None:
-    """Another result, another order or another number of streams gives another one."""
+    """Another result, another order or another number of streams gives another hash."""
     results = (copied("a"), failed("b"))
     others = [
         (),
@@ -55,7 +55,7 @@ def test_a_hash_tells_results_apart() -> None:
 
 
 def test_a_plan_tells_what_is_known_of_each_stream_before() -> None:
-    """In the plan's order, then those that are settled already."""
+    """They are in the plan's order; settled streams follow."""
     plan = scope_plan(stream("a", 3000), stream("b"), settled=(failed("c"), copied("d")))
     planned = StreamResult(stream="a", target="a", state=StreamState.PLANNED, bytes=3000, events=1)
     found = planned_results(plan)
@@ -65,7 +65,7 @@ def test_a_plan_tells_what_is_known_of_each_stream_before() -> None:
 
 
 def test_streams_are_counted_by_their_state() -> None:
-    """Those that are only planned are in the total alone."""
+    """Planned streams count in the total alone."""
     results = (*planned_results(PLAN), copied("d"), failed("e"), failed("f"), stopped("g"))
     counts = counts_of(results)
     assert counts == Counts(total=7, copied=1, failed=2, stopped=1)
@@ -73,13 +73,13 @@ def test_streams_are_counted_by_their_state() -> None:
 
 
 def test_no_results_are_a_result() -> None:
-    """One ConfigMap says that there are none."""
+    """One ConfigMap says that the list is empty."""
     assert shards(()) == ((),)
 
 
 @given(st.integers(0, 3 * MOST_IN_SHARD), st.integers(0, 4000))
 def test_every_result_is_in_one_shard_and_each_fits_a_config_map(count: int, words: int) -> None:
-    """In their order, however long their messages are; and there are no more shards than needed."""
+    """They keep their order for messages of any length, in as few shards as possible."""
     bare = failed("s").model_copy(
         update={"trouble": Trouble.of(StoreRejected("x" * words, remedy="none"))}
     )

@@ -35,7 +35,7 @@ LOST = job(phase=JobPhase.FAILED, trouble=trouble(DriverLost("the pod is gone"))
 
 
 def test_streams_are_counted_while_they_are_copied() -> None:
-    """A table shows how many are done; the message says as well how many failed, and the bytes."""
+    """A table shows how many are done. The message also has the failed streams and the bytes."""
     seen, around = begun(), world(jobs=(job(),), plan=plan_seen(PLAN))
     assert questions(seen, around) == {Question.PROGRESS}
     decision = reconcile(seen, replace(around, reading=reading(1000, copied=1, failed=1)))
@@ -47,7 +47,7 @@ def test_streams_are_counted_while_they_are_copied() -> None:
 
 
 def test_staged_streams_are_compared_and_published_one_by_one() -> None:
-    """Once all bytes are there, streams go on to end; in the end only tidying is left."""
+    """Once all bytes are staged, streams end one by one, and then only the cleanup is left."""
     seen, around = begun(), world(jobs=(job(),), plan=plan_seen(PLAN))
     decision = reconcile(seen, replace(around, reading=reading(5000, copied=2)))
     assert reason(decision) == "Verifying"
@@ -57,7 +57,7 @@ def test_staged_streams_are_compared_and_published_one_by_one() -> None:
 
 
 def test_a_stream_that_ends_is_written_at_once() -> None:
-    """A reading with the bytes and the streams of a moment ago is no news; empty streams are."""
+    """An unchanged reading causes no write; a newly copied empty stream does."""
     seen, around = begun(), world(jobs=(job(),), plan=plan_seen(PLAN), now=later(2))
     seen = after(seen, reconcile(seen, replace(around, reading=reading(1000, copied=1))))
     same = reconcile(seen, replace(around, now=later(4), reading=reading(1000, copied=1)))
@@ -68,7 +68,7 @@ def test_a_stream_that_ends_is_written_at_once() -> None:
 
 
 def test_a_stream_that_ends_is_progress() -> None:
-    """Failures of before are forgotten, though the stream had no bytes."""
+    """Earlier failures are forgotten, though the stream had no bytes."""
     seen = begun()
     around = world(jobs=(LOST,), plan=plan_seen(PLAN), reading=reading(1000, copied=1))
     seen = after(seen, reconcile(seen, around))
@@ -82,7 +82,7 @@ def test_a_stream_that_ends_is_progress() -> None:
 
 
 def test_a_driver_that_is_lost_is_followed_by_another_one_of_the_same_run() -> None:
-    """What was counted stays, and the next attempt goes by the plan that the driver recorded."""
+    """The counts stay, and the next attempt follows the plan that the driver recorded."""
     seen = begun()
     around = world(jobs=(LOST,), plan=plan_seen(PLAN), reading=reading(1000, copied=1))
     decision = reconcile(seen, around)
@@ -98,7 +98,7 @@ def test_a_driver_that_is_lost_is_followed_by_another_one_of_the_same_run() -> N
 
 
 def test_giving_up_tells_how_many_streams_are_copied() -> None:
-    """The reason is what the driver failed for; nobody has to think that all is lost."""
+    """The reason is the driver's failure, and the message shows that copied streams stay."""
     seen = begun(backoffLimit=0)
     around = world(jobs=(LOST,), plan=plan_seen(PLAN), reading=reading(1000, copied=2))
     decision = reconcile(seen, around)
@@ -111,7 +111,7 @@ def test_giving_up_tells_how_many_streams_are_copied() -> None:
 
 
 def test_a_failure_of_all_tells_how_many_streams_were_copied_before() -> None:
-    """A scope that is gone midway is no reason to keep silent about what is whole."""
+    """The message still counts whole streams if the scope disappears midway."""
     error = trouble(SourceNotFound("there is no scope in", field="spec.source.scope"))
     failed = job(phase=JobPhase.FAILED, trouble=error)
     around = world(jobs=(failed,), plan=plan_seen(PLAN), reading=reading(1000, copied=2))
@@ -121,7 +121,7 @@ def test_a_failure_of_all_tells_how_many_streams_were_copied_before() -> None:
 
 
 def test_suspending_stops_the_driver_and_keeps_what_is_there() -> None:
-    """The message says how many streams are copied, and what is staged of others."""
+    """The message counts copied streams and the staged bytes of others."""
     seen = begun()
     running = world(jobs=(job(),), plan=plan_seen(PLAN), reading=reading(4000, copied=2))
     seen = after(seen, reconcile(seen, running))
@@ -135,7 +135,7 @@ def test_suspending_stops_the_driver_and_keeps_what_is_there() -> None:
 
 
 def test_what_cannot_be_written_is_tried_again() -> None:
-    """Results that the API server does not take keep the driver from starting, for a while."""
+    """If the API server refuses the results, the driver waits for a while."""
     seen = begun()
     around = world(answer=PLANNED)
     decision = after_failure(seen, around, trouble(ApiUnavailable("no answer")))
@@ -144,7 +144,7 @@ def test_what_cannot_be_written_is_tried_again() -> None:
 
 
 def test_progress_that_cannot_be_read_stops_nothing() -> None:
-    """The driver runs on, and the counts stay as they were."""
+    """The driver goes on, and the counts do not change."""
     seen, around = begun(), world(jobs=(job(),), plan=plan_seen(PLAN))
     seen = after(seen, reconcile(seen, replace(around, reading=reading(1000, copied=1))))
     away = trouble(StoreUnavailable("no connection"))

@@ -1,4 +1,4 @@
-"""A ScopeCopy begins: its plan, what can be seen of it before a byte moves, its first driver."""
+"""The start of a ScopeCopy: its plan, its published streams, its first driver."""
 
 from dataclasses import replace
 from random import Random
@@ -57,7 +57,7 @@ RESULTS = planned_results(PLAN)
 
 
 def test_a_scope_is_planned_and_its_driver_starts() -> None:
-    """The plan and each stream of it can be read before the driver is made."""
+    """The plan and each of its streams are published before the driver is made."""
     assert questions(scope(), world()) == {Question.STATE}
     decision = reconcile(scope(), world(answer=PLANNED))
     assert decision.actions == (
@@ -73,7 +73,7 @@ def test_a_scope_is_planned_and_its_driver_starts() -> None:
 
 
 def test_the_status_tells_of_the_streams_before_any_is_copied() -> None:
-    """Counts, bounds, what is left out and what nobody copies stand there from the beginning."""
+    """It has counts, bounds, and the streams and tables that are not copied."""
     plan = scope_plan(
         stream("a"),
         stream("b"),
@@ -116,7 +116,7 @@ def test_a_suspended_scope_can_be_looked_at_stream_by_stream() -> None:
 
 
 def test_results_that_are_published_are_not_published_again() -> None:
-    """Another attempt of the same plan writes none of its streams anew."""
+    """Another attempt of the same plan does not publish its streams again."""
     around = world(answer=RECORDED, plan=plan_seen(PLAN), results=results_hash(RESULTS))
     decision = reconcile(begun(), around)
     assert published(decision) is None
@@ -124,7 +124,7 @@ def test_results_that_are_published_are_not_published_again() -> None:
 
 
 def test_an_approved_plan_holds_with_all_that_it_says_of_the_scope() -> None:
-    """What somebody has looked at is what is copied: its streams, and those it leaves out."""
+    """The copy has the streams that a user has reviewed, and leaves out the same ones."""
     seen = scope(suspend=True)
     looked_at = scope_plan(stream("a"), left_out=LEFT_OUT)
     seen = after(seen, reconcile(seen, world(answer=Planned(plan=looked_at))))
@@ -136,7 +136,7 @@ def test_an_approved_plan_holds_with_all_that_it_says_of_the_scope() -> None:
 
 
 def test_the_plan_of_a_driver_is_followed_before_the_written_one() -> None:
-    """The one in the store counts; what was published by the other one is replaced."""
+    """The plan in the store counts, and replaces the published one."""
     recorded = scope_plan(stream("a"), stream("new"))
     around = world(
         plan=PlanSeen(plan=PLAN, name="p"),
@@ -163,7 +163,7 @@ def test_the_plan_of_a_driver_is_followed_before_the_written_one() -> None:
     ],
 )
 def test_a_scope_waits_for_its_stores(around: World, why: str) -> None:
-    """Without both stores nothing is asked or made."""
+    """Without both stores no question is asked and no object is made."""
     assert questions(scope(), around) == set()
     decision = reconcile(scope(), around)
     assert (said(decision), reason(decision), decision.actions) == (WORKING, why, ())
@@ -178,7 +178,7 @@ def test_a_scope_waits_for_its_stores(around: World, why: str) -> None:
     ],
 )
 def test_what_keeps_all_of_it_from_beginning_is_said(error: SluiceError, *, final: bool) -> None:
-    """It is looked at again, and no stream is begun before."""
+    """The operator checks it again, and no stream begins before."""
     decision = reconcile(scope(), world(trouble=trouble(error)))
     assert (said(decision), reason(decision)) == (STALLED if final else WORKING, error.reason)
     assert decision.actions == ()
@@ -186,7 +186,7 @@ def test_what_keeps_all_of_it_from_beginning_is_said(error: SluiceError, *, fina
 
 
 def long_plan(streams: int) -> Plan:
-    """A plan of many streams that compress badly, as identities do."""
+    """Return a plan of many streams that compress badly, as identities do."""
     random = Random(1)  # noqa: S311 - data, no secret
     plans = [stream(f"{random.randbytes(120).hex()}") for _ in range(streams)]
     return scope_plan(*plans)
@@ -194,7 +194,7 @@ def long_plan(streams: int) -> Plan:
 
 @pytest.mark.parametrize("suspend", [False, True])
 def test_a_plan_that_no_config_map_can_hold_stalls_the_copy(*, suspend: bool) -> None:
-    """What counts is its compressed size, and it is said in streams."""
+    """Its compressed size counts, and the message has its number of streams."""
     plan = long_plan(8000)
     decision = reconcile(scope(suspend=suspend), world(answer=Planned(plan=plan)))
     assert (said(decision), reason(decision)) == (STALLED, "PlanTooLarge")
@@ -204,7 +204,7 @@ def test_a_plan_that_no_config_map_can_hold_stalls_the_copy(*, suspend: bool) ->
 
 
 def test_a_suspended_scope_has_its_streams_published_though_an_operator_was_killed() -> None:
-    """Whatever is not written yet is written by the next one, which stops at the plan."""
+    """The next operator writes the missing parts, and stops at the plan."""
     seen = scope(suspend=True)
     decision = reconcile(seen, world(answer=PLANNED))
     seen = after(seen, decision)
@@ -222,7 +222,7 @@ def test_a_suspended_scope_has_its_streams_published_though_an_operator_was_kill
 
 
 def test_a_plan_that_no_operator_could_read_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small it gets when it is compressed."""
+    """This holds however small its compressed size is."""
     monkeypatch.setattr(plan_module, "MOST_PLAN_JSON", 1000)
     decision = reconcile(scope(), world(answer=PLANNED))
     assert (said(decision), reason(decision)) == (STALLED, "PlanTooLarge")
@@ -231,7 +231,7 @@ def test_a_plan_that_no_operator_could_read_is_not_written(monkeypatch: pytest.M
 
 
 def test_a_plan_counts_by_its_compressed_size() -> None:
-    """Thousands of ordinary streams are no more than a ConfigMap holds."""
+    """Thousands of ordinary streams fit into a ConfigMap."""
     plan = scope_plan(*(stream(f"orders-{number:05}") for number in range(4000)))
     assert len(plan.model_dump_json()) > MOST_PLAN_BYTES
     assert len(compressed(plan)) < MOST_PLAN_BYTES
@@ -239,7 +239,7 @@ def test_a_plan_counts_by_its_compressed_size() -> None:
 
 
 def test_a_compressed_plan_reads_back() -> None:
-    """It is the same bytes each time, and the same plan again; damaged bytes are refused."""
+    """It compresses to the same bytes each time, and damaged bytes are refused."""
     packed = compressed(PLAN)
     assert packed == compressed(expanded(packed))
     assert expanded(packed) == PLAN

@@ -63,7 +63,7 @@ def test_a_stream_is_made_under_a_finalizer() -> None:
 
 
 def test_a_stream_that_was_made_is_claimed() -> None:
-    """The status tells which stream it is, and that it is as the spec has it."""
+    """The status names the stream and its configuration once the store holds it."""
     seen = after(ephemeral(), reconcile_ephemeral(ephemeral(), world()))
     decision = reconcile_ephemeral(seen, world(holding=OURS))
     assert decision.actions == ()
@@ -77,7 +77,7 @@ def test_a_stream_that_was_made_is_claimed() -> None:
 
 
 def test_a_prefix_is_marked_and_looked_at_often() -> None:
-    """What an application makes itself is claimed by a marker, and counted."""
+    """A marker claims the streams that an application makes itself, and the status counts them."""
     decision = reconcile_ephemeral(prefixed(), world())
     assert decision.actions == (Protect(), Make())
     seen = after(prefixed(), decision)
@@ -94,7 +94,7 @@ def test_a_status_names_some_streams_and_counts_all() -> None:
 
 
 def test_a_finalizer_that_somebody_took_away_is_put_back() -> None:
-    """A stream that is there is never without one."""
+    """A stream never exists without a finalizer, so the operator restores a removed one."""
     decision = reconcile_ephemeral(claimed(ephemeral(), finalizer=False), world(holding=OURS))
     assert decision.actions == (Protect(),)
     assert said(decision) == ("True", "Claimed")
@@ -111,7 +111,7 @@ def test_a_finalizer_that_somebody_took_away_is_put_back() -> None:
     ],
 )
 def test_a_store_is_waited_for(around: EphemeralWorld, reason: str, again: float) -> None:
-    """Without a store, or its scope, nothing is made; the condition says what is missing."""
+    """Without a store or scope the operator makes nothing; the condition says what is missing."""
     decision = reconcile_ephemeral(ephemeral(), around)
     assert decision.actions == ()
     assert said(decision) == ("Unknown", reason)
@@ -120,7 +120,7 @@ def test_a_store_is_waited_for(around: EphemeralWorld, reason: str, again: float
 
 @pytest.mark.parametrize("around", [world(store=None), world(store=AWAY)])
 def test_a_store_that_is_away_is_not_asked(around: EphemeralWorld) -> None:
-    """Asking it would only cost time."""
+    """A store that is unreachable is not called: the call would only cost time."""
     assert not asks_store(ephemeral(), around)
     assert asks_store(ephemeral(), world())
 
@@ -140,7 +140,7 @@ def test_a_scope_is_made_where_that_is_wanted() -> None:
     ],
 )
 def test_what_a_person_has_to_mend_stalls(around: EphemeralWorld, reason: str) -> None:
-    """What does not pass by itself says Stalled, and is looked at again seldom."""
+    """A failure that only a user can mend sets Stalled, and the operator checks it seldom."""
     decision = reconcile_ephemeral(ephemeral(), around)
     assert decision.actions == ()
     assert said(decision) == ("False", reason)
@@ -149,7 +149,7 @@ def test_what_a_person_has_to_mend_stalls(around: EphemeralWorld, reason: str) -
 
 
 def test_a_foreign_stream_is_refused() -> None:
-    """A stream that Sluice did not make stays as it is; the message says what to do."""
+    """The operator leaves a stream that Sluice did not make alone; the message names the remedy."""
     decision = reconcile_ephemeral(ephemeral(), world(holding=FOREIGN))
     assert decision.actions == ()
     assert said(decision) == ("False", "StreamExists")
@@ -167,7 +167,7 @@ def test_a_foreign_stream_is_adopted_where_that_is_wanted() -> None:
 
 @pytest.mark.parametrize("config", [None, {"scaling": {"minSegments": 2}}])
 def test_an_adopted_stream_is_given_the_configuration(config: dict[str, object] | None) -> None:
-    """What was there before follows the spec, and stays as it is where the spec says nothing."""
+    """An adopted stream follows the spec; without a config in the spec it stays unchanged."""
     seen = ephemeral(adopt="IfUnowned", config=config)
     seen = after(seen, reconcile_ephemeral(seen, world(holding=FOREIGN)))
     drifted = replace(OURS, drift=("scaling is Fixed/1, not Fixed/2",))
@@ -184,7 +184,7 @@ def test_an_adopted_stream_is_given_the_configuration(config: dict[str, object] 
 @pytest.mark.parametrize("holding", [ABSENT, FOREIGN])
 @pytest.mark.parametrize("adopt", ["Never", "IfUnowned"])
 def test_the_younger_of_two_says_conflict(holding: Holding, adopt: str) -> None:
-    """As long as an older resource claims the stream, a younger one neither makes nor adopts it."""
+    """A younger resource neither makes nor adopts a stream that an older resource claims."""
     decision = reconcile_ephemeral(ephemeral(adopt=adopt), world(holding=holding, rival=RIVAL))
     assert decision.actions == ()
     assert said(decision) == ("False", "Conflict")
@@ -193,21 +193,21 @@ def test_the_younger_of_two_says_conflict(holding: Holding, adopt: str) -> None:
 
 
 def test_who_has_a_stream_keeps_it() -> None:
-    """The older of two that is late says Conflict: nobody's stream is taken away."""
+    """An older resource that comes late reports Conflict: the holder keeps its stream."""
     assert said(reconcile_ephemeral(ephemeral(), world(holding=TAKEN))) == ("False", "Conflict")
     decision = reconcile_ephemeral(claimed(ephemeral()), world(holding=OURS, rival=RIVAL))
     assert said(decision) == ("True", "Claimed")
 
 
 def test_a_prefix_is_given_up_for_an_older_resource() -> None:
-    """Two made in one second may both mark a prefix: the younger one leaves its streams alone."""
+    """Of two resources that mark a prefix in one second, the younger leaves its streams alone."""
     decision = reconcile_ephemeral(claimed(prefixed()), world(holding=MARKED, rival=RIVAL))
     assert decision.actions == (Release(delete=False),)
     assert said(decision) == ("False", "Conflict")
 
 
 def test_a_predecessor_in_grace_leaves_its_stream() -> None:
-    """While it waits to be deleted, the next one takes the stream over, with what is in it."""
+    """While a deleted resource is in its grace period, its successor takes over the stream."""
     seen = ephemeral(adopt="IfUnowned")
     decision = reconcile_ephemeral(seen, world(holding=TAKEN, rival=LEAVING))
     assert decision.actions == (Protect(), Adopt("uid-of-older"))
@@ -224,21 +224,21 @@ def test_a_predecessor_in_grace_leaves_its_stream() -> None:
     ],
 )
 def test_a_predecessors_stream_is_not_snatched(adopt: str, rival: Rival | None) -> None:
-    """Only who is going, has the stream and has time left gives it away, and only if asked."""
+    """A stream is adopted only from a resource in deletion that holds it and has time left."""
     decision = reconcile_ephemeral(ephemeral(adopt=adopt), world(holding=TAKEN, rival=rival))
     assert decision.actions == ()
     assert said(decision) == ("False", "Conflict")
 
 
 def test_a_stream_that_was_left_behind_is_adopted() -> None:
-    """Whoever had it is gone for good, so nobody loses anything."""
+    """A stream whose resource is gone for good may be adopted: no resource loses it."""
     around = world(holding=TAKEN, left=True)
     decision = reconcile_ephemeral(ephemeral(adopt="IfUnowned"), around)
     assert decision.actions == (Protect(), Adopt("uid-of-older"))
 
 
 def test_a_stream_that_was_left_behind_is_refused_where_nothing_is_adopted() -> None:
-    """There is no resource to delete, so the condition does not ask for that."""
+    """The old resource no longer exists, so the condition does not ask the user to delete it."""
     decision = reconcile_ephemeral(ephemeral(), world(holding=TAKEN, left=True))
     assert decision.actions == ()
     assert said(decision) == ("False", "StreamExists")
@@ -246,7 +246,7 @@ def test_a_stream_that_was_left_behind_is_refused_where_nothing_is_adopted() -> 
 
 
 def test_an_older_claim_goes_before_a_stream_that_was_left_behind() -> None:
-    """Of two that could have it, the older gets it."""
+    """When two resources could get the stream, the older one gets it."""
     around = world(holding=TAKEN, left=True, rival=RIVAL)
     decision = reconcile_ephemeral(ephemeral(adopt="IfUnowned"), around)
     assert decision.actions == ()
@@ -254,7 +254,7 @@ def test_an_older_claim_goes_before_a_stream_that_was_left_behind() -> None:
 
 
 def test_a_changed_spec_reaches_the_stream() -> None:
-    """A config that was edited is given to the stream."""
+    """The operator applies an edited config to the stream."""
     seen = claimed(ephemeral())
     changed = ephemeral(config={"scaling": {"minSegments": 2}}, generation=2)
     seen = replace(seen, spec=changed.spec, generation=2)
@@ -268,7 +268,7 @@ def test_a_changed_spec_reaches_the_stream() -> None:
 
 
 def test_a_configuration_that_does_not_hold_is_tried_more_and_more_seldom() -> None:
-    """A store that makes something else of it is not asked in a loop."""
+    """If the store keeps changing the configuration, the operator retries after growing waits."""
     drifted = replace(OURS, drift=("retention is 60000, not 1",))
     seen = replace(claimed(ephemeral()), spec=ephemeral(config={"retention": {"seconds": 1}}).spec)
     waits = []
@@ -281,7 +281,10 @@ def test_a_configuration_that_does_not_hold_is_tried_more_and_more_seldom() -> N
 
 
 def test_a_configuration_changed_behind_our_back_is_reported() -> None:
-    """It is not changed back: somebody may know better. The stream is there, so it is ready."""
+    """Drift is reported and not reverted, since it may be intended.
+
+    The stream exists, so it is ready.
+    """
     drifted = replace(OURS, drift=("retention is Bytes/1, not None/0",))
     decision = reconcile_ephemeral(claimed(ephemeral()), world(holding=drifted))
     assert decision.actions == ()
@@ -295,7 +298,7 @@ def test_a_configuration_changed_behind_our_back_is_reported() -> None:
 
 
 def test_a_missing_stream_is_made_again_and_said() -> None:
-    """What was in it is lost; that is no secret."""
+    """The operator makes a missing stream again and reports that its events are lost."""
     decision = reconcile_ephemeral(claimed(ephemeral()), world())
     assert decision.actions == (Protect(), Make())
     assert said(decision) == ("Unknown", "StreamMissing")
@@ -303,14 +306,14 @@ def test_a_missing_stream_is_made_again_and_said() -> None:
 
 
 def test_another_stream_in_its_place_is_not_ours() -> None:
-    """Somebody deleted the stream and made another under the name: that one is left alone."""
+    """If another client replaces the stream by one of that name, Sluice leaves it alone."""
     decision = reconcile_ephemeral(claimed(ephemeral()), world(holding=FOREIGN))
     assert decision.actions == ()
     assert said(decision) == ("False", "StreamExists")
 
 
 def test_suspending_holds_everything() -> None:
-    """A suspended resource makes nothing, and asks nobody."""
+    """The operator makes nothing for a suspended resource and does not call its store."""
     for seen in (ephemeral(suspend=True), claimed(ephemeral(suspend=False))):
         held = replace(seen, spec=ephemeral(suspend=True, maxAgeSeconds=1).spec)
         decision = reconcile_ephemeral(held, world(now=later(100)))
@@ -321,7 +324,7 @@ def test_suspending_holds_everything() -> None:
 
 
 def test_what_cannot_be_done_is_tried_again() -> None:
-    """A store that fails at making is asked again in a moment, and what was written stays."""
+    """If the store fails to make a stream, the operator retries soon and keeps the status."""
     decision = reconcile_ephemeral(ephemeral(), world())
     failed = after_ephemeral_failure(
         after(ephemeral(), decision), world(), trouble(StoreUnavailable("broke"))
@@ -333,7 +336,7 @@ def test_what_cannot_be_done_is_tried_again() -> None:
 
 
 def test_a_failure_keeps_the_owners() -> None:
-    """Which owner it was is written before something fails, and not forgotten by that."""
+    """The status names the bound owner before a call fails, and keeps it after the failure."""
     seen = ephemeral(owners=[OWNER], references=frozenset({"owner-1"}))
     seen = after(seen, reconcile_ephemeral(seen, world(PRESENT)))
     failed = after_ephemeral_failure(seen, world(PRESENT), trouble(StoreUnavailable("a")))
@@ -348,6 +351,6 @@ def test_a_claim_ends_with_its_age_in_sight() -> None:
 
 
 def test_the_creation_is_counted_from_the_resource() -> None:
-    """Nothing depends on when the operator first saw it."""
+    """The age counts from the resource's creation, no matter when the operator first saw it."""
     seen = ephemeral(maxAgeSeconds=100, created=NOW)
     assert reconcile_ephemeral(seen, world(now=later(100))).status.release is not None

@@ -42,18 +42,18 @@ DOWN = StoreUnavailable("no connection")
 
 
 def deleting(seen: EphemeralSeen = GOING, **changes: object) -> EphemeralDecision:
-    """What is decided about a resource that is being deleted."""
+    """Return the decision for a resource that is being deleted."""
     return reconcile_ephemeral(seen, world(holding=None, **changes))
 
 
 def failed(error: SluiceError, deleted: float, **fields: object) -> EphemeralDecision:
-    """What follows when its streams could not be let go so many seconds after the deletion."""
+    """Return the decision after a failed release, `deleted` seconds after the deletion."""
     seen = replace(GOING, spec=ephemeral(**fields).spec, deleted=deleted)
     return after_ephemeral_failure(seen, world(holding=None), trouble(error))
 
 
 def test_a_deleted_resource_lets_its_streams_go_first() -> None:
-    """The finalizer goes after the streams, so a crash between the two leaves none behind."""
+    """The finalizer goes after the streams, so a crash in between leaves no stream behind."""
     decision = deleting()
     assert decision.actions == (Release(delete=True), Unprotect())
     assert said(decision) == ("Unknown", "Deleting")
@@ -61,26 +61,26 @@ def test_a_deleted_resource_lets_its_streams_go_first() -> None:
 
 
 def test_a_resource_that_made_nothing_goes_at_once() -> None:
-    """Without our finalizer there is nothing to do."""
+    """A deleted resource without Sluice's finalizer needs no action."""
     decision = deleting(ephemeral(deleted=5.0))
     assert (decision.actions, decision.again) == ((), None)
 
 
 def test_suspending_does_not_hold_a_deletion_up() -> None:
-    """Paused and deleted is no trap."""
+    """The operator deletes a suspended resource as it deletes any other."""
     held = replace(GOING, spec=ephemeral(suspend=True).spec)
     assert deleting(held).actions == (Release(delete=True), Unprotect())
 
 
 def test_retained_streams_survive_the_deletion() -> None:
-    """Only our tags go, at once: whoever keeps a stream waits for nobody."""
+    """With onRelease Retain, Sluice's tags are removed at once, without waiting for readers."""
     kept = replace(GOING, spec=ephemeral(onRelease="Retain", gracePeriodSeconds=60).spec)
     decision = deleting(kept, readers=("a",))
     assert decision.actions == (Release(delete=False), Unprotect())
 
 
 def test_a_store_that_is_away_is_told_during_the_next_try_as_well() -> None:
-    """A try may wait for an answer for long: what is known is said until one succeeds."""
+    """A retry may wait long for an answer, so the status shows the last failure until then."""
     away = replace(GOING, status=failed(DOWN, 10.0).status, deleted=12.0)
     for again in (deleting(away, store=AWAY), deleting(away)):
         assert (again.status, again.actions) == (away.status, (Release(delete=True), Unprotect()))
@@ -98,13 +98,13 @@ def test_a_deletion_leaves_a_grace_period() -> None:
 
 
 def test_what_was_released_has_no_grace_period() -> None:
-    """Nobody can take over what is gone."""
+    """A released stream is gone, so no grace period keeps it for a successor."""
     seen = released(claimed(ephemeral(maxAgeSeconds=1, gracePeriodSeconds=60)), now=later(1))
     assert deleting(replace(seen, deleted=0.0)).actions == (Release(delete=True), Unprotect())
 
 
 def test_a_deletion_waits_for_readers() -> None:
-    """A copy reads to its end, and a copy that hangs is left after an hour."""
+    """A deletion waits for a copy that reads the stream, for an hour at most."""
     decision = deleting(replace(GOING, deleted=10.0), readers=("StreamCopy team/a",))
     assert (decision.actions, decision.again) == ((), POLL_SECONDS)
     assert said(decision) == ("Unknown", "StillRead")
@@ -121,7 +121,7 @@ def test_a_deletion_waits_for_readers() -> None:
     ],
 )
 def test_force_orphan_lets_go_at_once(seen: EphemeralSeen) -> None:
-    """The annotation asks neither the store nor the clock, and what stays is said loudly."""
+    """The annotation acts without the store and without waiting; an event names the remains."""
     decision = deleting(replace(seen, force_orphan=True), store=None, readers=("a",))
     abandon, last = decision.actions
     assert isinstance(abandon, LeaveBehind)
@@ -130,7 +130,7 @@ def test_force_orphan_lets_go_at_once(seen: EphemeralSeen) -> None:
 
 
 def test_force_orphan_means_nothing_before_the_deletion() -> None:
-    """The annotation alone deletes and orphans nothing."""
+    """The annotation has no effect before the deletion: it deletes and orphans nothing."""
     seen = claimed(ephemeral(), force_orphan=True)
     assert reconcile_ephemeral(seen, world()).status.release is None
     assert not any(
@@ -150,14 +150,14 @@ def test_a_store_that_is_down_is_waited_for_for_ever(error: SluiceError) -> None
 
 
 def test_waits_become_longer() -> None:
-    """A store that is away for long is asked seldom."""
+    """The operator retries an unreachable store after growing waits, of a minute at most."""
     waits = [failed(DOWN, deleted).again for deleted in (0, 8, 40, 1e6)]
     assert waits == [1.0, 2.0, 10.0, 60.0]
 
 
 @pytest.mark.parametrize("error", [DOWN, StoreNotFound("none"), AuthenticationFailed("no")])
 def test_a_timeout_ends_the_waiting_loudly(error: SluiceError) -> None:
-    """After deletionTimeoutSeconds it lets the resource go, and says which streams are left."""
+    """After deletionTimeoutSeconds the operator releases the resource and names its streams."""
     assert failed(error, 29.0, deletionTimeoutSeconds=30).again == 1.0
     decision = failed(error, 30.0, deletionTimeoutSeconds=30)
     abandon, last = decision.actions
@@ -168,7 +168,7 @@ def test_a_timeout_ends_the_waiting_loudly(error: SluiceError) -> None:
 
 @pytest.mark.parametrize("error", [StoreNotFound("none"), SecretNotFound("none")])
 def test_a_store_that_is_gone_for_good_is_not_waited_for(error: SluiceError) -> None:
-    """It may come back for a while; then the resource goes, since nothing can be done."""
+    """The store may come back for a while. Then the operator releases the resource."""
     assert failed(error, GONE_PATIENCE).actions == ()
     decision = failed(error, GONE_PATIENCE + 1)
     assert [type(action) for action in decision.actions] == [LeaveBehind, Unprotect]
@@ -176,7 +176,7 @@ def test_a_store_that_is_gone_for_good_is_not_waited_for(error: SluiceError) -> 
 
 @pytest.mark.parametrize(("error", "patience"), [(DOWN, 30), (StoreNotFound("none"), 301)])
 def test_patience_begins_after_the_grace_period(error: SluiceError, patience: int) -> None:
-    """Before that nobody asked the store: the first failure lets nothing go."""
+    """No call is made during the grace period, so the first failure after it drops nothing."""
     fields = {"gracePeriodSeconds": 3600, "deletionTimeoutSeconds": 30 if error is DOWN else None}
     first = failed(error, 3600.0, **fields)
     assert (first.actions, first.again) == ((), 1.0)

@@ -37,7 +37,7 @@ LOST = ("", "", "", "request", "reply", "half")
 
 
 def one_of(random: Random) -> dict[str, object]:
-    """A spec."""
+    """Make a random spec."""
     pick = random.choice
     fields: dict[str, object] = {"stream": HELPER, "adopt": pick(["Never", "IfUnowned"])}
     if not random.randrange(3):
@@ -57,13 +57,13 @@ def one_of(random: Random) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def _simulated() -> Iterator[None]:
-    """The operator runs at the time and with the engine of the simulation."""
+    """Run the operator at the time and with the engine of the simulation."""
     with simulated():
         yield
 
 
 class Ephemerals(RuleBasedStateMachine):
-    """Two resources that may claim the same, and all that can happen to them."""
+    """Two resources that may claim the same streams, and all events that can happen to them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,29 +72,29 @@ class Ephemerals(RuleBasedStateMachine):
 
     @initialize(two=st.booleans())
     def begin(self, *, two: bool) -> None:
-        """One operator, or two at once."""
+        """Start with one operator or with two."""
         if two:
             self.operators.append(Operator(self.cluster))
 
     @property
     def alone(self) -> bool:
-        """Whether there was never more than one operator."""
+        """Tell whether there was never more than one operator."""
         return len(self.operators) == 1
 
     def operator(self, which: int) -> Operator:
-        """One of the operators."""
+        """Return one of the operators."""
         return self.operators[which % len(self.operators)]
 
     # -- operators
 
     @rule(which=st.integers(0, 1), name=st.sampled_from(NAMES), stale=st.booleans())
     def look(self, which: int, name: str, *, stale: bool) -> None:
-        """An operator looks at a resource, and decides."""
+        """Let an operator look at a resource and decide."""
         self.operator(which).begin(name, stale=stale)
 
     @rule(which=st.integers(0, 1), steps=st.integers(1, 6), lost=st.sampled_from(LOST))
     def go_on(self, which: int, steps: int, lost: str) -> None:
-        """It makes some calls, of which one may be lost."""
+        """Let an operator make some calls, of which one may be lost."""
         operator = self.operator(which)
         operator.lost = lost if operator.busy else ""
         for _ in range(steps):
@@ -102,7 +102,7 @@ class Ephemerals(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), name=st.sampled_from(NAMES), times=st.integers(1, 4))
     def settle(self, which: int, name: str, times: int) -> None:
-        """It looks after a resource until there is nothing to do at once."""
+        """Let an operator look at a resource several times and finish each look."""
         operator = self.operator(which)
         for _ in range(times):
             operator.begin(name)
@@ -110,54 +110,54 @@ class Ephemerals(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1))
     def crash(self, which: int) -> None:
-        """It ends between two calls, and another begins."""
+        """End an operator between two calls and start another."""
         self.operator(which).crash()
 
     # -- people
 
     @rule(name=st.sampled_from(NAMES), seed=st.integers(0, 9999))
     def create(self, name: str, seed: int) -> None:
-        """Somebody, or GitOps, applies a resource."""
+        """Apply a resource, as a user or GitOps does."""
         self.cluster.create(name, spec(**one_of(Random(seed))))  # noqa: S311 - a choice, no secret
 
     @rule(name=st.sampled_from(NAMES))
     def delete(self, name: str) -> None:
-        """Somebody deletes a resource."""
+        """Delete a resource, as a user does."""
         self.cluster.delete(name)
 
     @rule(name=st.sampled_from(NAMES), on=st.booleans())
     def suspend(self, name: str, *, on: bool) -> None:
-        """Somebody suspends a resource, or lets it go on."""
+        """Suspend or resume a resource."""
         self.cluster.suspend(name, on=on)
 
     @rule(name=st.sampled_from(NAMES))
     def cut_references(self, name: str) -> None:
-        """A tool rewrites the metadata, and takes our references away."""
+        """Remove Sluice's owner references, as a tool does that rewrites the metadata."""
         if not any(owner.deleting for owner in self.cluster.owners.values()):
             self.cluster.refer(name, frozenset())
 
     @rule(name=st.sampled_from(NAMES))
     def force_orphan(self, name: str) -> None:
-        """Somebody does not want to wait."""
+        """Annotate a resource with force-orphan."""
         self.cluster.force_orphan(name)
 
     # -- owners
 
     @rule(name=st.sampled_from(OWNERS))
     def owner_comes(self, name: str) -> None:
-        """A workload is made, or made again."""
+        """Make a workload, or make it again."""
         if name not in self.cluster.owners:
             self.cluster.owners[name] = Owner(self.cluster.unique("owner"))
 
     @rule(name=st.sampled_from(OWNERS))
     def owner_finishes(self, name: str) -> None:
-        """A workload is done."""
+        """Let a workload finish."""
         if name in self.cluster.owners:
             self.cluster.owners[name].finished = True
 
     @rule(name=st.sampled_from(OWNERS), how=st.sampled_from(WAYS))
     def owner_goes(self, name: str, how: str) -> None:
-        """A workload is deleted."""
+        """Delete a workload."""
         if how == "background":
             self.cluster.owners.pop(name, None)
         elif name in self.cluster.owners:
@@ -165,24 +165,24 @@ class Ephemerals(RuleBasedStateMachine):
 
     @rule()
     def collect(self) -> None:
-        """Kubernetes' garbage collector goes around."""
+        """Run Kubernetes' garbage collector."""
         self.cluster.collect()
 
-    # -- the store, and who else uses it
+    # -- the store and its other clients
 
     @rule(up=st.booleans(), there=st.booleans())
     def store(self, *, up: bool, there: bool) -> None:
-        """The store is away, or its StreamStore is."""
+        """Make the store reachable or not, or delete its StreamStore."""
         self.cluster.up, self.cluster.there = up, there or up
 
     @rule(name=st.sampled_from([HELPER, f"{PREFIX}1", f"{PREFIX}2"]))
     def somebody_makes(self, name: str) -> None:
-        """An application, or somebody else, makes a stream."""
+        """Make a stream as an application or another client does."""
         self.cluster.streams.setdefault(name, Stream(self.cluster.tick(), foreign=True))
 
     @rule(how=st.sampled_from(["delete", "untag", "drift", "seal"]))
     def somebody_meddles(self, how: str) -> None:
-        """Somebody deletes the stream, takes its tags away, reconfigures or seals it."""
+        """Delete the stream, remove its tags, reconfigure it or seal it, as another client may."""
         found = self.cluster.streams.get(HELPER)
         if found is None:
             return
@@ -197,21 +197,21 @@ class Ephemerals(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from(SECONDS))
     def wait(self, seconds: float) -> None:
-        """Time passes."""
+        """Let time pass."""
         self.cluster.clock += seconds
         if seconds:
             self.rested()
 
     def rested(self) -> None:
-        """Nothing was done without a pause."""
+        """Forget the operators' rows of looks without a pause."""
         for operator in self.operators:
             operator.rows.clear()
 
-    # -- what always holds
+    # -- invariants
 
     @invariant()
     def what_is_released_has_nothing_to_make(self) -> None:
-        """A resource that is done with its streams has none, and makes none."""
+        """Check that a resource whose release is complete holds no stream."""
         for one in self.cluster.seen.values():
             done = one.status.release is not None and one.status.release.completed is not None
             if done and self.alone and not one.finalizer:
@@ -219,7 +219,7 @@ class Ephemerals(RuleBasedStateMachine):
 
     @invariant()
     def what_is_held_is_protected(self) -> None:
-        """A stream of ours has a resource whose finalizer stands, unless it was orphaned."""
+        """Check that each held stream has a resource with a finalizer, unless it was orphaned."""
         if self.alone:
             for uid in self.held() - self.cluster.orphaned:
                 one = self.cluster.of(uid)
@@ -227,14 +227,14 @@ class Ephemerals(RuleBasedStateMachine):
                 assert one.finalizer
 
     def held(self) -> set[str]:
-        """The uids that have something in the store."""
+        """Return the uids of the resources that hold something in the store."""
         streams = [one for one in self.cluster.streams.values() if not one.retained]
         return {stream.holder for stream in streams if stream.holder} | set(self.cluster.markers)
 
-    # -- what happens in the end
+    # -- the end
 
     def teardown(self) -> None:
-        """With the store up and nobody meddling, all comes to rest where it belongs."""
+        """Let all operators settle with the store up, and check where each resource ends."""
         cluster = self.cluster
         cluster.up = cluster.there = True
         for operator in self.operators:
@@ -258,7 +258,7 @@ class Ephemerals(RuleBasedStateMachine):
             assert self.held() <= alive | cluster.orphaned
 
     def rest(self, operator: Operator, name: str) -> None:
-        """An operator looks after a resource until it may wait."""
+        """Let an operator look at a resource until it may wait."""
         while name in self.cluster.seen:
             uid = self.cluster.seen[name].uid
             operator.begin(name)
@@ -269,7 +269,7 @@ class Ephemerals(RuleBasedStateMachine):
             self.cluster.clock += again
 
     def is_where_it_belongs(self, one: EphemeralSeen) -> None:
-        """A resource says what is so."""
+        """Check that a resource's status says what is true."""
         cluster, (status, reason) = self.cluster, ready(one.status)
         bound = {owner.uid for owner in one.status.owners if owner.uid is not None}
         if one.status.release is not None:
@@ -295,12 +295,12 @@ class Ephemerals(RuleBasedStateMachine):
 
 @searches
 def test_streams_live_as_long_as_their_workload_whatever_happens() -> None:
-    """Under crashes, lost calls, stale looks and people, no stream leaks and none is lost."""
+    """Under crashes, lost calls, stale looks and users' changes, no stream leaks or is lost."""
     run_machine(Ephemerals, examples=3, steps=50)
 
 
 def walk(seed: int, moves: int = 80) -> Ephemerals:
-    """A machine after so many moves at random, which cost less than what hypothesis chooses."""
+    """Return a machine after random moves, which cost less than moves that hypothesis chooses."""
     random = Random(seed)  # noqa: S311 - a walk, no secret
     machine = Ephemerals()
     which, flag = partial(random.randrange, 2), partial(random.choice, (True, False))
@@ -337,13 +337,13 @@ def walk(seed: int, moves: int = 80) -> Ephemerals:
 @searches
 @pytest.mark.parametrize("first", seeds(WALKS, WALKS))
 def test_streams_live_as_long_as_their_workload_on_any_way(first: int) -> None:
-    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    """The same holds along random walks that each run repeats. A failure's number is its seed."""
     for seed in range(first, first + WALKS):
         walk(seed).teardown()
 
 
 def test_without_an_adversary_a_stream_comes_and_goes() -> None:
-    """The simulation itself makes a stream, and deletes it with its owner."""
+    """The simulation itself makes a stream and deletes it with its owner."""
     machine = Ephemerals()
     machine.cluster.create("a", spec(stream=HELPER, owners=[APP]))
     machine.settle(0, "a", times=2)

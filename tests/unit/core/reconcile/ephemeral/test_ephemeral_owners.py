@@ -58,7 +58,7 @@ REFERS = frozenset({"owner-1"})
 
 
 def test_an_owner_that_does_not_exist_yet_is_waited_for() -> None:
-    """No owner, no stream: the store is not even asked."""
+    """Without an owner the operator makes no stream and does not call the store."""
     decision = reconcile_ephemeral(ONE, world(ABSENT_OWNER, holding=None))
     assert (decision.actions, decision.again) == ((), WAIT_SECONDS)
     assert said(decision) == ("Unknown", "WaitingForOwner")
@@ -69,7 +69,7 @@ def test_an_owner_that_does_not_exist_yet_is_waited_for() -> None:
 
 
 def test_a_prefix_is_claimed_before_an_owner_is_there() -> None:
-    """An application may make its streams as soon as it starts, and they are to be new then."""
+    """An application may make streams as soon as it starts, so its prefix is claimed before."""
     seen = prefixed(owners=[OWNER])
     assert asks_store(seen, world(ABSENT_OWNER))
     decision = reconcile_ephemeral(seen, world(ABSENT_OWNER))
@@ -95,20 +95,20 @@ def test_a_prefix_is_claimed_before_an_owner_is_there() -> None:
 def test_a_prefix_that_cannot_be_claimed_early_waits_for_its_owner(
     around: dict[str, object],
 ) -> None:
-    """Nothing is made for a resource that may never have an owner, nor taken from another."""
+    """A resource whose owner may never appear makes nothing and takes nothing from another."""
     decision = reconcile_ephemeral(prefixed(owners=[OWNER]), world(ABSENT_OWNER, **around))
     assert (decision.actions, said(decision)) == ((), ("Unknown", "WaitingForOwner"))
 
 
 def test_a_claim_to_existing_streams_waits_for_its_owner() -> None:
-    """It gets those that came before, too: there is no haste."""
+    """A claim to existing streams also covers earlier streams, so it can wait for its owner."""
     seen = prefixed(owners=[OWNER], claim="ExistingAndNew")
     assert not asks_store(seen, world(ABSENT_OWNER))
     assert reconcile_ephemeral(seen, world(ABSENT_OWNER)).actions == ()
 
 
 def test_an_owner_is_bound_once_its_reference_stands() -> None:
-    """First the reference, then the stream: what we remember is what the collector goes by."""
+    """The reference comes before the stream, since the collector goes by references."""
     decision = reconcile_ephemeral(ONE, world(PRESENT, holding=None))
     assert decision.actions == (Refer(((0, "owner-1"),)),)
     assert decision.again == REFER_SECONDS
@@ -123,7 +123,7 @@ def test_an_owner_is_bound_once_its_reference_stands() -> None:
 
 
 def test_observing_sets_no_reference() -> None:
-    """An owner in another namespace is remembered in the status alone."""
+    """The status alone remembers an owner in another namespace."""
     decision = reconcile_ephemeral(FAR, world(PRESENT))
     assert decision.actions == (Protect(), Make())
     assert decision.status.owners[0].uid == "owner-1"
@@ -131,7 +131,7 @@ def test_observing_sets_no_reference() -> None:
 
 
 def test_several_owners_share_a_stream() -> None:
-    """The second is attached when it comes, while the stream is there for the first."""
+    """The second owner is attached when it appears, while the stream exists for the first."""
     seen = claimed(TWO, PRESENT, ABSENT_OWNER)
     decision = reconcile_ephemeral(seen, world(PRESENT, ANOTHER, holding=OURS))
     assert decision.actions == (Refer(((1, "owner-2"),)),)
@@ -143,7 +143,7 @@ def test_several_owners_share_a_stream() -> None:
 
 
 def test_the_stream_stays_with_the_last_owner() -> None:
-    """One of two owners that goes detaches itself."""
+    """When one of two owners goes, the other one keeps the stream."""
     seen = claimed(TWO, PRESENT, ANOTHER)
     for references in (seen.references, frozenset({"owner-2"})):  # before the collector, and after
         left = replace(seen, references=references)
@@ -154,7 +154,7 @@ def test_the_stream_stays_with_the_last_owner() -> None:
 
 
 def test_one_of_two_owners_that_is_made_again_is_attached_again() -> None:
-    """It is another owner under the old name, and is welcome while the stream is there."""
+    """A new owner under the old name is attached while the stream exists for the other owner."""
     seen = claimed(TWO, PRESENT, ANOTHER)
     decision = reconcile_ephemeral(seen, world(OwnerSeen(uid="owner-3"), ANOTHER, holding=OURS))
     assert decision.actions == (Refer(((0, "owner-3"),)),)
@@ -162,7 +162,7 @@ def test_one_of_two_owners_that_is_made_again_is_attached_again() -> None:
 
 
 def test_the_collector_deletes_what_its_last_owner_left() -> None:
-    """Nothing is done here: Kubernetes deletes the resource, and with it the stream."""
+    """The operator does nothing here: Kubernetes deletes the resource, and the stream with it."""
     seen = claimed(ONE, PRESENT)
     decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS))
     assert (decision.actions, decision.again) == ((), WAIT_SECONDS)
@@ -180,7 +180,7 @@ def test_an_owner_made_again_is_another_one() -> None:
 
 
 def test_an_orphaned_stream_stays() -> None:
-    """--cascade=orphan took the reference away: the stream is retained, and that is said."""
+    """After --cascade=orphan removed the reference, the stream stays and the status says so."""
     seen = claimed(ONE, PRESENT, references=frozenset())
     decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS))
     assert (decision.actions, decision.again) == ((), STALLED_SECONDS)
@@ -189,7 +189,7 @@ def test_an_orphaned_stream_stays() -> None:
 
 
 def test_a_successor_takes_an_orphaned_stream_over() -> None:
-    """A new owner of the name is bound as the first one was."""
+    """A new owner of the name is bound as the first owner was."""
     seen = claimed(ONE, PRESENT, references=frozenset())
     decision = reconcile_ephemeral(seen, world(ANOTHER, holding=OURS))
     assert decision.actions == (Refer(((0, "owner-2"),)),)
@@ -209,7 +209,7 @@ def test_a_reference_that_somebody_took_away_is_set_again() -> None:
 
 
 def test_an_owner_that_is_being_deleted_gets_no_reference() -> None:
-    """With --cascade=orphan it is there still when the reference goes: setting it would collect."""
+    """A reference to an owner in deletion would let Kubernetes delete the stream: none is set."""
     going = replace(PRESENT, deleting=True)
     seen = claimed(ONE, PRESENT, references=frozenset())
     decision = reconcile_ephemeral(seen, world(going, holding=OURS))
@@ -220,7 +220,7 @@ def test_an_owner_that_is_being_deleted_gets_no_reference() -> None:
 
 
 def test_an_owner_in_foreground_deletion_needs_its_stream() -> None:
-    """Its pods may write until they are gone."""
+    """An owner's pods may write until the owner's foreground deletion ends."""
     decision = reconcile_ephemeral(
         claimed(ONE, PRESENT), world(replace(PRESENT, deleting=True), holding=OURS)
     )
@@ -229,7 +229,7 @@ def test_an_owner_in_foreground_deletion_needs_its_stream() -> None:
 
 @pytest.mark.parametrize("spec", [ONE.spec, FAR.spec])
 def test_an_owner_that_cannot_be_read_is_no_storm(spec: object) -> None:
-    """A missing right is said with its remedy, and looked at again seldom."""
+    """A missing permission is reported with its remedy and checked seldom."""
     seen = replace(ONE, spec=spec)
     decision = reconcile_ephemeral(seen, world(FORBIDDEN, holding=None))
     assert (decision.actions, decision.again) == ((), STALLED_SECONDS)
@@ -240,7 +240,7 @@ def test_an_owner_that_cannot_be_read_is_no_storm(spec: object) -> None:
 
 
 def test_an_api_server_that_does_not_answer_stalls_nothing() -> None:
-    """That passes by itself."""
+    """A failure of the API server passes by itself, so the resource is not stalled."""
     away = OwnerSeen(trouble=trouble(ApiUnavailable("no answer")))
     decision = reconcile_ephemeral(ONE, world(away, holding=None))
     assert said(decision) == ("Unknown", "ApiUnavailable")
@@ -249,7 +249,7 @@ def test_an_api_server_that_does_not_answer_stalls_nothing() -> None:
 
 @pytest.mark.parametrize("new", [ONE, FAR])
 def test_an_owner_that_cannot_be_read_any_more_counts_as_there(new: object) -> None:
-    """A right that was taken away deletes no stream."""
+    """A permission that was revoked deletes no stream."""
     assert isinstance(new, type(ONE))
     decision = reconcile_ephemeral(claimed(new, PRESENT), world(FORBIDDEN, holding=OURS))
     assert (said(decision), decision.actions) == (("True", "Claimed"), ())
@@ -258,7 +258,7 @@ def test_an_owner_that_cannot_be_read_any_more_counts_as_there(new: object) -> N
 
 
 def test_an_observed_owner_that_goes_leaves_a_grace_period() -> None:
-    """Its end is said, and the resource is looked at then."""
+    """The status reports the owner's end; the next look is at the end of the grace period."""
     seen = claimed(FAR, PRESENT)
     decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS))
     assert (decision.actions, decision.again) == ((), 60)
@@ -283,7 +283,7 @@ def test_a_successor_is_adopted_within_grace() -> None:
 
 
 def test_a_successor_that_was_never_missed_is_adopted_as_well() -> None:
-    """It may come between two looks."""
+    """An owner may be deleted and made again between two looks; its successor is adopted, too."""
     decision = reconcile_ephemeral(claimed(FAR, PRESENT), world(ANOTHER, holding=OURS))
     assert said(decision) == ("True", "Claimed")
     assert decision.status.owners[0].uid == "owner-2"
@@ -301,7 +301,7 @@ def test_a_successor_comes_too_late() -> None:
 
 
 def test_a_lost_status_binds_referenced_owners_again() -> None:
-    """The references tell which owners there were."""
+    """The references tell which owners were bound before the status was lost."""
     seen = claimed(ONE, PRESENT, status=EphemeralStreamStatus())
     decision = reconcile_ephemeral(seen, world(PRESENT, holding=OURS))
     assert said(decision) == ("True", "Claimed")
@@ -309,7 +309,7 @@ def test_a_lost_status_binds_referenced_owners_again() -> None:
 
 
 def test_an_owner_taken_out_of_the_spec_loses_its_reference() -> None:
-    """It is remembered until the reference is gone, and what others refer to stays."""
+    """The status keeps an owner until its reference is gone; references of other owners stay."""
     seen = claimed(TWO, PRESENT, ANOTHER)
     fewer = replace(seen, spec=ONE.spec)
     for _ in range(2):  # the first attempt may be lost
@@ -324,7 +324,7 @@ def test_an_owner_taken_out_of_the_spec_loses_its_reference() -> None:
 
 
 def test_owners_that_no_watch_tells_of_are_looked_at_each_minute() -> None:
-    """One of them is enough."""
+    """One unwatched owner is enough for a look each minute."""
     seen = claimed(TWO, PRESENT, ANOTHER)
     watched = reconcile_ephemeral(seen, world(PRESENT, ANOTHER, holding=OURS))
     unwatched = replace(ANOTHER, watched=False)

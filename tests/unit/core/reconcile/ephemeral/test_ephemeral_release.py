@@ -37,7 +37,7 @@ AGED = ephemeral(maxAgeSeconds=100)
 
 
 def test_the_decision_is_written_before_anything_is_deleted() -> None:
-    """Once streams go, nobody forgets that they do."""
+    """The status records the release before a deletion begins, so no later look forgets it."""
     decision = reconcile_ephemeral(claimed(JOB, PRESENT), world(FINISHED, holding=OURS))
     assert (decision.actions, decision.again) == ((), 0.0)
     assert said(decision) == ("Unknown", "Releasing")
@@ -64,7 +64,7 @@ def test_a_release_deletes_and_keeps_the_resource() -> None:
 
 
 def test_what_was_released_is_never_made_again() -> None:
-    """Whatever owners come and whatever the store holds: GitOps does not loop."""
+    """After a release nothing is made again, for any owner and any state of the store."""
     seen = released(claimed(JOB, PRESENT), FINISHED)
     seen = after(seen, reconcile_ephemeral(seen, world(FINISHED)))
     assert not seen.finalizer
@@ -77,14 +77,14 @@ def test_what_was_released_is_never_made_again() -> None:
 
 
 def test_what_is_never_made_is_released_without_a_store() -> None:
-    """A resource that is too old before it had a stream says so at once."""
+    """A resource that reaches its age before it has a stream reports Released at once."""
     seen = released(AGED, now=later(100))
     decision = reconcile_ephemeral(seen, world(store=None, holding=None))
     assert (decision.actions, said(decision)) == ((), ("True", "Released"))
 
 
 def test_a_finalizer_that_stands_is_a_stream_that_may_be_there() -> None:
-    """An operator that was overtaken may have made the stream after the release."""
+    """An operator that lost its lease may have made the stream after the release."""
     seen = released(claimed(AGED), now=later(100))
     seen = after(seen, reconcile_ephemeral(seen, world()), finalizer=True)
     assert asks_store(seen, world())
@@ -93,7 +93,7 @@ def test_a_finalizer_that_stands_is_a_stream_that_may_be_there() -> None:
 
 
 def test_the_age_ends_everything() -> None:
-    """Past maxAgeSeconds the streams go, whatever the owners do."""
+    """Past maxAgeSeconds the streams are deleted, even while owners work."""
     seen = claimed(ephemeral(owners=[OWNER], maxAgeSeconds=100), PRESENT)
     decision = reconcile_ephemeral(seen, world(PRESENT, holding=OURS, now=later(99)))
     assert (decision.status.release, decision.again) == (None, 1)
@@ -103,7 +103,7 @@ def test_the_age_ends_everything() -> None:
 
 
 def test_all_owners_have_to_finish() -> None:
-    """One that still works needs the streams."""
+    """An owner that still works keeps the streams."""
     seen = claimed(
         ephemeral(owners=[OWNER, SECOND], releaseWhen="OwnersFinished"), PRESENT, ANOTHER
     )
@@ -120,7 +120,7 @@ def test_finishing_is_nothing_where_deletion_counts() -> None:
 
 
 def test_a_finished_owner_leaves_a_grace_period() -> None:
-    """One that is run again within it keeps its streams."""
+    """An owner that runs again within the grace period keeps its streams."""
     new = ephemeral(owners=[SECOND], releaseWhen="OwnersFinished", gracePeriodSeconds=60)
     seen = claimed(new, PRESENT)
     decision = reconcile_ephemeral(seen, world(FINISHED, holding=OURS))
@@ -132,9 +132,9 @@ def test_a_finished_owner_leaves_a_grace_period() -> None:
 
 
 def test_retained_streams_are_left() -> None:
-    """Only our tags go, and a stream without them is not taken for ours again.
+    """Only Sluice's tags are removed, and an untagged stream is not taken for Sluice's own.
 
-    A store keeps the tags of a sealed stream, so it is not looked whether they are gone.
+    A store keeps the tags of a sealed stream, so the operator does not check that they are gone.
     """
     seen = released(claimed(ephemeral(maxAgeSeconds=1, onRelease="Retain")), now=later(1))
     decision = reconcile_ephemeral(seen, world(holding=OURS, readers=("StreamCopy team/a",)))
@@ -147,7 +147,7 @@ def test_retained_streams_are_left() -> None:
 
 
 def test_retaining_that_fails_is_tried_again() -> None:
-    """The finalizer stands until our tags are gone."""
+    """The finalizer stays until Sluice's tags are removed."""
     seen = released(claimed(ephemeral(maxAgeSeconds=1, onRelease="Retain")), now=later(1))
     status = reconcile_ephemeral(seen, world(holding=OURS)).status
     failed = after_ephemeral_failure(
@@ -176,7 +176,7 @@ def test_readers_are_not_waited_for_for_ever() -> None:
 
 
 def test_a_release_that_does_nothing_is_repeated_more_and_more_seldom() -> None:
-    """It is no endless loop, however a store behaves."""
+    """The operator repeats an ineffective release after growing waits, not in a tight loop."""
     seen = released(claimed(AGED), now=later(100))
     waits = [
         reconcile_ephemeral(seen, world(holding=OURS, now=later(seconds))).again
@@ -193,7 +193,7 @@ def test_a_release_that_does_nothing_is_repeated_more_and_more_seldom() -> None:
     ],
 )
 def test_a_release_waits_for_the_store(error: StoreUnavailable, expected: tuple[str, str]) -> None:
-    """It does not say Released before it knows."""
+    """The status does not say Released before the operator knows it."""
     seen = released(claimed(AGED), now=later(100))
     decision = reconcile_ephemeral(seen, world(holding=None, trouble=trouble(error)))
     assert (said(decision), decision.actions) == (expected, ())
@@ -201,7 +201,7 @@ def test_a_release_waits_for_the_store(error: StoreUnavailable, expected: tuple[
 
 
 def test_suspending_stops_a_release() -> None:
-    """Until it is done; what was released before stays so."""
+    """Suspending stops a release that is not complete; a complete release stays Released."""
     seen = released(claimed(AGED), now=later(100))
     held = replace(seen, spec=ephemeral(maxAgeSeconds=100, suspend=True).spec)
     decision = reconcile_ephemeral(held, world(holding=OURS))

@@ -1,4 +1,4 @@
-"""An EphemeralStream by whose annotation somebody asks for something now."""
+"""Requests by annotation to an EphemeralStream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRIFTED = replace(OURS, drift=("retention is Bytes/1, not None/0",))
 
 
 def test_a_drifted_stream_is_changed_back_when_that_is_asked_for() -> None:
-    """The wish counts as heard once the stream is as the spec has it."""
+    """A request is fulfilled once the stream has the spec's configuration."""
     seen = claimed(ephemeral(), requested_at="now")
     decision = reconcile_ephemeral(seen, world(holding=DRIFTED))
     assert decision.actions == (Configure(),)
@@ -31,7 +31,7 @@ def test_a_drifted_stream_is_changed_back_when_that_is_asked_for() -> None:
 
 
 def test_a_wish_that_was_heard_is_not_heard_again() -> None:
-    """What somebody else changes after that is reported, as always."""
+    """After a fulfilled request, later drift is reported and not reverted."""
     seen = claimed(ephemeral(), requested_at="now")
     seen = after(seen, reconcile_ephemeral(seen, world(holding=OURS)))
     decision = reconcile_ephemeral(seen, world(holding=DRIFTED))
@@ -42,7 +42,7 @@ def test_a_wish_that_was_heard_is_not_heard_again() -> None:
 
 
 def test_a_wish_stays_heard_when_the_annotation_goes() -> None:
-    """Git may take it off, and set the same value again: that is no new wish."""
+    """Git may remove the annotation and set the same value again: that is no new request."""
     seen = claimed(ephemeral(), requested_at="now")
     seen = after(seen, reconcile_ephemeral(seen, world(holding=OURS)))
     gone = replace(seen, requested_at=None)
@@ -52,14 +52,14 @@ def test_a_wish_stays_heard_when_the_annotation_goes() -> None:
 
 @pytest.mark.parametrize("around", [world(store=None), world(store=AWAY)])
 def test_a_wish_does_not_outlast_a_store_that_is_away(around: EphemeralWorld) -> None:
-    """It asks for a look now, and that was taken; later looks are taken in any case."""
+    """The request asks for a look now. An unreachable store does not keep the request open."""
     seen = claimed(ephemeral(), requested_at="now")
     assert not asks_store(seen, around)
     assert not after(seen, reconcile_ephemeral(seen, around)).asked
 
 
 def test_an_adopted_stream_without_a_config_has_nothing_to_be_changed_back_to() -> None:
-    """It stays as it was adopted."""
+    """An adopted stream without a config stays as it was adopted."""
     seen = claimed(ephemeral(adopt="IfUnowned"), requested_at="now")
     status = seen.status.model_copy(update={"config_hash": None})
     decision = reconcile_ephemeral(replace(seen, status=status), world(holding=DRIFTED))

@@ -1,4 +1,4 @@
-"""Pods outlive their owner: what they make under a prefix meanwhile goes, too."""
+"""Streams that pods make under a prefix after their owner's end are deleted, too."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def _simulated() -> Iterator[None]:
-    """The operator runs at the time and with the engine of the simulation."""
+    """Run the operator at the time and with the engine of the simulation."""
     with simulated():
         yield
 
@@ -53,14 +53,14 @@ EMPTY = replace(MARKED, streams=())
 
 
 def deleting(deleted: float, **fields: object) -> EphemeralDecision:
-    """What is decided so many seconds after the deletion of a claim to a prefix."""
+    """Return the decision `deleted` seconds after the deletion of a claim to a prefix."""
     seen = claimed(prefixed(owners=[OWNER]), PRESENT, deleted=deleted)
     changed = replace(seen, spec=spec(stream=None, streamPrefix="app-", owners=[OWNER], **fields))
     return reconcile_ephemeral(changed, world(holding=None))
 
 
 def test_a_prefix_stays_claimed_while_pods_stop() -> None:
-    """Its streams are deleted at once, and again and again those that come."""
+    """The streams of a prefix are deleted at once, and again those that pods still make."""
     decision = deleting(0.0)
     assert (decision.actions, decision.again) == (WATCH, POLL_SECONDS)
     assert said(decision) == ("Unknown", "Deleting")
@@ -71,7 +71,7 @@ def test_a_prefix_stays_claimed_while_pods_stop() -> None:
 
 
 def test_a_claim_that_never_had_an_owner_goes_at_once() -> None:
-    """There are no pods that could make streams."""
+    """Without a bound owner there are no pods that could make streams."""
     seen = prefixed(owners=[OWNER])
     waiting = after(seen, reconcile_ephemeral(seen, world(ABSENT_OWNER)))
     assert waiting.finalizer
@@ -80,7 +80,7 @@ def test_a_claim_that_never_had_an_owner_goes_at_once() -> None:
 
 
 def test_a_grace_period_is_time_to_stop() -> None:
-    """Pods that stopped in it are not waited for once more; a short one is made up for."""
+    """The grace period counts as time to stop; the operator waits for the rest of a short one."""
     assert deleting(44.0, gracePeriodSeconds=45).actions == ()
     assert deleting(45.0, gracePeriodSeconds=45).actions == LET_GO
     short = deleting(20.0, gracePeriodSeconds=20)
@@ -89,17 +89,17 @@ def test_a_grace_period_is_time_to_stop() -> None:
 
 @pytest.mark.parametrize(("deleted", "actions"), [(9.0, WATCH), (10.0, LET_GO)])
 def test_a_deadline_counts_more(deleted: float, actions: tuple[object, ...]) -> None:
-    """Who bounds the deletion does not wait for pods any longer than that."""
+    """deletionTimeoutSeconds also bounds the wait for pods."""
     assert deleting(deleted, deletionTimeoutSeconds=10).actions == actions
 
 
 def test_what_is_retained_is_not_watched() -> None:
-    """Late streams stay, as all others do."""
+    """With onRelease Retain, late streams stay as all others do."""
     assert deleting(0.0, onRelease="Retain").actions == (Release(delete=False), Unprotect())
 
 
 def test_a_release_watches_the_prefix_as_well() -> None:
-    """Observe: what pods make until they are stopped is deleted before it says Released."""
+    """With tracking Observe, the release first deletes streams that stopping pods make."""
     seen = claimed(prefixed(owners=[OWNER], tracking="Observe"), PRESENT)
     gone = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=MARKED, now=later(5)))
     seen = after(seen, gone)
@@ -113,7 +113,7 @@ def test_a_release_watches_the_prefix_as_well() -> None:
 
 
 def test_a_successors_streams_stay() -> None:
-    """An owner that is made again makes streams at once, and nobody can tell whose they are."""
+    """A new owner makes streams at once, and nothing tells whose they are, so they stay."""
     seen = claimed(prefixed(owners=[OWNER]), PRESENT, deleted=5.0)
     assert reconcile_ephemeral(seen, world(PRESENT, holding=None)).actions == WATCH
     assert reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=None)).actions == WATCH
@@ -126,7 +126,7 @@ def test_a_successors_streams_stay() -> None:
 
 
 def test_nothing_is_watched_without_a_claim() -> None:
-    """A claim that was given up sees no late streams, so nothing is waited for."""
+    """A claim that was given up sees no late streams, so the operator does not wait."""
     seen = claimed(prefixed(owners=[OWNER], maxAgeSeconds=1), PRESENT)
     seen = released(seen, PRESENT, now=later(1))
     decision = reconcile_ephemeral(seen, world(PRESENT, holding=ABSENT, now=later(1)))
@@ -137,7 +137,7 @@ def test_nothing_is_watched_without_a_claim() -> None:
 @searches
 @pytest.mark.parametrize("first", seeds(50, 50))
 def test_nothing_is_left_whatever_happens_while_pods_stop(first: int) -> None:
-    """Crashes, lost calls and a store that is away: streams made by the last moment are gone."""
+    """Under crashes, lost calls and an unreachable store, all streams are deleted at the end."""
     for seed in range(first, first + 50):
         random = Random(seed)  # noqa: S311 - a walk, no secret
         cluster = Cluster()
@@ -159,7 +159,7 @@ def test_nothing_is_left_whatever_happens_while_pods_stop(first: int) -> None:
 
 
 def begin(random: Random, cluster: Cluster, operator: Operator) -> None:
-    """An application has made streams under its prefix, and is deleted."""
+    """Start with an application that has made streams under its prefix and is deleted."""
     fields = {
         "owners": [OWNER],
         "tracking": random.choice(("OwnerReference", "Observe")),
@@ -175,7 +175,7 @@ def begin(random: Random, cluster: Cluster, operator: Operator) -> None:
 
 
 def move(random: Random, cluster: Cluster, operator: Operator) -> None:
-    """Something happens while its pods stop."""
+    """Make one random move while the application's pods stop."""
     match random.randrange(8):
         case 0 | 1:
             name = f"app-{random.randrange(3)}"
@@ -196,7 +196,7 @@ def move(random: Random, cluster: Cluster, operator: Operator) -> None:
 
 
 def settle(cluster: Cluster, operator: Operator) -> None:
-    """The operator looks once, to the end."""
+    """Let the operator make one complete look."""
     operator.begin("a")
     operator.finish()
     operator.rows.clear()

@@ -1,4 +1,4 @@
-"""What the operator does about a StreamQuery, look by look."""
+"""The operator's decisions about a StreamQuery, look by look."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def status(query: QueryRecorder) -> dict[str, Any]:
 
 
 def test_a_query_is_protected_before_its_driver_starts(query: QueryRecorder) -> None:
-    """The status says that an attempt begins before its Job is made."""
+    """The status reports the attempt before its Job is made."""
     decision = query.look()
     assert decision.actions == (Protect(), StartDriver(1))
     assert (query.reason, status(query)["attempts"]) == ("Starting", 1)
@@ -47,7 +47,7 @@ def test_a_query_is_protected_before_its_driver_starts(query: QueryRecorder) -> 
 
 
 def test_a_query_runs_once_the_ledger_has_its_attempt_and_a_batch(query: QueryRecorder) -> None:
-    """A batch of an earlier attempt does not count: the driver may be refused yet."""
+    """A batch of an earlier attempt does not count: the driver may still be refused."""
     query.start()
     query.write()
     assert query.reason == "Running"
@@ -93,7 +93,7 @@ def test_a_failed_driver_is_made_again_later_each_time(query: QueryRecorder) -> 
     ids=lambda error: type(error).__name__,
 )
 def test_no_driver_is_made_in_vain(query: QueryRecorder, error: errors.SluiceError) -> None:
-    """What ends each attempt in the same way waits for a person, however long."""
+    """A failure that each attempt would repeat waits for a user without end."""
     query.start()
     assert query.end(error).again is None
     said = query.reason
@@ -107,7 +107,7 @@ def test_no_driver_is_made_in_vain(query: QueryRecorder, error: errors.SluiceErr
 
 
 def test_a_request_makes_another_attempt(query: QueryRecorder) -> None:
-    """sluice.dev/requestedAt ends the wait for a person."""
+    """sluice.dev/requestedAt ends the wait for a user."""
     query.start()
     query.end(CHANGED)
     query.request("now")
@@ -131,7 +131,7 @@ def test_a_changed_query_gets_another_driver_once_the_first_is_gone(query: Query
 
 
 def test_an_old_failure_of_another_spec_counts_no_more(query: QueryRecorder) -> None:
-    """The Job of the refused spec is still there, and is not reported again."""
+    """The Job of the refused spec still exists, and is not reported again."""
     query.start()
     query.end(CHANGED)
     query.change(query={"sql": "SELECT event FROM clicks"})
@@ -141,7 +141,7 @@ def test_an_old_failure_of_another_spec_counts_no_more(query: QueryRecorder) -> 
 
 
 def test_a_suspended_query_runs_nothing_and_goes_on(query: QueryRecorder) -> None:
-    """It is suspended only when no pod of it runs."""
+    """It is suspended only when none of its pods runs."""
     query.start()
     query.write()
     query.change(suspend=True)
@@ -157,7 +157,7 @@ def test_a_suspended_query_runs_nothing_and_goes_on(query: QueryRecorder) -> Non
 
 
 def test_a_store_that_is_away_is_left_to_the_driver(query: QueryRecorder) -> None:
-    """No other attempt begins, and the one that runs is not stopped."""
+    """No other attempt begins, and the running driver goes on."""
     query.start()
     query.write()
     away = replace(READY, ready=False, why=str(Trouble.of(DOWN)))
@@ -168,7 +168,7 @@ def test_a_store_that_is_away_is_left_to_the_driver(query: QueryRecorder) -> Non
 
 
 def test_a_store_that_is_withdrawn_stops_the_driver(query: QueryRecorder) -> None:
-    """It may not go on with a login that it has."""
+    """The driver may not continue with its login."""
     query.start()
     query.write()
     denied = Trouble.of(errors.AccessDenied("not allowed"))
@@ -177,7 +177,7 @@ def test_a_store_that_is_withdrawn_stops_the_driver(query: QueryRecorder) -> Non
 
 
 def test_a_missing_claim_is_looked_for_again(query: QueryRecorder) -> None:
-    """It may be applied a moment later. No attempt is counted."""
+    """It may be applied a moment later, and no attempt counts."""
     missing = Trouble.of(errors.ClaimNotFound("there is no PersistentVolumeClaim 'c'"))
     decision = query.look(hindrance=missing)
     assert decision.actions == ()
@@ -203,7 +203,7 @@ def test_a_query_that_ends_lets_its_stores_go() -> None:
 
 
 def test_a_deleted_query_goes_when_its_driver_is_gone(query: QueryRecorder) -> None:
-    """Its results stay, so nothing else is to be done."""
+    """Its results stay, so no cleanup follows."""
     query.start()
     query.write()
     query.delete()
@@ -214,7 +214,7 @@ def test_a_deleted_query_goes_when_its_driver_is_gone(query: QueryRecorder) -> N
 
 
 def test_a_forced_orphan_goes_at_once(query: QueryRecorder) -> None:
-    """The annotation lets it go whatever runs; the Job goes with it."""
+    """The annotation releases it in any state, and the Job is deleted with it."""
     query.start()
     query.body["metadata"]["annotations"] = {"sluice.dev/force-orphan": "true"}
     query.delete()
@@ -232,7 +232,7 @@ def test_a_job_that_a_killed_operator_left_is_stopped(query: QueryRecorder) -> N
 
 
 def test_an_action_that_fails_is_tried_again(query: QueryRecorder) -> None:
-    """A quota is said, and waited for."""
+    """A used-up quota is reported and waited for."""
     query.look()
     decision = query.fail(errors.QuotaExceeded("exceeded quota: pods"))
     assert decision.again is not None

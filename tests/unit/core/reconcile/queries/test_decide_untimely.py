@@ -1,4 +1,4 @@
-"""What the operator does about a StreamQuery when things come at the wrong time, or are forged."""
+"""The operator's decisions about a StreamQuery at wrong times or with forged objects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NO_PROFILE = Trouble.of(errors.ProfileNotFound("there is no runtime profile 'x'"
 def test_a_changed_spec_that_cannot_run_is_said_and_the_old_one_runs_no_more(
     query: QueryRecorder,
 ) -> None:
-    """Else it would be Ready, though another query is asked for."""
+    """Otherwise it would be Ready, though its spec asks for another query."""
     query.start()
     query.write()
     query.change(query=OTHER)
@@ -57,7 +57,7 @@ def test_a_changed_spec_that_cannot_run_is_said_and_the_old_one_runs_no_more(
 
 
 def test_settings_that_change_leave_a_running_query_alone(query: QueryRecorder) -> None:
-    """The administrator takes the profile away; the next attempt says so."""
+    """The administrator removes the profile, and the next attempt reports it."""
     query.start()
     query.write()
     assert query.look(hindrance=NO_PROFILE).actions == ()
@@ -65,7 +65,7 @@ def test_settings_that_change_leave_a_running_query_alone(query: QueryRecorder) 
 
 
 def test_a_change_that_names_a_missing_store_stops_the_driver(query: QueryRecorder) -> None:
-    """Its stores are not those of the spec any more, and nothing protects them."""
+    """Its stores are not those of the spec any more, and no finalizer protects them."""
     query.start()
     query.write()
     query.change(query=OTHER)
@@ -74,7 +74,7 @@ def test_a_change_that_names_a_missing_store_stops_the_driver(query: QueryRecord
 
 
 def test_the_end_of_a_query_outlives_its_store() -> None:
-    """Once it is done, its StreamStore may go, and it stays done."""
+    """Once it is done, its StreamStore may be deleted, and it stays done."""
     query = QueryRecorder("counts", mode="Once")
     query.start()
     query.write()
@@ -86,7 +86,7 @@ def test_the_end_of_a_query_outlives_its_store() -> None:
 
 
 def test_a_refusal_outlives_a_store_that_is_away(query: QueryRecorder) -> None:
-    """It is said until the spec is changed."""
+    """The refusal is reported until the spec is changed."""
     query.start()
     query.end(CHANGED)
     away = replace(READY, ready=False, why=str(Trouble.of(DOWN)))
@@ -95,7 +95,7 @@ def test_a_refusal_outlives_a_store_that_is_away(query: QueryRecorder) -> None:
 
 
 def test_the_cause_is_said_while_another_attempt_is_waited_for(query: QueryRecorder) -> None:
-    """Whatever was said in between."""
+    """Other reports in between do not replace it."""
     query.start()
     for _ in range(6):
         query.end(LOST)
@@ -123,7 +123,7 @@ def test_a_request_that_comes_while_a_store_is_away_is_heard() -> None:
 
 
 def test_a_changed_query_is_not_completed_by_the_one_before_it() -> None:
-    """Not even if it could not begin at first."""
+    """This holds even if it could not begin at first."""
     query = QueryRecorder("counts", mode="Once")
     query.start()
     query.write()
@@ -136,7 +136,7 @@ def test_a_changed_query_is_not_completed_by_the_one_before_it() -> None:
 
 
 def test_a_lost_status_finds_the_number_of_the_last_attempt(query: QueryRecorder) -> None:
-    """No Job gets a name that another one has, and none is stopped for a lower number."""
+    """No Job gets an earlier Job's name, and none is stopped for a lower number."""
     query.start()
     query.write()
     query.body["status"] = {}
@@ -150,7 +150,7 @@ def test_a_lost_status_finds_the_number_of_the_last_attempt(query: QueryRecorder
 def test_a_forged_number_of_an_attempt_begins_nothing_again_and_again(
     query: QueryRecorder,
 ) -> None:
-    """Users may label a Job of theirs as they like."""
+    """Users may label their own Jobs as they like."""
     query.start()
     query.write()
     (job,) = query.jobs
@@ -167,7 +167,7 @@ def test_a_forged_number_of_an_attempt_begins_nothing_again_and_again(
 
 
 def test_a_query_is_not_ready_while_its_pod_is_replaced(query: QueryRecorder) -> None:
-    """Nor before the new one has written a batch, if there is something to read."""
+    """With bytes to read, it is ready only after the new pod has written a batch."""
     query.start()
     query.write()
     query.becomes(JobPhase.RUNNING, pod=None)
@@ -187,7 +187,7 @@ def test_a_query_is_not_ready_while_its_pod_is_replaced(query: QueryRecorder) ->
 
 
 def test_another_attempt_follows_one_that_was_superseded(query: QueryRecorder) -> None:
-    """The other one may have been run by hand, and have ended since."""
+    """The other attempt may have been run by hand, and have ended since."""
     query.start()
     assert query.end(errors.QuerySuperseded("another attempt has begun")).again is not None
     query.later(1000)
@@ -195,7 +195,7 @@ def test_another_attempt_follows_one_that_was_superseded(query: QueryRecorder) -
 
 
 def test_a_killed_operator_leaves_no_store_protected() -> None:
-    """The status says that the query is done, and the finalizer is still there."""
+    """The status says that the query is done, and the finalizer still exists."""
     query = QueryRecorder("counts", mode="Once")
     query.start()
     query.write()

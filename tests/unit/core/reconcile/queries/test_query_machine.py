@@ -1,4 +1,4 @@
-"""A StreamQuery, its operator and its drivers, with all that may happen in between.
+"""A StreamQuery, its operator and its drivers, with all possible events in between.
 
 The operator's decisions are Sluice's own. Cluster, drivers, ledger and users are a few fields here.
 """
@@ -27,13 +27,13 @@ MISSING = Trouble.of(errors.ClaimNotFound("there is no claim"))
 
 @dataclass
 class Job:
-    """A Job, and what its pod does.
+    """A Job and its pod.
 
     Attributes:
         attempt: its number.
         text: the SQL that its driver runs.
-        phase: how far it is.
-        trouble: why it failed.
+        phase: its phase.
+        trouble: the reason of its failure.
         deleting: whether it is deleted, and its pod still ends.
         taken: the attempt in the ledger that its driver has taken.
     """
@@ -47,13 +47,13 @@ class Job:
 
     @property
     def alive(self) -> bool:
-        """Whether its pod may run."""
+        """Tell whether its pod may run."""
         return self.phase in {JobPhase.PENDING, JobPhase.RUNNING}
 
 
 @dataclass
 class Cluster:
-    """The Jobs, by name, and whether stores and claim are there.
+    """The Jobs by name, and whether stores and claim exist.
 
     Attributes:
         lingering: pods that still end, though their Job is gone.
@@ -91,7 +91,7 @@ class QueryMachine(RuleBasedStateMachine):
         before = list(body["metadata"].get("finalizers", ()))
         pods = self._pods()
         decision = self.query.look(**self._around(pods))
-        body["metadata"]["finalizers"] = before  # the recorder has carried out all of them
+        body["metadata"]["finalizers"] = before  # the recorder has carried out all actions
         for action in decision.actions[:done]:
             self._perform(action, pods)
         if not body["metadata"]["finalizers"]:
@@ -144,7 +144,7 @@ class QueryMachine(RuleBasedStateMachine):
         )
 
     def _check_said(self) -> None:
-        """Check that a query is said to run only if the present text does."""
+        """Check that the status reports a running query only if the present text runs."""
         if self.query.reason == "Running" and not self._stale:
             job = self._latest()
             assert job is not None
@@ -166,7 +166,7 @@ class QueryMachine(RuleBasedStateMachine):
 
     @property
     def _wanted(self) -> object:
-        """All by which a person asks for another attempt."""
+        """Return the facts by which a user asks for another attempt."""
         return self.query.body["metadata"]["generation"], self.asked
 
     @property
@@ -223,7 +223,7 @@ class QueryMachine(RuleBasedStateMachine):
 
     @rule()
     def finish(self) -> None:
-        """Let pods end whose Jobs are gone."""
+        """End the pods whose Jobs are gone."""
         self.cluster.lingering = 0
 
     @rule()
@@ -252,7 +252,7 @@ class QueryMachine(RuleBasedStateMachine):
 
     @rule(suspend=st.booleans())
     def suspend(self, *, suspend: bool) -> None:
-        """Suspend the query, or let it go on."""
+        """Suspend or resume the query."""
         if self.query.body["spec"].get("suspend", False) != suspend:
             self.query.change(suspend=suspend)
 
@@ -276,7 +276,7 @@ class QueryMachine(RuleBasedStateMachine):
 
     @rule(store=st.booleans(), claim=st.booleans())
     def surroundings(self, *, store: bool, claim: bool) -> None:
-        """Let the StreamStore or the claim go or come."""
+        """Make the StreamStore and the claim exist or not."""
         self.cluster.store, self.cluster.claim = store, claim
 
     @rule(seconds=st.sampled_from([1, 30, 1000]))
@@ -284,15 +284,15 @@ class QueryMachine(RuleBasedStateMachine):
         """Let time pass."""
         self.query.later(seconds)
 
-    # -- what always holds
+    # -- invariants
 
     @invariant()
     def one_driver_at_most(self) -> None:
-        """No two pods may run."""
+        """Check that at most one pod may run."""
         assert self._pods() <= 1
 
     def teardown(self) -> None:
-        """Let all be well, and see that the query comes to its end or runs."""
+        """Let all be well, and check that the query ends or runs."""
         self.cluster.store = self.cluster.claim = True
         if not self._deleted:
             self.suspend(suspend=False)
@@ -329,11 +329,11 @@ class OnceMachine(QueryMachine):
 
 @searches
 def test_a_query_that_goes_on_comes_to_run_whatever_happened() -> None:
-    """Never with two drivers, and never said to run while another text is asked for."""
+    """It never has two drivers, and is never reported to run an outdated text."""
     run_machine(QueryMachine, examples=20, steps=40)
 
 
 @searches
 def test_a_query_with_an_end_comes_to_it_whatever_happened() -> None:
-    """The same, with drivers that end well."""
+    """The same holds with drivers that end well."""
     run_machine(OnceMachine, examples=20, steps=40)

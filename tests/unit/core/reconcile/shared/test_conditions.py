@@ -18,7 +18,7 @@ WANTED = st.dictionaries(TYPES, st.tuples(TRI, st.sampled_from([SAYING, OTHER]))
 
 
 def standing(**status: Tri) -> tuple[Condition, ...]:
-    """Conditions that have stood since NOW."""
+    """Return conditions that have stood since NOW."""
     return merge(
         (),
         {ConditionType(kind): (value, SAYING) for kind, value in status.items()},
@@ -36,7 +36,7 @@ def test_a_condition_that_stays_as_it_was_keeps_its_time() -> None:
 
 
 def test_a_condition_that_changes_gets_the_time() -> None:
-    """Its status, not its reason, is what the time is of."""
+    """The time belongs to its status, not to its reason."""
     before = standing(Ready="True")
     (now,) = merge(before, {ConditionType.READY: ("False", SAYING)}, generation=1, now=LATER)
     assert now.last_transition_time == LATER
@@ -80,7 +80,7 @@ def test_merging_says_what_is_wanted_and_keeps_times(
 def test_tools_read_what_is_meant(
     wanted: dict[ConditionType, tuple[Tri, Saying]], verdict: str
 ) -> None:
-    """By kstatus' rules each set of conditions means one thing, and none contradicts itself."""
+    """By kstatus' rules each set of conditions has one meaning without contradiction."""
     said = {kind: status for kind, (status, _) in wanted.items()}
     assert not {ConditionType.RECONCILING, ConditionType.STALLED} <= said.keys()
     if said.get(ConditionType.RECONCILING) == "True":
@@ -95,7 +95,7 @@ def test_tools_read_what_is_meant(
 
 @pytest.mark.parametrize("status", ["working", "stalled", "suspended", "succeeded"])
 def test_one_condition_has_the_sentence(status: str) -> None:
-    """Ready has it. The others have the reason, and short messages that differ."""
+    """It is Ready. The others have the reason, and short messages that differ."""
     given = {"succeeded": lambda: conditions.succeeded(SAYING, verified=None)}
     found = given.get(status, lambda: getattr(conditions, status)(SAYING))()
     assert all(saying.reason == SAYING.reason for _, saying in found.values())

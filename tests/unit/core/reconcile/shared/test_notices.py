@@ -17,13 +17,13 @@ NEW = StreamCopyStatus()
 
 
 def said(status: Any, wanted: Any) -> Any:
-    """The status with other conditions."""
+    """Return the status with other conditions."""
     merged = conditions.merge(status.conditions, wanted, generation=1, now=NOW)
     return status.model_copy(update={"conditions": merged})
 
 
 def copied() -> StreamCopyStatus:
-    """A copy that is done, with texts that must not leave the cluster."""
+    """Return a finished copy with texts that must not leave the cluster."""
     progress = ProgressStatus(bytes=9, total_bytes=9, events=1, percent=100, summary="100%")
     status = NEW.model_copy(
         update={
@@ -39,7 +39,7 @@ def copied() -> StreamCopyStatus:
 
 
 def test_a_success_is_told_with_numbers_and_times_only() -> None:
-    """The message is the catalogue's, and no text of the status is in the facts."""
+    """The message is the catalogue's, and the facts have no text of the status."""
     notice = notice_of(said(NEW, conditions.working(Saying("Publishing", ""))), copied())
     assert notice is not None
     assert (notice.outcome, notice.reason) == ("Succeeded", "Copied")
@@ -53,13 +53,13 @@ def test_a_success_is_told_with_numbers_and_times_only() -> None:
 
 
 def test_an_end_is_told_once() -> None:
-    """A status that says the same again is no news."""
+    """A repeated status causes no notice."""
     assert notice_of(copied(), copied()) is None
 
 
 @pytest.mark.parametrize("reason", ["AuthenticationFailed", "PartiallySucceeded", "Unheard"])
 def test_whatever_stalls_is_told_as_a_failure(reason: str) -> None:
-    """A failure, a scope that is copied in part, and a reason of another version."""
+    """Examples are a failure, a partly copied scope, and an unknown reason."""
     before = said(NEW, conditions.working(Saying("Copying", "")))
     after = said(NEW, conditions.stalled(Saying(reason, "tcp://10.0.0.1 said: secret")))
     notice = notice_of(before, after)
@@ -69,14 +69,14 @@ def test_whatever_stalls_is_told_as_a_failure(reason: str) -> None:
 
 
 def test_a_stalled_resource_with_another_reason_is_told_again() -> None:
-    """The first cause is mended, and the second shows."""
+    """The first cause is mended, and the second one shows."""
     before = said(NEW, conditions.stalled(Saying("SecretNotFound", "")))
     after = said(NEW, conditions.stalled(Saying("AuthenticationFailed", "")))
     assert notice_of(before, after) is not None
 
 
 def test_a_scope_tells_the_numbers_of_its_streams() -> None:
-    """Those that are copied, and those that failed."""
+    """They are the copied and the failed streams."""
     counts = StreamCounts(total=3, copied=2, failed=1, summary="2/3")
     status = ScopeCopyStatus().model_copy(update={"streams": counts})
     after = said(status, conditions.stalled(Saying("PartiallySucceeded", "")))
@@ -95,7 +95,7 @@ def test_a_scope_tells_the_numbers_of_its_streams() -> None:
     ("reason", "told"), [("Released", True), ("Claimed", False), ("Scheduled", False)]
 )
 def test_a_lasting_state_is_no_end(reason: str, *, told: bool) -> None:
-    """An EphemeralStream that was released for good is told; one that owns streams is not."""
+    """A final release of an EphemeralStream causes a notice; owning streams does not."""
     before = EphemeralStreamStatus()
     after = said(before, conditions.ready(Saying(reason, "")))
     assert (notice_of(before, after) is not None) == told
@@ -103,7 +103,7 @@ def test_a_lasting_state_is_no_end(reason: str, *, told: bool) -> None:
 
 
 def test_an_ephemeral_stream_that_stalls_is_told_without_its_streams() -> None:
-    """They are names, and a notice has numbers and times only."""
+    """A notice has numbers and times only, no names."""
     held = EphemeralStreamStatus(streams=("helper",), stream_count=1)
     found = notice_of(held, said(held, conditions.stalled(Saying("StoreNotShared", "no"))))
     assert found is not None

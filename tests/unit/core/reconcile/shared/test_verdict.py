@@ -12,13 +12,13 @@ PASSING = (Category.BACKEND, Category.INFRASTRUCTURE, Category.SCHEDULING)
 
 
 def of(category: Category, *, retryable: bool = False) -> Trouble:
-    """A failure of a category."""
+    """Return a failure of a category."""
     return Trouble(reason="Reason", category=category, message="m", remedy="r", retryable=retryable)
 
 
 @given(failures=FAILURES, limit=LIMITS, retryable=st.booleans())
 def test_wrong_data_are_never_tried_again(failures: int, limit: int, *, retryable: bool) -> None:
-    """An integrity failure waits for a person, however it is marked."""
+    """An integrity failure waits for a user, however it is marked."""
     verdict = judge(of(Category.INTEGRITY, retryable=retryable), failures=failures, limit=limit)
     assert verdict == (True, None)
 
@@ -26,7 +26,7 @@ def test_wrong_data_are_never_tried_again(failures: int, limit: int, *, retryabl
 @pytest.mark.parametrize("category", [Category.SPEC, Category.BACKEND])
 @given(failures=FAILURES)
 def test_a_wrong_spec_is_looked_at_again_for_ever(category: Category, failures: int) -> None:
-    """What somebody may mend elsewhere is stalled, and noticed within ten minutes."""
+    """A failure that is mended elsewhere stalls, and is checked within ten minutes."""
     final, wait = judge(of(category), failures=failures, limit=None)
     assert final
     assert wait is not None
@@ -38,7 +38,7 @@ def test_a_wrong_spec_is_looked_at_again_for_ever(category: Category, failures: 
 def test_attempts_that_a_person_has_to_help_end_with_the_limit_too(
     category: Category, failures: int, limit: int
 ) -> None:
-    """Each of them may copy everything again, and nobody may ever help."""
+    """Each attempt may copy everything again, and help may never come."""
     verdict = judge(of(category), failures=failures, limit=limit)
     assert verdict.final
     assert (verdict.wait is None) == (failures > limit)
@@ -46,7 +46,7 @@ def test_attempts_that_a_person_has_to_help_end_with_the_limit_too(
 
 @pytest.mark.parametrize("reason", sorted(LASTING))
 def test_an_attempt_that_failed_for_good_is_the_last(reason: str) -> None:
-    """Another one would come to the same end; the same found without an attempt costs nothing."""
+    """Another attempt would end the same. The same failure without an attempt costs nothing."""
     trouble = of(Category.SPEC).model_copy(update={"reason": reason})
     assert judge(trouble, failures=1, limit=100) == (True, None)
     assert judge(trouble, failures=1, limit=None) == (True, RECHECK.first)
@@ -63,7 +63,7 @@ def test_a_passing_failure_is_tried_again_up_to_the_limit(category: Category, li
 
 @pytest.mark.parametrize("category", PASSING)
 def test_waits_never_shrink_and_end_at_the_longest(category: Category) -> None:
-    """Each category begins with its own wait, doubles it, and keeps to its own longest."""
+    """Each category has its own first and longest wait, and doubles between them."""
     trouble = of(category, retryable=True)
     waits = [judge(trouble, failures=n, limit=200).wait or 0.0 for n in range(1, 200)]
     assert waits == sorted(waits)
@@ -74,7 +74,7 @@ def test_waits_never_shrink_and_end_at_the_longest(category: Category) -> None:
 
 @pytest.mark.parametrize("category", [*PASSING, Category.SPEC])
 def test_failures_in_a_row_are_told_by_the_times_between_them(category: Category) -> None:
-    """Waits that were waited for count on; after a long silence it is the first one again."""
+    """Completed waits count on. After a long silence the first wait comes again."""
     trouble = of(category, retryable=category in PASSING)
     waits: list[float] = []
     number = 1
@@ -89,6 +89,6 @@ def test_failures_in_a_row_are_told_by_the_times_between_them(category: Category
 
 
 def test_what_does_not_pass_and_is_nobodys_store_is_final() -> None:
-    """A deadline, or an attempt that somebody aborted, is not looked at again."""
+    """A deadline and an aborted attempt are not checked again."""
     assert judge(of(Category.INFRASTRUCTURE), failures=1, limit=6) == (True, None)
     assert judge(of(Category.SCHEDULING), failures=1, limit=6) == (True, None)

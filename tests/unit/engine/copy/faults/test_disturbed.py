@@ -1,7 +1,7 @@
 """A copy to a new target that is disturbed at any call of its driver.
 
-A driver leaves out looks between steps whose effect it knows. All the same, the copy is exact, or
-ends with an error that says why, and streams of other clients stay as they are.
+A driver leaves out looks between steps whose effect it knows. Even so, the copy is exact, or ends
+with an error that names the cause, and streams of other clients do not change.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TURNS = (
 
 
 def _machine(shape: str) -> Protocol:
-    """Two drivers that have not made a call yet."""
+    """Make two drivers that have not made a call yet."""
     shapes, moves, seal = SHAPES[shape]
     machine = Protocol()
     machine.source(shapes=shapes, moves=moves, divided=True, told=None, seal=seal)
@@ -57,7 +57,7 @@ def _machine(shape: str) -> Protocol:
 
 
 def _finish(machine: Protocol, actor: Actor) -> object:
-    """An actor runs to its end; gives its result."""
+    """Run an actor to its end, and return its result."""
     while actor.alive:
         machine.step(actor)
     assert actor.error is None
@@ -65,7 +65,7 @@ def _finish(machine: Protocol, actor: Actor) -> object:
 
 
 def _aborter(machine: Protocol) -> Actor:
-    """An abort that has not made a call yet."""
+    """Make an abort that has not made a call yet."""
     machine.aborted = True
 
     def body(store: ModelStore, _: Actor) -> object:
@@ -78,7 +78,7 @@ def _aborter(machine: Protocol) -> Actor:
 
 
 def _abort(machine: Protocol) -> None:
-    """The copy is aborted, unless that is too late."""
+    """Abort the copy, unless it is too late."""
     actor = _aborter(machine)
     while actor.alive:
         actor.move()
@@ -91,14 +91,14 @@ def _nothing_staged_is_left(machine: Protocol) -> None:
 
 
 def _killed(machine: Protocol, held: Actor) -> None:
-    """It dies, and another driver goes on."""
+    """Kill the driver, and let another one go on."""
     held.kill()
     assert _finish(machine, machine.alive[1]) in DONE
     machine.teardown()
 
 
 def _overtaken(machine: Protocol, held: Actor) -> None:
-    """Another driver does all of it, and then it goes on where it was."""
+    """Let another driver do all of the copy before this one goes on."""
     assert _finish(machine, machine.alive[1]) in DONE
     assert _finish(machine, held) in DONE
     _nothing_staged_is_left(machine)
@@ -106,7 +106,7 @@ def _overtaken(machine: Protocol, held: Actor) -> None:
 
 
 def _passed(machine: Protocol, held: Actor) -> None:
-    """Another driver goes on until it merges, and waits there until the first one is done."""
+    """Let another driver go on to its merge, and wait there for the first one's end."""
     other = machine.alive[1]
     while other.alive and not other.pending.startswith(("merge out/t/0 ", "update_stream")):
         machine.step(other)
@@ -117,7 +117,7 @@ def _passed(machine: Protocol, held: Actor) -> None:
 
 
 def _passed_by_little(machine: Protocol, held: Actor) -> None:
-    """Another driver stages some bytes, and waits there until the first one is done."""
+    """Let another driver stage some bytes, and wait there for the first one's end."""
     other = machine.alive[1]
     while other.alive and not other.pending.startswith("append "):
         machine.step(other)
@@ -128,7 +128,7 @@ def _passed_by_little(machine: Protocol, held: Actor) -> None:
 
 
 def _reply_lost(machine: Protocol, held: Actor) -> None:
-    """Its call is done, and it does not hear of that."""
+    """Lose the reply of a call that was done."""
     held.move(Fate.REPLY_LOST)
     if held.alive or held.error is None:
         assert _finish(machine, held) in DONE
@@ -136,14 +136,14 @@ def _reply_lost(machine: Protocol, held: Actor) -> None:
 
 
 def _aborted(machine: Protocol, held: Actor) -> None:
-    """The copy is aborted, unless that is too late; then it goes on where it was."""
+    """Abort the copy unless it is too late, then let the driver go on."""
     _abort(machine)
     assert _finish(machine, held) in (*DONE, *GONE)
     machine.teardown()
 
 
 def _begun_again(machine: Protocol, held: Actor) -> None:
-    """The copy is aborted and another driver begins it again, then it goes on where it was."""
+    """Abort the copy and let another driver begin it again, then let this one go on."""
     _abort(machine)
     other = machine.alive[1]
     while other.alive and not other.pending.startswith(("append ", "merge", "update_stream")):
@@ -154,20 +154,20 @@ def _begun_again(machine: Protocol, held: Actor) -> None:
 
 
 def _deleted(machine: Protocol, held: Actor) -> None:
-    """Another client deletes the target. The driver reports that, unless it was whole before."""
+    """Delete the target as another client; the driver reports it unless it was whole before."""
     was_whole = machine.is_whole()
     there = _delete(machine)
     ended = _run(held)
     assert ended in (*GONE, *DONE) if there else DONE, ended
     if ended in DONE and not was_whole:
-        assert machine.is_whole()  # it was made again, since nothing was recorded of it
+        assert machine.is_whole()  # the driver made it again, since no record existed
         machine.assert_whole()
 
 
 def _replaced(machine: Protocol, held: Actor) -> None:
-    """Another client makes a stream in the target's place. It stays as it is.
+    """Make a stream in the target's place as another client; it does not change.
 
-    This is not so directly before a call that changes a stream by its name: stores have no
+    The exception is the moment before a call that changes a stream by its name: stores have no
     condition for that.
     """
     was_whole = machine.is_whole()
@@ -184,7 +184,7 @@ def _replaced(machine: Protocol, held: Actor) -> None:
 
 
 def _written(machine: Protocol, held: Actor) -> None:
-    """Another client writes to the target: the copy refuses that, or is whole beside the event."""
+    """Write to the target; the copy refuses that, or is whole beside the event."""
     stream = machine.world.streams.get(TARGET)
     if stream is None or stream.sealed:
         return
@@ -200,7 +200,7 @@ def _written(machine: Protocol, held: Actor) -> None:
 
 
 def _scaled(machine: Protocol, held: Actor) -> None:
-    """Another client scales the target: the copy refuses that, or was whole by then."""
+    """Scale the target; the copy refuses that, or was whole by then."""
     stream = machine.world.streams.get(TARGET)
     if stream is None or stream.sealed:
         return
@@ -213,7 +213,7 @@ def _scaled(machine: Protocol, held: Actor) -> None:
 
 
 def _source_deleted(machine: Protocol, held: Actor) -> None:
-    """Another client deletes the source: the driver reports that, or has all bytes."""
+    """Delete the source; the driver reports that, or has all bytes."""
     store = ModelStore(machine.world)
     store.seal_stream(SOURCE)
     store.delete_stream(SOURCE)
@@ -224,7 +224,7 @@ def _source_deleted(machine: Protocol, held: Actor) -> None:
 
 
 def _source_made_again(machine: Protocol, held: Actor) -> None:
-    """Another client makes the source anew, with other bytes: the copy is of one of the two."""
+    """Make the source anew with other bytes; the copy has the bytes of one of the two."""
     store = ModelStore(machine.world)
     known = machine.contents
     store.seal_stream(SOURCE)
@@ -255,7 +255,7 @@ EVENTS = {
 
 
 def _run(actor: Actor) -> object:
-    """An actor runs to its end, in a world that another client has changed."""
+    """Run an actor to its end in a world that another client has changed."""
     while actor.alive:
         actor.move()
     if actor.error is None:
@@ -265,7 +265,7 @@ def _run(actor: Actor) -> object:
 
 
 def _delete(machine: Protocol) -> bool:
-    """Delete the target; gives whether there was one."""
+    """Delete the target, and tell whether it existed."""
     store = ModelStore(machine.world)
     if TARGET not in machine.world.streams:
         return False
@@ -279,7 +279,7 @@ def _delete(machine: Protocol) -> bool:
 def test_whatever_happens_at_whichever_call_the_copy_is_exact_or_refused(
     shape: str, event: Callable[[Protocol, Actor], None]
 ) -> None:
-    """Each event comes before each call in turn; a far search takes all calls."""
+    """Each event comes before each call in turn. A far search takes all calls."""
     calls = 0
     while True:
         machine = _machine(shape)
@@ -295,9 +295,9 @@ def test_whatever_happens_at_whichever_call_the_copy_is_exact_or_refused(
 
 
 def _moves(machine: Protocol, actor: Actor, calls: int, beside: Actor) -> None:
-    """An actor makes so many calls, apart from reads.
+    """Let an actor make so many calls, apart from reads.
 
-    It never deletes a segment that another one may still merge.
+    It never deletes a segment that another actor may still merge.
     """
     while actor.alive and calls:
         calls -= not actor.pending.startswith("read ")
@@ -314,10 +314,10 @@ def _moves(machine: Protocol, actor: Actor, calls: int, beside: Actor) -> None:
 @searches
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_slow_abort_leaves_nothing_of_what_a_driver_has_staged_meanwhile(shape: str) -> None:
-    """The abort waits before each of its calls in turn, and the driver goes on for a while.
+    """The abort waits before each of its calls in turn, while the driver goes on for a while.
 
-    No deletion meets a merge. When both have ended, and the driver was not faster, nothing that
-    was staged is left. Either way another driver makes the copy whole.
+    No deletion meets a merge. When both have ended, and the driver was not faster, no staged bytes
+    are left. In either case another driver makes the copy whole.
     """
     tried = 0
     for calls, waits, more in product(*_TURNS):

@@ -1,4 +1,4 @@
-"""The effect that a driver knows of its own steps is the one that a look shows."""
+"""The known effects of a driver's own steps, compared with the results of a look."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Compared(StreamCopyWork):
 
 
 def _gist(seen: Observed, *, append: bool) -> Observed:
-    """An observation without the parts on which no decision depends."""
+    """Return an observation without the parts on which no decision depends."""
     if append:
         seen = replace(seen, segments=tuple(replace(one, target=None) for one in seen.segments))
     if seen.target is None:
@@ -90,7 +90,7 @@ def _gist(seen: Observed, *, append: bool) -> Observed:
 def test_a_known_effect_is_the_one_that_a_look_shows(
     request_: CopyRequest, shapes: list[list[int]], moves: list[tuple[str, int]], known: str
 ) -> None:
-    """At each look that is left out, of a copy that no other client disturbs."""
+    """This holds for each omitted look of a copy that no other client disturbs."""
     world = World()
     put_scaled_source(world, shapes, moves)
     if request_.append:

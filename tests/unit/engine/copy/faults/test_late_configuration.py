@@ -1,4 +1,4 @@
-"""A driver that changes its target's configuration after another one has ended the copy."""
+"""A driver that changes its target's configuration after another driver ended the copy."""
 
 import pytest
 
@@ -17,7 +17,7 @@ CONFIG = StreamConfig(scaling=Scaling(min_segments=1), tags=("team=a",))
 
 @pytest.mark.parametrize("kind", [Scale, FixSegmentCount])
 def test_what_a_late_change_takes_from_a_whole_target_is_given_back(kind: type[Step]) -> None:
-    """Nobody can tell a store to change only what is as it was; so who was late mends it."""
+    """Stores have no conditional change of a stream, so the late driver restores it."""
     world = World()
     put_scaled_source(world, [[21, 14], [30, 22, 31]], MERGED)
     world.streams[SOURCE].config = CONFIG
@@ -60,7 +60,7 @@ def test_a_stream_in_the_place_of_the_target_is_left_as_it_is(kind: type[Step]) 
 
 
 def test_a_mark_that_a_late_change_takes_away_is_set_again() -> None:
-    """A driver that has set the mark of such a target looks at it before the journal is deleted."""
+    """After setting the mark, a driver checks it before it deletes the journal."""
     world = World()
     put_scaled_source(world, [[21, 14], [30, 22, 31]], MERGED)
     store = ModelStore(world)

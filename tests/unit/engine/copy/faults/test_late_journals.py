@@ -1,4 +1,4 @@
-"""A driver that is held up at "make the journal", and goes on minutes later."""
+"""A driver that is held up before it makes the journal, and goes on minutes later."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("what", ["the segment", "the plan as well"])
 @pytest.mark.parametrize("place", ["before", "behind"])
 def test_a_journal_that_is_made_late_hides_none(what: str, place: str) -> None:
-    """Neither one with an earlier name than that of the run, nor one with a later name.
+    """This holds for a name before that of the run's journal, and for one after it.
 
-    The copy was begun by others and aborted meanwhile, and begun again: that run has committed, and
-    its driver was killed before it left the receipt.
+    Meanwhile others began and aborted the copy, and began it again. That run has committed, and its
+    driver was killed before it left the receipt.
     """
     world = World()
     store = ModelStore(world)
@@ -37,7 +37,7 @@ def test_a_journal_that_is_made_late_hides_none(what: str, place: str) -> None:
     assert old is not None
     late = CopyJournal(store, COPY, TARGET)
     assert late.load() is None
-    if place == "before":  # the name of the run that is aborted is not given back to the next one
+    if place == "before":  # the aborted run's name is not free for the next run
         driven(world, Open)
         assert abort(COPY, TARGET, store)
     run = driven(world, WriteReceipt)
@@ -69,7 +69,7 @@ def test_a_journal_that_is_begun_at_the_very_end_is_deleted(request_: CopyReques
 
 
 def test_of_two_journals_that_were_begun_at_once_all_go_by_one() -> None:
-    """Whoever looks takes the same, and the other one goes."""
+    """Each driver chooses the same journal, and the other one is deleted."""
     world = World()
     store = ModelStore(world)
     put_source(world, [40, 40])
@@ -92,7 +92,7 @@ def test_of_two_journals_that_were_begun_at_once_all_go_by_one() -> None:
 
 
 def test_two_journals_that_have_led_to_something_are_damage() -> None:
-    """That cannot be; if it is all the same, nothing is done on the word of either."""
+    """This should be impossible. If it happens, no driver relies on either journal."""
     world = World()
     store = ModelStore(world)
     put_source(world, [40, 40])
@@ -107,5 +107,5 @@ def test_two_journals_that_have_led_to_something_are_damage() -> None:
 
 
 def world_bytes(world: World, name: str) -> bytes:
-    """What is in a segment."""
+    """Return the content of a segment."""
     return bytes(world.segments[name].data)

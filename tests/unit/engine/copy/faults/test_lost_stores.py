@@ -26,7 +26,7 @@ STEPS = range(1, BEFORE_PUBLISHING + 1)
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of two segments."""
+    """Return a world with a source of two segments."""
     made = World()
     put_source(made, [40, 40], [9])
     return made
@@ -34,7 +34,10 @@ def world() -> World:
 
 @pytest.mark.parametrize("steps", STEPS)
 def test_a_store_that_came_back_empty_is_told_from_an_abort(world: World, steps: int) -> None:
-    """No abort deletes a scope. The message says what is missing, and what to find out."""
+    """No abort deletes a scope.
+
+    The message names the missing objects and the question to answer.
+    """
     copy = drive(world, steps)
     world.lose()
     with pytest.raises(TargetLost, match="has neither the scope out nor the journal") as caught:
@@ -47,7 +50,7 @@ def test_a_store_that_came_back_empty_is_told_from_an_abort(world: World, steps:
 def test_a_copy_without_its_journal_was_aborted_or_its_store_lost_data(
     world: World, steps: int
 ) -> None:
-    """With the scope there, nothing tells the two apart, so the message claims neither."""
+    """If the scope exists, the causes look the same, so the message claims neither."""
     aborted = drive(world, steps)
     abort(COPY, TARGET, ModelStore(world))
     with pytest.raises(CopyAborted) as by_abort:
@@ -97,15 +100,15 @@ def _run_until_lost(world: World, call: int) -> StreamReport | SluiceError:
 
 @pytest.mark.parametrize("call", range(1, 60, 3))
 def test_a_driver_never_takes_a_lost_store_for_an_abort(world: World, call: int) -> None:
-    """Wherever it is. It writes nothing into the empty store: a late call makes empty segments."""
+    """This holds at any call. A late call makes only empty segments in the empty store."""
     report = _run_until_lost(world, call)
     assert isinstance(report, StreamReport)
     if world.scopes:
-        return  # it was done before that call
+        return  # the copy was done before that call
     assert report.error is not None
     assert not report.cleaned
     assert not world.streams
     if report.error.reason == "TargetLost":
         assert not any(segment.data for segment in world.segments.values())
-    else:  # it had not begun
+    else:  # the copy had not begun
         assert report.error.reason in {"TargetScopeNotFound", "ScopeNotFound"}

@@ -1,4 +1,4 @@
-"""A driver looks again where another one may have done a part of its step."""
+"""The look of a driver whose step another driver may have done in part."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RECORD = REQUEST.model_copy(update={"on_truncation": "Record"})
 
 
 def rival(world: World, copy: StreamCopyWork) -> StreamCopyWork:
-    """Another driver of the copy."""
+    """Make another driver of the copy."""
     store = ModelStore(world)
     other = StreamCopyWork(copy.plan, 0, [store], store)
     assert other.begin(permit=None) is None
@@ -68,7 +68,7 @@ def test_bytes_that_another_driver_has_staged_are_seen(request_: CopyRequest) ->
 
 @pytest.mark.parametrize("made", [True, False], ids=["by this driver", "by an earlier one"])
 def test_a_target_that_was_bound_meanwhile_is_looked_at(made: bool) -> None:  # noqa: FBT001
-    """A driver that was too late to record the target's segments sees how far the copy is."""
+    """A driver that was too late to record the target's segments sees the copy's progress."""
     world = World()
     put_source(world, [40, 40], [9])
     copy = begun(world, REQUEST)
@@ -97,7 +97,7 @@ def test_a_target_that_was_shut_meanwhile_is_not_taken_for_whole() -> None:
 
 
 def test_bytes_that_another_driver_has_staged_need_no_source() -> None:
-    """The source was truncated after that, so a driver that staged them anew would fail."""
+    """The source was truncated after that, so staging the bytes anew would fail."""
     world = World()
     contents = put_source(world, [40, 40], [9])
     copy = begun(world, REQUEST)
@@ -119,14 +119,14 @@ def test_a_target_whose_journal_is_lost_is_not_made_again() -> None:
 
 
 def truncate(world: World) -> None:
-    """The source loses its first event."""
+    """Truncate the source's first event."""
     name = segment_name(SOURCE, 0)
     world.segments[name].start = 48
 
 
 @pytest.mark.parametrize("when", ["between two steps", "while bytes are copied"])
 def test_a_segment_that_another_driver_has_restarted_is_staged_anew(when: str) -> None:
-    """The source was truncated, and the journal has a record of that when this driver goes on."""
+    """The source was truncated, and the journal has the record when this driver goes on."""
     world = World()
     store = ModelStore(world)
     contents = put_source(world, [40, 40], [9])
@@ -155,7 +155,7 @@ def test_a_segment_that_another_driver_has_restarted_is_staged_anew(when: str) -
 
 
 def test_a_target_that_is_deleted_while_a_copy_is_resumed_is_not_made_again() -> None:
-    """A driver read the journal before another one recorded the target, and sees no target."""
+    """A driver read the journal before another recorded the target, and sees no target."""
     world = World()
     put_source(world, [40, 40], [9])
     other = drive(world, 0)
@@ -192,7 +192,7 @@ def test_the_digest_of_the_receipt_that_counts_is_told() -> None:
 
 
 def test_an_append_without_another_driver_tells_its_own_digest() -> None:
-    """By the receipt that it has left."""
+    """The digest comes from its own receipt."""
     world = World()
     put_source(world, [40, 40])
     put_target(world, 2)

@@ -25,18 +25,18 @@ COPIED = StreamState.COPIED.value
 
 
 def wanted(**changes: object) -> ScopeRequest:
-    """The request, with some of it changed."""
+    """Return the request with these changes."""
     return TO.model_copy(update=changes)
 
 
 def of_form(form: Format, **changes: object) -> ScopeRequest:
-    """The request, in a format."""
+    """Return the request in a format."""
     return wanted(archive=ArchiveTo(format=form), **changes)
 
 
 @pytest.mark.parametrize("form", list(Format))
 def test_a_scope_that_is_archived_can_be_restored(env: Env, form: Format) -> None:
-    """All of its streams, with their bytes and tags, whatever the format is."""
+    """All streams are restored with their bytes and tags, from any format."""
     report = env.run(of_form(form))
     assert states_of(report) == dict.fromkeys(NAMES, COPIED)
     for name in NAMES:
@@ -57,7 +57,7 @@ def test_a_scope_that_is_archived_can_be_restored(env: Env, form: Format) -> Non
 
 
 def test_what_is_archived_is_told(env: Env) -> None:
-    """Of each stream bytes, events, and the SHA-256 of the manifest."""
+    """Each stream has its bytes, its events, and the SHA-256 of the manifest."""
     results = {one.stream: one for one in env.run(TO).results}
     entry = env.archive("s000").head()
     assert entry is not None
@@ -69,7 +69,7 @@ def test_what_is_archived_is_told(env: Env) -> None:
 
 
 def test_a_scope_is_archived_once_however_often_it_is_asked_for(env: Env) -> None:
-    """By another driver, without the log, or after the resource was made again."""
+    """This holds for another driver, without the log, and for a resource made again."""
     env.run(TO)
     for told in ("4 of 4 streams are copied and stay", "nothing was left"):
         found = env.resolved(TO, again=True)
@@ -80,14 +80,14 @@ def test_a_scope_is_archived_once_however_often_it_is_asked_for(env: Env) -> Non
 
 
 def test_nothing_is_left_but_archives(env: Env) -> None:
-    """No note, no lease, and no log once it is let go."""
+    """Neither notes nor leases stay, nor the log after its release."""
     env.run(TO)
     env.abandon(TO)
     assert {name.split("/")[2] for name in env.objects.held} == {"heads", "runs", "data"}
 
 
 def test_a_stream_that_cannot_be_archived_is_named_and_the_others_go_on(env: Env) -> None:
-    """It was made again under its name since it was planned."""
+    """The stream was made again under its name after the plan."""
     plan = env.plan(TO)
     damage(env.world, 1)
     report = env.run(TO, known=plan)
@@ -99,9 +99,9 @@ def test_a_stream_that_cannot_be_archived_is_named_and_the_others_go_on(env: Env
 
 
 def test_no_other_stream_is_begun_after_a_failure_if_that_is_wanted(env: Env) -> None:
-    """`failurePolicy: Stop`; those that were not begun are named."""
+    """With `failurePolicy: Stop`, streams that were not begun are named."""
     plan = env.plan(TO)
-    damage(env.world, 1)  # the largest one, which is the first
+    damage(env.world, 1)  # the largest stream, which comes first
     limits = Limits(parallelism=1, stop_at_failure=True)
     report = env.run(TO, known=plan, limits=limits)
     assert states_of(report)["s001"] == "SourceReplaced"
@@ -110,7 +110,7 @@ def test_no_other_stream_is_begun_after_a_failure_if_that_is_wanted(env: Env) ->
 
 
 def test_archives_that_are_there(env: Env) -> None:
-    """Nothing is begun, they are left out, or each gets another run."""
+    """They prevent the copy, are left out, or each get another run."""
     env.run(wanted(scope_id="cc" * 16, include=(Selector(type="Exact", value="s000"),)))
     env.world.segments[f"{source_name(0)}/0"].data += events_of([7])
     with pytest.raises(TargetExists, match=r"1 archive is in the folder shop already.*s000"):
@@ -126,7 +126,7 @@ def test_archives_that_are_there(env: Env) -> None:
 
 
 def archive_first(env: Env) -> None:
-    """Let somebody else archive the first stream."""
+    """Let another client archive the first stream."""
     env.run(
         wanted(
             scope_id="cc" * 16,
@@ -140,7 +140,7 @@ def archive_first(env: Env) -> None:
 def test_an_archive_that_somebody_makes_after_the_plan_gets_no_run(
     env: Env, on_exists: str
 ) -> None:
-    """That stream fails by name, as when it had been there before; the others go on."""
+    """That stream fails by name, as for an earlier archive. The others go on."""
     request = wanted(on_exists=on_exists)
     plan = env.plan(request)
     archive_first(env)
@@ -155,7 +155,7 @@ def test_an_archive_that_somebody_makes_after_the_plan_gets_no_run(
 
 @pytest.mark.parametrize("step", [Transfer, RecordRun])
 def test_an_archive_that_somebody_makes_meanwhile_gets_no_run(env: Env, step: type[Step]) -> None:
-    """Whenever that is, until ours is recorded; and not one more when it is tried again."""
+    """The other archive may come until this run is recorded. A retry adds no run either."""
     expected = dict.fromkeys(NAMES, COPIED) | {"s000": "TargetExists"}
     assert states_of(env.run(TO, listener=At(step, lambda: archive_first(env)))) == expected
     again = env.resolved(TO, again=True)
@@ -165,7 +165,7 @@ def test_an_archive_that_somebody_makes_meanwhile_gets_no_run(env: Env, step: ty
 
 
 def test_an_archive_of_another_stream_gets_no_run(env: Env) -> None:
-    """It is named, and stays as it is."""
+    """The archive is named and does not change."""
     other = env.world.streams
     put_source(env.world, [3], name=StreamName(scope="elsewhere", stream="s000"))
     env.world.scopes.add("elsewhere")
@@ -177,7 +177,7 @@ def test_an_archive_of_another_stream_gets_no_run(env: Env) -> None:
 
 
 def test_archives_can_have_other_names(env: Env) -> None:
-    """And two streams none in common; a stream may be called like a part of an archive."""
+    """No two streams share a name. A stream may be called like a part of an archive."""
     put_source(env.world, [3], name=StreamName(scope="in", stream="events"), seed=7)
     renames = (Rename(from_prefix="s", to_prefix="stream-"),)
     report = env.run(wanted(rename=renames))
@@ -202,20 +202,20 @@ def test_archives_can_have_other_names(env: Env) -> None:
 
 
 def test_the_folder_is_none_that_is_an_archive(env: Env) -> None:
-    """No archive lies in another."""
+    """Archives are not nested."""
     env.run(TO)
     with pytest.raises(InvalidSpec, match=f"{FOLDER}/s000 is an archive"):
         env.plan(wanted(scope_id="cc" * 16, target=f"{FOLDER}/s000"))
 
 
 def test_a_scope_that_is_not_there_cannot_be_archived(env: Env) -> None:
-    """The field is named."""
+    """The error names the field."""
     with pytest.raises(SourceNotFound, match="'nowhere'"):
         env.plan(wanted(source="nowhere"))
 
 
 def test_archives_are_not_copied_to_archives(env: Env) -> None:
-    """It is said what to do instead."""
+    """The error has the remedy."""
     request = BACK.model_copy(update={"archive": ArchiveTo(), "target": "copies"})
     with pytest.raises(InvalidSpec, match="archives are not copied to archives") as caught:
         env.plan(request)
@@ -223,7 +223,7 @@ def test_archives_are_not_copied_to_archives(env: Env) -> None:
 
 
 def test_many_streams_are_in_a_round(env: Env) -> None:
-    """With a rate limit all bytes are moved in rounds; each slice is of the stream at its place."""
+    """With a rate limit all bytes are moved in rounds. Each slice is of the stream at its place."""
     limits = Limits(bytes_per_second=1 << 40)
     assert states_of(env.run(TO, limits=limits)) == dict.fromkeys(NAMES, COPIED)
     env.world.scopes.add("out")
@@ -232,12 +232,12 @@ def test_many_streams_are_in_a_round(env: Env) -> None:
 
 
 def test_progress_is_read_from_the_folder(env: Env) -> None:
-    """Of what was recorded, and of what is on its way."""
+    """It counts recorded and current bytes."""
     plan = env.plan(TO)
     measured = []
 
     class Measuring(SilentScope):
-        """Measures when the first bytes are about to be put, and after each stream."""
+        """A listener that measures before the first bytes and after each stream."""
 
         def step(self, copy: Work[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
             """See Listener."""
@@ -252,7 +252,7 @@ def test_progress_is_read_from_the_folder(env: Env) -> None:
 
 
 def test_a_plan_is_kept_as_it_was_written_down(env: Env) -> None:
-    """It goes through JSON, with its hash, and its largest streams are first."""
+    """The plan goes through JSON with its hash, and its largest streams come first."""
     put_scope(env.world, [[9, 1], [1]], [[40, 0, 30]])
     plan = env.plan(TO)
     assert ScopeCopyPlan.model_validate_json(plan.model_dump_json()) == plan

@@ -31,17 +31,17 @@ class Killed(BaseException):
 
 
 class Killing:
-    """A gate that kills whoever comes to one call, and all that come after it.
+    """A gate that kills the driver at one call, and at all calls after it.
 
     Args:
-        at: which one, from 0.
+        at: the number of the call, from 0.
     """
 
     def __init__(self, at: int) -> None:
         self.left = at
 
     def __call__(self, _: str) -> Fate:
-        """What becomes of a call."""
+        """Return the fate of a call."""
         self.left -= 1
         if self.left < 0:
             raise Killed
@@ -49,7 +49,7 @@ class Killing:
 
 
 def small_env(*, archived: bool = False) -> Env:
-    """A scope of two streams, which are archived or not."""
+    """Return a scope of two streams, archived or not."""
     world = World()
     put_scope(world, [[9, 30, 1], [1]], [[5]])
     world.scopes.add("out")
@@ -68,7 +68,7 @@ def killed_run(env: Env, request: ScopeRequest, gate: Callable[[str], Fate]) -> 
 
 @EVERYWHERE
 def test_archiving_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
-    """At any call: each archive is whole or cannot be seen, and has one run in the end."""
+    """At any call, each archive is whole or invisible, and has one run in the end."""
     ends = set()
     for at in range(0, 1000, step):
         env, gate = small_env(), Killing(at)
@@ -96,7 +96,7 @@ def test_archiving_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
 
 @EVERYWHERE
 def test_a_restore_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
-    """At any call: no stream is restored twice, and nothing is left in the end."""
+    """At any call, no stream is restored twice, and nothing is left in the end."""
     for at in range(0, 1000, step):
         env, gate = small_env(archived=True), Killing(at)
         with suppress(Killed):
@@ -114,7 +114,7 @@ def test_a_restore_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
 
 @pytest.mark.parametrize("request_", [TO, BACK], ids=["archived", "restored"])
 def test_what_is_abandoned_anywhere_leaves_whole_streams_only(request_: ScopeRequest) -> None:
-    """Whatever the driver was at when it was killed; asked for again, all is done."""
+    """This holds at any call of the killed driver. A repetition completes the copy."""
     for at in range(0, 1000, 29):
         env, gate = small_env(archived=request_ is BACK), Killing(at)
         with suppress(Killed):
@@ -137,7 +137,7 @@ def test_what_is_abandoned_anywhere_leaves_whole_streams_only(request_: ScopeReq
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 8))]
 )
 def test_drivers_at_once_do_no_harm(seed: int, request_: ScopeRequest) -> None:
-    """Two of them, whose calls are lost now and then; each stream is done once."""
+    """Each of the two drivers loses some calls, and each stream is done once."""
     env = small_env(archived=request_ is BACK)
     chance = random.Random(seed)  # noqa: S311 - no secrets
 
@@ -161,7 +161,7 @@ def test_drivers_at_once_do_no_harm(seed: int, request_: ScopeRequest) -> None:
 
 
 def test_an_abort_stops_a_driver_that_is_at_work() -> None:
-    """It begins no other stream; what it records at that moment stays."""
+    """The driver begins no other stream, but a run that it records at that moment stays."""
     env = small_env()
     plan = env.plan(TO)
     first = []

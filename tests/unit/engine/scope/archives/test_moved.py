@@ -28,7 +28,7 @@ ONE = Limits(parallelism=1)
 
 
 def moving_env(*, sealed: bool = False) -> Env:
-    """A scope of two streams, which were sealed before or are not."""
+    """Return a scope of two streams, sealed or not."""
     world = World()
     put_scope(world, [[9, 30, 1], [1]], [[5]])
     world.scopes.add("out")
@@ -39,7 +39,7 @@ def moving_env(*, sealed: bool = False) -> Env:
 
 
 def test_a_scope_that_is_moved_is_archived_to_its_end_and_deleted() -> None:
-    """What is written until each stream is sealed as well."""
+    """Bytes that are written before each stream's seal are archived, too."""
     env = moving_env()
 
     def write() -> None:
@@ -69,7 +69,7 @@ def test_a_scope_that_is_moved_is_archived_to_its_end_and_deleted() -> None:
 
 
 def test_a_stream_that_was_sealed_before_is_moved_in_one_run() -> None:
-    """Nothing can have come since. Its run says that it is whole, to whoever asks later as well."""
+    """No byte can follow. Its run is marked whole, for later questions as well."""
     env = moving_env(sealed=True)
     before = env.content("in")
     report = env.run(MOVE)
@@ -88,7 +88,7 @@ def test_a_stream_that_was_sealed_before_is_moved_in_one_run() -> None:
 
 
 def test_a_sealed_stream_that_has_more_than_its_archive_is_not_deleted() -> None:
-    """What its only run holds is compared as well, before it is deleted."""
+    """Its only run is compared with the stream before the deletion."""
     env = moving_env(sealed=True)
 
     def write() -> None:
@@ -100,7 +100,7 @@ def test_a_sealed_stream_that_has_more_than_its_archive_is_not_deleted() -> None
 
 
 def test_a_stream_that_is_gone_is_not_moved_by_the_run_of_one_that_was_written_to() -> None:
-    """Somebody has deleted it before it was sealed, and nobody knows what else it had."""
+    """Another client deleted the stream before its seal, so its last bytes are unknown."""
     env = moving_env()
     env.run(TO.model_copy(update={"scope_id": MOVE.scope_id}))
     env.abandon(MOVE)
@@ -115,7 +115,7 @@ def test_a_stream_that_is_gone_is_not_moved_by_the_run_of_one_that_was_written_t
     "step", [29, pytest.param(1, marks=pytest.mark.exhaustive)], ids=["some calls", "every call"]
 )
 def test_a_move_that_is_killed_anywhere_is_gone_on_with(step: int, *, sealed: bool) -> None:
-    """At any call: no stream is gone that is not archived to its end."""
+    """At any call, no stream is deleted that is not archived to its end."""
     expected = moving_env().content("in")
     for at in range(0, 2000, step):
         env, left = moving_env(sealed=sealed), [at]
@@ -146,7 +146,7 @@ def test_a_move_that_is_killed_anywhere_is_gone_on_with(step: int, *, sealed: bo
 
 
 class AtTheRest(At):
-    """The same for the run of what came until the stream was sealed."""
+    """The same listener, for the run of the bytes up to the seal."""
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
@@ -158,7 +158,7 @@ class AtTheRest(At):
 def test_a_run_that_somebody_adds_to_the_archive_of_a_move_is_no_trouble(
     when: Callable[[Callable[[], object]], At],
 ) -> None:
-    """The archive is the move's own, so `onExists: Fail` has nothing against it."""
+    """The archive is the move's own, so `onExists: Fail` does not apply."""
     env = moving_env()
     only = (Selector(type="Exact", value="s000"),)
     other = TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Append", "include": only})
@@ -169,7 +169,7 @@ def test_a_run_that_somebody_adds_to_the_archive_of_a_move_is_no_trouble(
 
 
 def test_a_stream_that_is_made_again_is_not_sealed() -> None:
-    """Another one of its name stays as it is, and is named; the scope stays, too."""
+    """The new stream of the name is named and does not change. The scope stays, too."""
     env = moving_env()
 
     def replace() -> None:
@@ -184,7 +184,7 @@ def test_a_stream_that_is_made_again_is_not_sealed() -> None:
 
 
 def test_a_stream_that_is_not_as_it_was_archived_is_not_deleted() -> None:
-    """Somebody has to look; its archive stays."""
+    """A user has to check, and its archive stays."""
     env = moving_env()
 
     def write() -> None:
@@ -197,7 +197,7 @@ def test_a_stream_that_is_not_as_it_was_archived_is_not_deleted() -> None:
 
 
 def test_a_stream_that_was_deleted_before_it_was_sealed_is_named() -> None:
-    """Nobody knows what else it had."""
+    """Its last bytes are unknown."""
     env = moving_env()
 
     def delete() -> None:
@@ -208,7 +208,7 @@ def test_a_stream_that_was_deleted_before_it_was_sealed_is_named() -> None:
 
 
 def test_a_move_that_is_abandoned_says_what_is_sealed() -> None:
-    """It stays so, and what is archived stays."""
+    """Streams stay sealed, and archives stay."""
     env = moving_env()
 
     class Stopped(BaseException):
@@ -227,7 +227,7 @@ def test_a_move_that_is_abandoned_says_what_is_sealed() -> None:
 
 
 def test_nothing_is_moved_that_is_not_read_back() -> None:
-    """It would be deleted unseen."""
+    """An unverified stream would be deleted unseen."""
     env = moving_env()
     with pytest.raises(InvalidSpec, match="not moved without verification"):
         env.plan(MOVE.model_copy(update={"verify": False}))

@@ -24,26 +24,26 @@ COPIED = StreamState.COPIED.value
 
 @pytest.fixture(autouse=True)
 def archived(env: Env) -> None:
-    """Lets the scope be archived, and another one be there."""
+    """Archive the scope, and make another scope."""
     env.run(TO)
     env.abandon(TO)
     env.world.scopes.add("out")
 
 
 def wanted(**changes: object) -> ScopeRequest:
-    """The request, with some of it changed."""
+    """Return the request with these changes."""
     return BACK.model_copy(update=changes)
 
 
 def head_of(env: Env, name: str) -> Head:
-    """The head of an archive."""
+    """Return the head of an archive."""
     head = env.archive(name).head()
     assert head is not None
     return head
 
 
 def test_a_restore_is_done_once(env: Env) -> None:
-    """Asked for again, all of it is there."""
+    """A second request finds all of it."""
     env.run(BACK)
     for ask in (False, True):
         found = env.resolved(BACK, ask=ask, again=True)
@@ -57,7 +57,7 @@ def test_a_restore_is_done_once(env: Env) -> None:
 
 
 def test_a_damaged_archive_is_named_and_the_others_are_restored(env: Env) -> None:
-    """Whatever is damaged: the head, the manifest, or an object."""
+    """The damage may be in the head, the manifest or an object."""
     for name, folder in (("s000", "heads"), ("s001", "runs"), ("s003", "data")):
         first = next(one for one in env.objects.held if one.startswith(f"shop/{name}/{folder}/"))
         env.objects.held[first] = b"x" + env.objects.held[first][1:]
@@ -67,7 +67,7 @@ def test_a_damaged_archive_is_named_and_the_others_are_restored(env: Env) -> Non
 
 
 def test_of_each_archive_the_last_run_up_to_a_time_is_restored(env: Env) -> None:
-    """What is later is left out, by name."""
+    """Archives with later runs only are left out, by name."""
     first = env.content("in")
     until = max(head_of(env, name).runs[-1].time for name in NAMES)
     env.world.segments[segment_name(source_name(0), 0)].data += events_of([5])
@@ -87,7 +87,7 @@ def test_of_each_archive_the_last_run_up_to_a_time_is_restored(env: Env) -> None
 
 
 def test_a_stream_whose_runs_up_to_a_time_were_let_go_is_named(env: Env) -> None:
-    """It was there at that time, so it is not left out as one that came later."""
+    """It existed at that time, so it is not left out as a later stream."""
     until = max(head_of(env, name).runs[-1].time for name in NAMES)
     again = TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Append"})
     while head_of(env, "s000").runs[-1].time <= until:
@@ -107,7 +107,7 @@ def test_a_stream_whose_runs_up_to_a_time_were_let_go_is_named(env: Env) -> None
 
 
 def test_archives_are_selected_by_name_and_by_the_tags_of_their_streams(env: Env) -> None:
-    """The tags are those of the run; who is not selected is counted."""
+    """The tags are those of the run. Archives that are not selected are counted."""
     tagged = StreamName(scope="in", stream="t")
     put_source(env.world, [3], name=tagged)
     env.world.streams[tagged].config = env.world.streams[tagged].config.model_copy(
@@ -125,7 +125,7 @@ def test_archives_are_selected_by_name_and_by_the_tags_of_their_streams(env: Env
 
 
 def test_targets_that_are_there(env: Env) -> None:
-    """Nothing is begun, they are left out, or each is appended to, once."""
+    """They prevent the copy, are left out, or are appended to once."""
     put_source(env.world, [3], [4], name=StreamName(scope="out", stream="s000"), seed=9)
     with pytest.raises(TargetExists, match="s000"):
         env.plan(BACK)
@@ -135,21 +135,21 @@ def test_targets_that_are_there(env: Env) -> None:
 
 
 def test_a_folder_that_is_an_archive_is_no_folder(env: Env) -> None:
-    """A StreamCopy restores it."""
+    """A StreamCopy restores an archive."""
     with pytest.raises(InvalidSpec, match=f"{FOLDER}/s000 is an archive") as caught:
         env.plan(wanted(source=f"{FOLDER}/s000"))
     assert "StreamCopy" in caught.value.remedy
 
 
 def test_what_lies_in_the_folder_and_is_no_archive_is_not_minded(env: Env) -> None:
-    """Files of somebody else, and archives of which no run is recorded yet."""
+    """Such are files of other clients, and archives without a recorded run."""
     env.objects.put("shop/readme/text", b"hello")
     env.objects.put("shop/begun/data/x", b"hello")
     assert sorted(one.name for one in env.plan(BACK).streams) == NAMES
 
 
 def test_a_name_that_no_stream_can_have_is_refused(env: Env) -> None:
-    """Before anything is begun; another name can be given."""
+    """The refusal comes before the copy begins, and another name can be given."""
     for name in [one for one in env.objects.held if one.startswith("shop/s000/")]:
         env.objects.put(name.replace("s000", "a@b"), env.objects.held[name])
     with pytest.raises(InvalidSpec, match="a@b would be restored as 'a@b'"):
@@ -159,22 +159,22 @@ def test_a_name_that_no_stream_can_have_is_refused(env: Env) -> None:
 
 
 def test_a_moved_archive_is_refused(env: Env) -> None:
-    """Retention lets its runs go."""
+    """Retention removes its runs."""
     with pytest.raises(InvalidSpec, match="archives are not moved"):
         env.plan(wanted(move=True))
 
 
 def leases(env: Env) -> set[str]:
-    """The archives that somebody reads."""
+    """Return the archives that are being read."""
     return {name.split("/")[1] for name in env.objects.held if "/leases/" in name}
 
 
 def test_all_runs_are_kept_from_being_swept_before_the_first_stream_is_begun(env: Env) -> None:
-    """Those of streams that wait for their turn too; at the end none of the leases is left."""
+    """This includes streams that wait for their turn. In the end no lease is left."""
     held: list[set[str]] = []
 
     class Looking(SilentScope):
-        """Looks who is read when a stream is begun."""
+        """A listener that records the leases when a stream begins."""
 
         def step(self, copy: Work[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
             """See Listener."""
@@ -187,7 +187,7 @@ def test_all_runs_are_kept_from_being_swept_before_the_first_stream_is_begun(env
 
 
 def test_runs_of_streams_that_wait_for_long_are_kept_on(env: Env) -> None:
-    """The leases are taken again in time, and the old ones given back."""
+    """The leases are renewed in time, and the old ones are released."""
     clock = ManualClock()
     streams = ScopeStreams(env.plan(BACK), [env.root], env.store, clock)
 
@@ -206,7 +206,7 @@ def test_runs_of_streams_that_wait_for_long_are_kept_on(env: Env) -> None:
 
 
 def test_a_run_that_was_let_go_since_it_was_planned_fails_by_name(env: Env) -> None:
-    """Nothing is made of it, and the others are restored."""
+    """It makes no stream, and the others are restored."""
     plan = env.plan(BACK)
     for name in [one for one in env.objects.held if one.startswith("shop/s001/")]:
         env.objects.delete([name])
@@ -218,13 +218,13 @@ def test_a_run_that_was_let_go_since_it_was_planned_fails_by_name(env: Env) -> N
 
 
 def test_a_restore_that_is_abandoned_leaves_nothing(env: Env) -> None:
-    """No lease of a stream that was not begun, either."""
+    """The leases of streams that were not begun are released, too."""
 
     class Stopped(BaseException):
         """The driver's end."""
 
     class Stopping(SilentScope):
-        """Ends with the first step."""
+        """A listener that stops the driver at its first step."""
 
         def step(self, copy: Work[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
             """See Listener."""

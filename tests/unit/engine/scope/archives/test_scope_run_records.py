@@ -47,7 +47,7 @@ def later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("last", [1, 2])
 def test_the_runs_of_the_last_complete_run_stay_while_streams_fail(env: Env, last: int) -> None:
-    """However many runs have failed since; a newer complete run takes their place."""
+    """This holds for any number of failed runs. A newer complete run replaces it."""
     rules = Retention(keep_last=last)
     nightly_as_driven(env, "one", rules)
     first = env.content("in")
@@ -61,7 +61,7 @@ def test_the_runs_of_the_last_complete_run_stay_while_streams_fail(env: Env, las
 
 
 def test_the_last_complete_run_stays_until_the_next_one_is_recorded(env: Env) -> None:
-    """The driver tidies before: an operator that is away meanwhile costs no backup."""
+    """The driver's retention runs before, so a stopped operator costs no backup."""
     rules = Retention(keep_last=1)
     nightly_as_driven(env, "one", rules)
     first = env.content("in")
@@ -76,7 +76,7 @@ def test_the_last_complete_run_stays_until_the_next_one_is_recorded(env: Env) ->
 
 
 def test_runs_that_a_record_may_need_are_not_let_go(env: Env) -> None:
-    """If more records lie after it than are read, the driver tidies nothing."""
+    """If too many records follow it, the driver removes no run."""
     night(env, "one")
     found = record(env, 1)
     other = Maker(id="6f" * 16, name="ScopeCopy team/other")
@@ -92,7 +92,7 @@ def test_runs_that_a_record_may_need_are_not_let_go(env: Env) -> None:
 
 
 def test_a_restore_that_is_tried_again_stays_with_its_run(env: Env) -> None:
-    """All streams are of one time, also if a later run was recorded meanwhile."""
+    """All streams are of one time, even if a later run was recorded meanwhile."""
     night(env, "one")
     first = env.content("in")
     lost = lose(env, "s001")
@@ -109,7 +109,7 @@ def test_a_restore_that_is_tried_again_stays_with_its_run(env: Env) -> None:
 
 
 def test_a_restore_whose_record_is_gone_takes_no_other_run(env: Env) -> None:
-    """The streams that are left fail and name the run; those that are restored stay."""
+    """The remaining streams fail and name the run. Restored streams stay."""
     night(env, "one")
     lost = lose(env, "s001")
     env.world.scopes.add("out")
@@ -127,9 +127,9 @@ def test_a_restore_whose_record_is_gone_takes_no_other_run(env: Env) -> None:
 
 
 def test_a_restore_that_was_planned_without_records_stays_without_one(env: Env) -> None:
-    """Another copy records a run of some streams meanwhile; the others are restored all the same.
+    """Another copy records a run of some streams meanwhile, but all are restored.
 
-    What is compared later is what was restored, too.
+    A later comparison uses the restored runs, too.
     """
     env.run(NIGHTLY.as_run("one"))
     env.abandon(NIGHTLY.as_run("one"))
@@ -151,7 +151,7 @@ def test_a_restore_that_was_planned_without_records_stays_without_one(env: Env) 
 
 
 def test_retention_of_a_copy_leaves_the_records_of_another_one(env: Env) -> None:
-    """Each keeps its own, however many runs the other one makes in the folder."""
+    """Each copy keeps its own records, however many runs the other one makes in the folder."""
     night(env, "one")
     rules = Retention(keep_last=1)
     for number in range(3):
@@ -162,7 +162,7 @@ def test_retention_of_a_copy_leaves_the_records_of_another_one(env: Env) -> None
 
 
 def test_a_restore_of_several_copies_names_the_last_complete_run_of_each(env: Env) -> None:
-    """None of them has all streams of the folder, so that one has to be named."""
+    """No copy has all streams of the folder, so the user has to choose a run."""
     night(env, "one")
     first = env.content("in")
     night(env, "two")
@@ -177,7 +177,7 @@ def test_a_restore_of_several_copies_names_the_last_complete_run_of_each(env: En
 
 
 def test_streams_that_are_gone_are_told_after_many_runs_of_another_copy(env: Env) -> None:
-    """They are compared with the last complete run of the same resource, which may lie far back."""
+    """The comparison is with the same resource's last complete run, which may lie far back."""
     night(env, "one")
     found = record(env, 1)
     other = Maker(id="6f" * 16, name="ScopeCopy team/other")
@@ -190,7 +190,7 @@ def test_streams_that_are_gone_are_told_after_many_runs_of_another_copy(env: Env
 
 
 def test_a_result_that_is_asked_for_later_has_the_times_of_its_record(env: Env) -> None:
-    """A status that was lost must not take an old backup for a new one."""
+    """A lost status must not turn an old backup into a new one."""
     night(env, "one")
     found = env.resolved(NIGHTLY.as_run("one"), ask=True)
     assert isinstance(found, ScopeEnded)
@@ -209,7 +209,7 @@ def test_numbers_that_no_run_has_are_ignored(env: Env, number: int) -> None:
 
 @pytest.mark.parametrize("rules", [Retention(keep_last=1), Retention(keep_seconds=1)])
 def test_records_that_cannot_be_read_keep_no_others(env: Env, rules: Retention) -> None:
-    """Whether they are the first or the last ones in the folder. They stay themselves."""
+    """They may be first or last in the folder, and they stay themselves."""
     env.objects.put(f"{FOLDER}/{scope_run_name(1)}", b"something else")
     night(env, "one")
     night(env, "two")
@@ -224,7 +224,7 @@ def test_records_that_cannot_be_read_keep_no_others(env: Env, rules: Retention) 
 
 
 def test_a_restore_reads_a_limited_number_of_records(env: Env) -> None:
-    """Beyond them, a run is chosen by its number, or by a time near to it."""
+    """Beyond them, the user chooses a run by its number or by a near time."""
     night(env, "one")
     first, found = env.content("in"), record(env, 1)
     for number in range(2, 101):

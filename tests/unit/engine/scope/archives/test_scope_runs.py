@@ -1,4 +1,4 @@
-"""Runs of a scope that is archived again and again: their records, and restores of one of them."""
+"""Runs of a scope that is archived repeatedly: their records, and restores of one run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_run_adds_to_the_archives_and_is_recorded(env: Env) -> None:
-    """Its record names the run of each stream, which no other record has."""
+    """Its record names the run of each stream, which no other record names."""
     assert [night(env, "one")[1], night(env, "two")[1]] == [1, 2]
     assert [len(env.manifests(name)) for name in NAMES] == [2] * 4
     for number in (1, 2):
@@ -59,7 +59,7 @@ def test_each_run_adds_to_the_archives_and_is_recorded(env: Env) -> None:
 
 
 def test_a_request_with_the_same_key_makes_no_second_run(env: Env) -> None:
-    """Neither in the archives nor among the records, however often it is asked for."""
+    """Neither an archive nor the records get another run, however often it is requested."""
     night(env, "one")
     request = NIGHTLY.as_run("one")
     found = env.resolved(request, ask=True)
@@ -70,7 +70,7 @@ def test_a_request_with_the_same_key_makes_no_second_run(env: Env) -> None:
 
 
 def test_a_stream_joins_at_the_next_run(env: Env) -> None:
-    """And one that is gone keeps its archive, with all of its runs."""
+    """A deleted stream keeps its archive with all runs."""
     night(env, "one")
     first = env.content("in")
     put_source(env.world, [3], name=StreamName(scope="in", stream="young"), seed=7)
@@ -95,7 +95,7 @@ def test_a_stream_joins_at_the_next_run(env: Env) -> None:
 
 
 def test_without_a_choice_the_last_complete_run_is_restored(env: Env) -> None:
-    """Not what single archives got since; those that it did not add to are left out, by name."""
+    """Later runs of single archives do not count. Archives without a part in it are left out."""
     night(env, "one")
     first = env.content("in")
     write(env, 1)
@@ -119,7 +119,7 @@ def test_without_a_choice_the_last_complete_run_is_restored(env: Env) -> None:
 
 
 def test_a_run_is_restored_by_its_number_also_if_streams_failed_in_it(env: Env) -> None:
-    """Those that it archived, as it archived them."""
+    """The restore has the streams that the run archived, as it archived them."""
     night(env, "one")
     write(env, 1)
     plan = env.plan(NIGHTLY.as_run("two"))
@@ -137,7 +137,7 @@ def test_a_run_is_restored_by_its_number_also_if_streams_failed_in_it(env: Env) 
 
 
 def test_the_last_complete_run_up_to_a_time_is_restored(env: Env) -> None:
-    """A time before the first run names the runs that there are."""
+    """For a time before the first run, the error names the existing runs."""
     night(env, "one")
     first = env.content("in")
     write(env)
@@ -153,7 +153,7 @@ def test_the_last_complete_run_up_to_a_time_is_restored(env: Env) -> None:
 
 
 def test_a_folder_without_a_complete_run_says_so(env: Env) -> None:
-    """It names the runs, of which one can be chosen."""
+    """The error names the runs, of which the user can choose one."""
     plan = env.plan(NIGHTLY.as_run("one"))
     damage(env.world, 1)
     request = NIGHTLY.as_run("one")
@@ -166,7 +166,7 @@ def test_a_folder_without_a_complete_run_says_so(env: Env) -> None:
 
 
 def test_a_run_of_a_stream_that_was_let_go_is_named(env: Env) -> None:
-    """The others are restored; another run of the scope can be."""
+    """The others are restored, and another run of the scope can be chosen."""
     night(env, "one")
     write(env)
     night(env, "two")
@@ -179,7 +179,7 @@ def test_a_run_of_a_stream_that_was_let_go_is_named(env: Env) -> None:
 
 
 def test_an_archive_that_is_gone_is_named(env: Env) -> None:
-    """Since the run of the scope had it."""
+    """The run of the scope had it."""
     night(env, "one")
     for name in [one for one in env.objects.held if one.startswith(f"{FOLDER}/s000/")]:
         del env.objects.held[name]
@@ -199,7 +199,7 @@ def test_an_archive_that_is_gone_is_named(env: Env) -> None:
     ],
 )
 def test_records_are_kept_as_the_runs_are(env: Env, rules: Retention, kept: list[int]) -> None:
-    """By number, by age, or both; numbers go on."""
+    """The rule is by number, by age, or both; numbers go on."""
     for number in range(4):
         night(env, f"{number}")
     night(env, "last", rules)
@@ -207,7 +207,7 @@ def test_records_are_kept_as_the_runs_are(env: Env, rules: Retention, kept: list
 
 
 def test_the_last_complete_record_stays(env: Env) -> None:
-    """However many runs have failed since."""
+    """This holds for any number of failed runs since."""
     night(env, "one")
     write(env, 1)
     damage(env.world, 1)
@@ -222,10 +222,10 @@ def test_the_last_complete_record_stays(env: Env) -> None:
 
 
 def test_a_client_without_a_key_resumes_the_run_that_was_cut_off(env: Env) -> None:
-    """It has no record yet, so it is the next one still."""
+    """The run has no record yet, so it is still the next run."""
     records = records_of(NIGHTLY, env.root)
     assert records.next_key() == "run:1"
-    env.run(NIGHTLY.as_run(records.next_key()))  # and is killed before the run is recorded
+    env.run(NIGHTLY.as_run(records.next_key()))  # the driver dies before it records the run
     assert records.next_key() == "run:1"
     request = NIGHTLY.as_run("run:1")
     ended = env.resolved(request, ask=True)
@@ -250,7 +250,7 @@ def test_two_clients_that_record_at_once_get_numbers_of_their_own(env: Env) -> N
 
 
 def test_a_record_that_cannot_be_read_stops_no_run(env: Env) -> None:
-    """The next one gets the number after it. A restore names it, unless a run is chosen."""
+    """The next run gets the number after it. A restore names it, unless a run is chosen."""
     night(env, "one")
     env.objects.put(f"{FOLDER}/{scope_run_name(2)}", b"something else")
     assert night(env, "two", Retention(keep_last=1))[1] == 3
@@ -262,7 +262,7 @@ def test_a_record_that_cannot_be_read_stops_no_run(env: Env) -> None:
 
 
 def test_a_name_in_a_record_is_no_path(env: Env) -> None:
-    """Other clients may write into the bucket: the record counts as damaged."""
+    """Other clients may write into the bucket, so the record counts as damaged."""
     night(env, "one")
     name = f"{FOLDER}/{scope_run_name(1)}"
     body = json.loads(env.objects.held[name])
@@ -286,7 +286,7 @@ def test_what_an_earlier_run_has_left_goes_with_a_later_one(env: Env) -> None:
 
 
 def test_numbers_of_runs_have_an_end(env: Env) -> None:
-    """A client that takes the last one is named, and nothing is written over."""
+    """If a client takes the last number, the error names it, and no record is overwritten."""
     env.objects.put(f"{FOLDER}/{scope_run_name(MOST_RUNS - 1)}", b"{}")
     request = NIGHTLY.as_run("one")
     env.run(request)

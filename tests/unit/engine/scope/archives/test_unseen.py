@@ -37,7 +37,7 @@ class Killed(BaseException):
 
 
 def small_env() -> Env:
-    """A scope of two streams that are archived."""
+    """Return a scope of two archived streams."""
     world = World()
     put_scope(world, [[9, 30, 1], [1]], [[5]])
     world.scopes.add("out")
@@ -49,27 +49,27 @@ def small_env() -> Env:
 
 @pytest.fixture
 def volume() -> Env:
-    """Gives it."""
+    """Return the scope of two archived streams."""
     return small_env()
 
 
 def asked(
     env: Env, known: Plan | None, *, again: bool = False, request: ScopeRequest = BACK
 ) -> Planned | ScopeEnded:
-    """What the operator finds, which sees no archive."""
+    """Ask as an operator that sees no archive."""
     target = (ADDRESS, env.store)
     return ask_scope(request, source=HIDDEN, target=target, known=known, again=again, unseen=True)
 
 
 def wanted(env: Env, known: Plan | None, *, again: bool = False) -> Unplanned:
-    """What it leaves to a driver."""
+    """Return the operator's request to a driver."""
     found = asked(env, known, again=again)
     assert isinstance(found.plan, Unplanned)
     return found.plan
 
 
 def planned(env: Env, plan: Plan, store: SharedStore, root: ArchiveRoot) -> Plan:
-    """The plan that a driver works on, which can look into the volume."""
+    """Return the plan of a driver, which can read the volume."""
     if not isinstance(plan, Unplanned):
         return plan
     assert plan.scoping is not None
@@ -80,14 +80,14 @@ def planned(env: Env, plan: Plan, store: SharedStore, root: ArchiveRoot) -> Plan
 def drive(
     env: Env, plan: Plan, store: SharedStore | None = None, root: ArchiveRoot | None = None
 ) -> dict[str, str]:
-    """A driver does its work; what it says of each stream."""
+    """Run a driver, and return the state of each stream."""
     store, root = store or env.store, root or env.root
     found = planned(env, plan, store, root)
     return states_of(run_plan(BACK, found, store, root, limits=Limits(parallelism=1)))
 
 
 def killed(env: Env, plan: Plan, at: int) -> bool:
-    """A driver does its work and is killed at a call; False if it has no more calls than that."""
+    """Run a driver that is killed at a call; return False if it makes fewer calls."""
     left = [at]
 
     def gate(_: str) -> Fate:
@@ -104,7 +104,7 @@ def killed(env: Env, plan: Plan, at: int) -> bool:
 
 @EVERYWHERE
 def test_a_driver_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
-    """At any call, also while it plans: no stream is restored twice, and nothing is left."""
+    """This holds at any call, also during planning: no stream is restored twice."""
     begun = set()
     for at in range(0, 1000, step):
         env = small_env()
@@ -128,7 +128,7 @@ def test_a_driver_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
 
 
 def test_what_is_abandoned_anywhere_leaves_whole_streams_only() -> None:
-    """Also by an operator that cannot look into the volume; asked for again, all is done."""
+    """This holds for an operator that cannot read the volume. A repetition completes the copy."""
     for at in range(0, 1000, 17):
         env = small_env()
         known = wanted(env, None)
@@ -146,7 +146,7 @@ def test_what_is_abandoned_anywhere_leaves_whole_streams_only() -> None:
 
 
 def test_what_is_over_is_left_to_a_driver_only_if_somebody_asks(volume: Env) -> None:
-    """One that comes late, to a run that is over, plans no other one."""
+    """A late driver plans no other run after the end."""
     whole = dict(volume.objects.held)
     for name in [one for one in whole if one.startswith("shop/s001/data/")]:
         volume.objects.put(name, b"something else")
@@ -166,7 +166,7 @@ def test_what_is_over_is_left_to_a_driver_only_if_somebody_asks(volume: Env) -> 
 
 
 def test_what_was_copied_and_is_gone_is_planned_again(volume: Env) -> None:
-    """A driver believes no other one, either."""
+    """A driver checks the results of other drivers, too."""
     first = wanted(volume, None)
     drive(volume, first)
     for name in [one for one in volume.world.streams if str(one) == "out/s000"]:
@@ -178,13 +178,13 @@ def test_what_was_copied_and_is_gone_is_planned_again(volume: Env) -> None:
 
 
 def test_a_run_whose_log_is_gone_is_the_first_one_again(volume: Env) -> None:
-    """Whatever number it has where it was written down."""
+    """This holds for any number in the written plan."""
     second = wanted(volume, None).model_copy(update={"run": 2})
     assert wanted(volume, second).run == 1
 
 
 def test_progress_is_read_once_a_driver_has_planned(volume: Env) -> None:
-    """And the plan of the run is known from then on."""
+    """The plan of the run is known from then on."""
     first = wanted(volume, None)
     watch = UnplannedScopeWatch(BACK, first, volume.store)
     assert (watch.measure().total, watch.plan) == (0, None)
@@ -198,7 +198,7 @@ def test_progress_is_read_once_a_driver_has_planned(volume: Env) -> None:
 
 
 def test_a_scope_that_is_not_there_is_told_before_a_driver_comes(volume: Env) -> None:
-    """Unless it is to be made."""
+    """A scope that the copy may make is the exception."""
     request = BACK.model_copy(update={"target": "new"})
     with pytest.raises(TargetScopeNotFound):
         asked(volume, None, request=request)
@@ -207,7 +207,7 @@ def test_a_scope_that_is_not_there_is_told_before_a_driver_comes(volume: Env) ->
 
 
 def test_drivers_at_once_plan_one_run(volume: Env) -> None:
-    """The first plan in the log holds, whatever archives have got since it was made."""
+    """The first plan in the log holds, whatever runs the archives got since."""
     first = wanted(volume, None)
     plans = [planned(volume, first, volume.store, volume.root)]
     volume.run(TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Append"}))

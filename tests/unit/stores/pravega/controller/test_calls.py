@@ -1,4 +1,4 @@
-"""A channel to a controller whose host goes away without a word."""
+"""A channel to a controller whose host goes away silently."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ATTACH_FILTER = 26
 
 
 def _answer(_request: Any, _context: Any) -> Any:
-    """Say of every scope that it exists."""
+    """Answer that each scope exists."""
     return pb.ExistsResponse(exists=True)
 
 
 def _vanish(port: int) -> None:
-    """Let no packet reach those that have connected to a port of this process."""
+    """Drop all packets to clients of a port of this process."""
     program = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))
     drop = struct.pack("HL", 1, ctypes.addressof(program))
     for path in Path("/proc/self/fd").iterdir():
@@ -55,10 +55,10 @@ def _answered_at_last(directory: Directory) -> bool:
 def test_a_channel_whose_host_is_gone_is_replaced_before_the_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The call that finds out is one to try again, and who does so has a new connection soon.
+    """The failed call may be repeated, and a repetition soon has a new connection.
 
-    The library tells a call that its connection broke before it has let go of that itself, so one
-    that is made at once may get it again, and fails at once.
+    The library reports the broken connection to a call before it drops the connection. A repetition
+    at once may get the same connection, and fail at once.
     """
     options = dict(channel._OPTIONS) | {"grpc.keepalive_timeout_ms": 1000}
     monkeypatch.setattr(channel, "_OPTIONS", tuple(options.items()))

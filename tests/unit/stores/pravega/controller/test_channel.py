@@ -1,4 +1,4 @@
-"""A controller that speaks TLS, or does not, and what is said where that is not expected."""
+"""A controller with and without TLS, and the errors where the address expects otherwise."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def failure(store: PravegaStore) -> BackendError | None:
 def test_a_controller_is_known_by_its_certificate(
     tls_names: TLSNames, host: str, name: str | None
 ) -> None:
-    """For its address, or for the name that the store says."""
+    """It must be for its address, or for the name in the store's spec."""
     trust = Trust(ca=tls_names.bundle, server_name=name)
     with controller(tls_names.certificate(host)) as port, client(port, trust) as store:
         assert store.scope_exists("any")
 
 
 def test_a_controller_of_another_authority_or_name_is_refused(tls_names: TLSNames) -> None:
-    """With the field to change, again and again."""
+    """Each call's error names the field to change."""
     stranger = tls_names.other().issue("controller", HOST)
     with controller(stranger) as port, client(port, tls_names.trust) as store:
         for error in (refused(store), refused(store)):
@@ -90,7 +90,7 @@ def test_a_controller_of_another_authority_or_name_is_refused(tls_names: TLSName
 
 
 def test_a_controller_without_tls_is_told_from_one_that_is_away(tls_names: TLSNames) -> None:
-    """The first needs another address. The second is tried again."""
+    """The first one needs another address. The second one is tried again."""
     with controller(None) as port, client(port, tls_names.trust) as store:
         error = refused(store)
         assert isinstance(error, ProtocolError)
@@ -105,7 +105,7 @@ def test_a_controller_without_tls_is_told_from_one_that_is_away(tls_names: TLSNa
 def test_a_controller_with_tls_is_told_where_the_address_asks_for_none(
     tls_names: TLSNames,
 ) -> None:
-    """And where it has answered before, it is only away."""
+    """If it has answered before, it counts as unreachable."""
     with controller(tls_names.certificate(HOST)) as port, client(port, None) as store:
         error = refused(store)
         assert isinstance(error, ProtocolError)
@@ -118,7 +118,7 @@ def test_a_controller_with_tls_is_told_where_the_address_asks_for_none(
 def test_a_controller_whose_certificates_are_changed_is_found_again(
     tls_names: TLSNames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The call that finds out may be made again, and is then made with the new certificates."""
+    """The failed call may be repeated, and then uses the new certificates."""
     monkeypatch.setattr(channel_module, "_EVERY", 0.0)
     rotated = tls_names.other("rotated")
     file = tmp_path / "_bundle" / "ca.crt"
@@ -142,7 +142,7 @@ def test_a_controller_whose_certificates_are_changed_is_found_again(
 
 
 def test_a_password_that_was_accepted_before_is_waited_for(tmp_path: Path) -> None:
-    """The store refuses it from one moment on, and its file has the new one later."""
+    """The store refuses it at some moment, and its file has the new one later."""
     valid = ["old"]
     for key, text in (("username", "user"), ("password", "old")):
         (tmp_path / "login").mkdir(exist_ok=True)
@@ -160,7 +160,7 @@ def test_a_password_that_was_accepted_before_is_waited_for(tmp_path: Path) -> No
 
 
 def test_a_controller_behind_a_proxy_gets_the_clients_certificate(tls_names: TLSNames) -> None:
-    """And the field is named where it misses one."""
+    """If a certificate is missing, the error names the field."""
     made = tls_names.authority.issue("caller")
     client_certificate = ClientCertificate(made.chain.read_text(), made.key.read_text())
     trust = Trust(ca=tls_names.bundle, client=client_certificate)

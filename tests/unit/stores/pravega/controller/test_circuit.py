@@ -1,4 +1,4 @@
-"""A store that says nothing is asked by one at a time, and now and then."""
+"""A silent store, which one caller at a time tries now and then."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REST = 5.0
 
 
 class Store:
-    """A store that answers as it is told to, and the time."""
+    """A store with scripted answers, and the time."""
 
     def __init__(self, rest: float = REST) -> None:
         self.now = 0.0
@@ -25,7 +25,7 @@ class Store:
         self.circuit = Circuit(rest, patience=1, clock=lambda: self.now)
 
     def ask(self, error: Exception | None = None, *, seconds: float = 1) -> None:
-        """Ask, and be answered; or not in time, which takes a while."""
+        """Call the store; it answers, or not in time, which takes a while."""
         with self.circuit.asked():
             self.asked += 1
             self.now += seconds if isinstance(error, StoreTimeout) else 0
@@ -33,7 +33,7 @@ class Store:
                 raise error
 
     def is_left_alone(self) -> bool:
-        """Whether nobody is let through to it."""
+        """Tell whether no call is let through to it."""
         before = self.asked
         try:
             self.ask()
@@ -43,13 +43,13 @@ class Store:
 
 
 def fall_silent(store: Store) -> None:
-    """Say nothing to a call."""
+    """Leave a call unanswered."""
     with pytest.raises(StoreTimeout):
         store.ask(StoreTimeout("in vain"))
 
 
 def test_a_silent_store_is_left_alone_for_a_while() -> None:
-    """And is asked as ever once it has answered."""
+    """Once it has answered, it is called as usual."""
     store = Store()
     fall_silent(store)
     assert store.is_left_alone()
@@ -61,7 +61,7 @@ def test_a_silent_store_is_left_alone_for_a_while() -> None:
 
 
 def test_one_at_a_time_asks_a_silent_store() -> None:
-    """All others would wait as long as that one does."""
+    """All other callers would wait as long as the first one."""
     store = Store()
     fall_silent(store)
     store.now += REST
@@ -78,7 +78,7 @@ def test_one_at_a_time_asks_a_silent_store() -> None:
 
 
 def test_whoever_asks_a_silent_store_may_ask_on() -> None:
-    """For one thing it takes several calls."""
+    """One purpose may take several calls."""
     store = Store()
     fall_silent(store)
     store.now += REST
@@ -87,7 +87,7 @@ def test_whoever_asks_a_silent_store_may_ask_on() -> None:
 
 
 def test_who_had_no_time_for_an_answer_tells_of_no_silence() -> None:
-    """A look that was too short ends in the midst of a call to a store that is well."""
+    """A look that was too short ends in the midst of a call to a healthy store."""
     store = Store()
     with pytest.raises(StoreTimeout):
         store.ask(StoreTimeout("no time"), seconds=0.5)
@@ -95,7 +95,7 @@ def test_who_had_no_time_for_an_answer_tells_of_no_silence() -> None:
 
 
 def test_one_call_that_is_late_is_no_silence() -> None:
-    """While the store answers others."""
+    """The store answers other calls meanwhile."""
     store = Store()
     with suppress(StoreTimeout), store.circuit.asked():
         store.now += 1
@@ -106,7 +106,7 @@ def test_one_call_that_is_late_is_no_silence() -> None:
 
 
 def test_a_refusal_is_an_answer_and_a_broken_line_is_none() -> None:
-    """Neither is a silence."""
+    """Neither counts as silence."""
     store = Store()
     for error in (StreamNotFound("none"), StoreUnavailable("refused")):
         with pytest.raises(type(error)):
@@ -122,7 +122,7 @@ def test_nobody_is_kept_from_a_store_where_nobody_else_would_suffer() -> None:
 
 
 def test_a_black_hole_is_fallen_into_once() -> None:
-    """By the controller's calls and by those of segments alike."""
+    """This holds for the controller's calls and for segment stores' calls."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         timeouts = StoreTimeouts(connect=0.2, call=0.2, stall=1, rest=600)
         uri = f"tcp://127.0.0.1:{silent.getsockname()[1]}"

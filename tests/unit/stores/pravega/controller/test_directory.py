@@ -22,14 +22,14 @@ FIRST, SECOND = "scope/stream/0.#epoch.0", "scope/stream/1.#epoch.0"
 
 @pytest.fixture
 def directory() -> Directory:
-    """Gives a directory of a controller that nobody asks."""
+    """Return a directory of a controller that gets no calls."""
     return Directory(CONTROLLER, credentials=None, timeouts=StoreTimeouts())
 
 
 def test_owners_are_answered_although_they_are_forgotten_meanwhile(
     directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cache that another thread empties during the question loses no answer."""
+    """A cache that another thread empties during the call loses no answer."""
     known, new = Endpoint("a", 1), Endpoint("b", 2)
 
     def run(_call: Any) -> list[Endpoint]:
@@ -45,7 +45,7 @@ def test_owners_are_answered_although_they_are_forgotten_meanwhile(
 def test_a_server_that_is_away_is_forgotten_for_all_of_its_segments(
     directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are asked for too, in one go; those of another server are kept."""
+    """The others are looked up in one call. Segments of another server are kept."""
     old, other, new = Endpoint("a", 1), Endpoint("b", 1), Endpoint("c", 1)
     beside = "scope/stream/2.#epoch.0"
     monkeypatch.setattr(directory, "run", lambda _call: [old, other, old])
@@ -56,7 +56,7 @@ def test_a_server_that_is_away_is_forgotten_for_all_of_its_segments(
 
 
 def test_a_call_that_another_thread_cuts_off_is_one_to_try_again() -> None:
-    """Credentials change while calls are under way: each of them fails as a store that is away."""
+    """Credentials change during calls: each call fails as for an unreachable store."""
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(4) as threads:
         endpoint = Endpoint("127.0.0.1", silent.getsockname()[1])
         directory = Directory(endpoint, credentials=None, timeouts=StoreTimeouts(call=60))
@@ -76,7 +76,7 @@ def test_a_call_that_another_thread_cuts_off_is_one_to_try_again() -> None:
 def test_a_call_of_a_loop_that_has_ended_is_one_to_try_again(
     directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So is one that came a moment too late."""
+    """So is a call that came a moment too late."""
     client = directory._connect()
     directory.close()
     monkeypatch.setattr(directory, "_connect", lambda: client)
@@ -85,7 +85,7 @@ def test_a_call_of_a_loop_that_has_ended_is_one_to_try_again(
 
 
 def test_nobody_asks_for_a_token_without_credentials(directory: Directory) -> None:
-    """Where nobody logs in, the token is empty and never expires."""
+    """Without a login the token is empty and never expires."""
     assert directory.token(FIRST, TokenAccess.READ) == ("", float("inf"))
 
 
@@ -97,7 +97,7 @@ def test_a_token_says_when_it_expires() -> None:
 
 @pytest.mark.parametrize("token", ["", "a.b", "a.e30.c", "a.\u00fc.c", "a.W10.c", "a.bnVsbA.c"])
 def test_a_token_that_does_not_say_is_used_for_a_while(token: str) -> None:
-    """Something else than a JWT with an expiry is good for less than the store's default."""
+    """A token without an expiry is used for less than the store's default."""
     assert 1000 < expiry_of(token, now=1000) < 1600
 
 
@@ -105,7 +105,7 @@ def test_a_token_that_does_not_say_is_used_for_a_while(token: str) -> None:
 def test_a_token_is_used_for_most_of_its_life(
     monkeypatch: pytest.MonkeyPatch, life: float, used: float
 ) -> None:
-    """However short that is: else each request would ask for another one."""
+    """This holds for short lives, too: otherwise each request would ask for a token."""
     now, made = [1000.0], 0
     monkeypatch.setattr(directory_module, "time", lambda: now[0])
     directory = Directory(

@@ -54,7 +54,7 @@ def test_a_number_that_the_store_cannot_hold_is_refused() -> None:
 
 
 def test_a_policy_of_a_kind_unknown_to_us_is_not_taken_for_another() -> None:
-    """A newer controller's policy is an error and never silently dropped."""
+    """A newer controller's policy is an error, and is never dropped silently."""
     message = to_message(NAME, StreamConfig())
     message.retentionPolicy.retentionType = 77  # type: ignore[assignment]
     with pytest.raises(ProtocolError, match="unknown kind"):

@@ -29,7 +29,7 @@ cut_dicts = st.dictionaries(
 
 
 def test_a_clients_text_is_read() -> None:
-    """In both forms: compressed, and the plain text in it."""
+    """The text is compressed, or plain."""
     assert cuts.read(CLIENTS) == (NAME, CUT)
     plain = gzip.decompress(base64.b64decode(CLIENTS)).decode()
     assert cuts.read(f"  {plain}\n") == (NAME, CUT)
@@ -37,7 +37,7 @@ def test_a_clients_text_is_read() -> None:
 
 @given(cut_dicts)
 def test_what_is_written_is_read(cut: dict[int, int]) -> None:
-    """A text that we write is the cut it was made from."""
+    """Sluice's own text is read as the cut that it was made from."""
     assert cuts.read(cuts.write(NAME, cut)) == (NAME, cut)
 
 
@@ -62,7 +62,7 @@ def _packed(text: str) -> str:
     ids=range(10),
 )
 def test_other_text_is_refused(text: str) -> None:
-    """Whatever it is, the error says what to give."""
+    """The error has the remedy for any text."""
     with pytest.raises(InvalidSpec) as caught:
         cuts.read(text)
     assert "StreamCut.asText" in str(caught.value.remedy)

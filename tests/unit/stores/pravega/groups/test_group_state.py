@@ -47,7 +47,7 @@ def _event(record: bytes) -> bytes:
 
 
 def _begun(**cut: int) -> bytes:
-    """A group that begins in these segments of the stream, by number."""
+    """Return a group that begins in these segments of the stream, by number."""
     start = {STREAM: {int(number.strip("_")): at for number, at in cut.items()}}
     return group_state.first_record(start, settings=SETTINGS, identity=IDENTITY)
 
@@ -106,7 +106,7 @@ def _recorded(*names: str) -> GroupState:
 
 
 def test_what_readers_wrote_is_read() -> None:
-    """Two readers, one after the other, a scale event and checkpoints.
+    """Two readers come in turn, with a scale event and checkpoints.
 
     The first one read 1,500 events of 108 bytes, the other one as many.
     """
@@ -115,7 +115,7 @@ def test_what_readers_wrote_is_read() -> None:
 
 
 def test_each_change_of_the_client_is_read() -> None:
-    """The state is the one that the client comes to itself; written anew it is the same."""
+    """The state equals the client's own, and is the same when written anew."""
     awaiting = {STREAM: {EPOCH | 2: frozenset({1})}}
     working = GroupState(("r",), {STREAM: {1: 60}}, awaiting)
     left = GroupState((), {STREAM: {1: 77}}, awaiting, changing=True)
@@ -128,19 +128,19 @@ def test_each_change_of_the_client_is_read() -> None:
 
 @given(starts)
 def test_a_group_begins_where_it_is_told(start: dict[StreamName, dict[int, int]]) -> None:
-    """What we write of it is read as it was meant."""
+    """Sluice's own record is read as it was meant."""
     record = group_state.first_record(start, settings=SETTINGS, identity=IDENTITY)
     assert _read(record) == GroupState((), start, {})
 
 
 def test_readers_online_are_named() -> None:
-    """With the segments that they have, and those that nobody has."""
+    """The result has the segments of each reader, and the unassigned ones."""
     state = _read(_begun(_0=5, _1=6), _changes(JOIN, _acquire(1)))
     assert state == GroupState(("r",), {STREAM: {0: 5, 1: 6}}, {})
 
 
 def test_a_reader_that_leaves_tells_its_positions() -> None:
-    """Of a segment that it does not tell, what was known before counts, as for the client."""
+    """A segment that it leaves out keeps its known position, as for the client."""
     begun = _begun(_0=5, _1=6)
     state = _read(begun, _changes(JOIN, _acquire(0), _acquire(1)), _changes(_leave(_1=60)))
     assert state == GroupState((), {STREAM: {0: 5, 1: 60}}, {})
@@ -148,19 +148,19 @@ def test_a_reader_that_leaves_tells_its_positions() -> None:
 
 @pytest.mark.parametrize(("checkpoint", "known"), [("c", 50), ("c_SILENT_", 5)])
 def test_a_checkpoint_tells_positions_unless_it_is_silent(checkpoint: str, known: int) -> None:
-    """They count when the reader dies and is taken out without telling any."""
+    """They count when a reader dies and is removed without positions."""
     changes = (JOIN, _acquire(0), _reach(checkpoint, _0=50), _leave())
     assert _read(_begun(_0=5), _changes(*changes)).positions == {STREAM: {0: known}}
 
 
 def test_a_released_segment_is_where_its_reader_said() -> None:
-    """And may be taken by another one."""
+    """Another reader may take it."""
     release = _change(4, READER + _place(0) + to.int64(77))
     assert _read(_begun(_0=5), _changes(JOIN, _acquire(0), release)).positions == {STREAM: {0: 77}}
 
 
 def test_a_merged_segment_is_awaited_until_all_before_it_are_read() -> None:
-    """Until then the group knows no position for the keys of those that it has read."""
+    """Until then the group has no position for the keys of its read predecessors."""
     merged = EPOCH | 2
     begun = (_begun(_0=5, _1=6), _changes(JOIN, _acquire(0), _acquire(1)))
     first = _changes(_complete(0, {merged: [0, 1]}))
@@ -171,7 +171,7 @@ def test_a_merged_segment_is_awaited_until_all_before_it_are_read() -> None:
 
 
 def test_the_whole_state_written_anew_counts() -> None:
-    """It is what stands before it that does not; changes to what was truncated neither."""
+    """Earlier records do not count, nor do changes of truncated records."""
     merged = EPOCH | 2
     anew = to.versioned(
         [
@@ -194,7 +194,7 @@ def test_the_whole_state_written_anew_counts() -> None:
 
 
 def test_a_group_being_configured_anew_says_so() -> None:
-    """Its positions are about to be others; they are once it begins again."""
+    """Its positions change then, once it begins again."""
     configuring = _changes(_change(12, b"\1"))
     assert _read(_begun(_0=5), configuring).changing
     again = to.versioned([to.array(b"config") + _places({0: 9}) + to.count(0)], kind=0)
@@ -202,7 +202,7 @@ def test_a_group_being_configured_anew_says_so() -> None:
 
 
 def test_without_a_beginning_there_is_no_state() -> None:
-    """A group that the controller has made and no client has begun yet."""
+    """The controller has made the group, and no client has begun it."""
     assert group_state.read(b"") is None
 
 
@@ -226,14 +226,14 @@ def test_without_a_beginning_there_is_no_state() -> None:
     ids=range(13),
 )
 def test_what_no_known_client_writes_is_refused(bad: bytes) -> None:
-    """Other kinds, formats, versions, more than was known, less than announced, contradictions."""
+    """Examples are unknown kinds, formats and versions, wrong lengths, and contradictions."""
     with pytest.raises(ProtocolError, match="cannot be read"):
         _read(_begun(_0=5), bad)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_state_or_refused(data: bytes) -> None:
-    """Nothing else happens: no other error and no endless work."""
+    """No bytes cause another error or endless work."""
     try:
         group_state.read(_begun(_0=5) + data)
     except ProtocolError:

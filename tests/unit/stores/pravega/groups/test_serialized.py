@@ -13,7 +13,7 @@ from sluice.stores.pravega.groups.serialized import Input
 
 @given(st.integers(0, (1 << 30) - 1))
 def test_a_count_is_read_as_it_was_written(number: int) -> None:
-    """In one, two or four bytes."""
+    """A count has one, two or four bytes."""
     data = Input(to.count(number))
     assert (data.count(), data.left) == (number, 0)
 
@@ -35,7 +35,7 @@ def test_a_count_is_read_as_it_was_written(number: int) -> None:
 def test_compact_numbers_have_their_length_in_their_first_bits(
     number: int, plain: str, signed: str
 ) -> None:
-    """With a bit for the sign, everything moves by one."""
+    """A sign bit shifts all of them by one."""
     assert to.compact(number).hex() == plain
     assert to.compact(number, sign=True).hex() == signed
 
@@ -63,6 +63,6 @@ def test_text_that_is_no_utf_8_is_shown() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0\5a", b"\1\0\0"])
 def test_less_than_is_announced_is_refused(data: bytes) -> None:
-    """With an error that says what it is about."""
+    """The error names its subject."""
     with pytest.raises(ProtocolError, match="reader group"):
         Input(data).text()

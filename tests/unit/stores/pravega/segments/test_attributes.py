@@ -1,4 +1,4 @@
-"""Attributes are read from where they are kept, whatever the store has in memory."""
+"""Attributes as they are stored, whatever the store has in memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMEOUTS = StoreTimeouts(connect=5, call=5, stall=5)
 
 
 def client(server: Forgetful, *, writes: bool = True) -> PravegaStore:
-    """A store whose segments are all on that server; a user who `writes`, or may only read."""
+    """Make a client whose segments are all on that server; its user may write, or only read."""
     store = PravegaStore("tcp://127.0.0.1:1", credentials=None, timeouts=TIMEOUTS)
 
     def owners(names: Iterator[str]) -> list[Endpoint]:
@@ -58,7 +58,7 @@ ACTS = st.lists(
 
 
 class Users(NamedTuple):
-    """A server, and who uses it: one who may append, and one who may only read."""
+    """A server with two users: one may append, and one may only read."""
 
     server: Forgetful
     writer: PravegaStore
@@ -67,7 +67,7 @@ class Users(NamedTuple):
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_pauses() -> Iterator[None]:
-    """Lets nobody wait before what was refused is tried again."""
+    """Remove the wait before a refused call is repeated."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attributes, "_PAUSES", (0.0,) * 5)
         patch.setattr(transport, "PAUSES", (0.0, 0.0))
@@ -76,7 +76,7 @@ def _no_pauses() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def users() -> Iterator[Users]:
-    """Gives a server that all examples share, for they are many."""
+    """Yield a server that all examples share, since they are many."""
     with (
         Forgetful(guarded=True) as server,
         closing(client(server)) as writer,
@@ -89,9 +89,9 @@ def users() -> Iterator[Users]:
 def test_a_store_that_forgets_tells_what_is_stored(
     users: Users, acts: list[str | tuple[tuple[str, UUID], int | None, int]], *, writes: bool
 ) -> None:
-    """Whenever it forgets, reads and compare-and-sets see the last value that was set.
+    """Reads and compare-and-sets see the last value, whenever the store forgets.
 
-    So they do when it refuses updates since others look at what is compared.
+    So they do when the store refuses updates because others read the compared attribute.
     """
     stored: dict[tuple[str, UUID], int] = {}
     users.server.forget()
@@ -123,7 +123,7 @@ def test_a_store_that_forgets_tells_what_is_stored(
 def test_a_compare_and_set_that_is_refused_for_a_look_at_it_is_tried_again(
     stored: int | None,
 ) -> None:
-    """The store refuses one of two that have it load an attribute, be the other but a look."""
+    """The store refuses one of two calls that load an attribute, even if the other only reads."""
     with Forgetful({NAMES[0]: {}}) as server, closing(client(server)) as store:
         if stored is not None:
             server.set(NAMES[0], MARKS[0], stored)
@@ -136,7 +136,7 @@ def test_a_compare_and_set_that_is_refused_for_a_look_at_it_is_tried_again(
 
 
 def test_a_compare_and_set_that_is_always_refused_for_looks_is_given_up() -> None:
-    """It is not said then that the attribute had another value."""
+    """The error does not claim that the attribute had another value."""
     with Forgetful({NAMES[0]: {}}, contested=1000) as server, closing(client(server)) as store:
         with pytest.raises(StoreBusy):
             store.set_attribute(NAMES[0], CompareAndSet(MARKS[0], None, 8))
@@ -145,7 +145,7 @@ def test_a_compare_and_set_that_is_always_refused_for_looks_is_given_up() -> Non
 
 
 def test_a_sealed_segment_tells_what_is_stored() -> None:
-    """It takes no update that would load a value; an append can be set up all the same."""
+    """It takes no update that would load a value, but an append can be set up."""
     with Forgetful(guarded=True) as server:
         server.set(NAMES[0], MARKS[0], 7)
         server.sealed.add(NAMES[0])
@@ -155,7 +155,7 @@ def test_a_sealed_segment_tells_what_is_stored() -> None:
 
 
 def test_who_may_only_read_is_told_why_a_sealed_segment_says_nothing() -> None:
-    """That a mark is not set must not be said of a mark that cannot be seen."""
+    """A mark that cannot be read does not count as missing."""
     with Forgetful(guarded=True) as server:
         server.set(NAMES[0], MARKS[0], 7)
         server.sealed.add(NAMES[0])
@@ -168,7 +168,7 @@ def test_who_may_only_read_is_told_why_a_sealed_segment_says_nothing() -> None:
 
 
 def test_values_that_are_always_in_memory_are_asked_for_there() -> None:
-    """No append is set up for the counts and times of streams that are only looked at."""
+    """No append is set up for counts and times of streams that are only read."""
     with Forgetful() as server:
         server.set(NAMES[0], EVENT_COUNT, 3)
         with closing(client(server)) as store:
@@ -178,7 +178,7 @@ def test_values_that_are_always_in_memory_are_asked_for_there() -> None:
 
 
 def test_no_connection_of_the_store_remembers_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store keeps a writer for each append that is set up, until its connection ends."""
+    """The store keeps a writer for each append until its connection ends."""
     monkeypatch.setattr(store_module, "_MOST_SETUPS", 10)
     with Forgetful() as server:
         server.index[NAMES[0]] = {}

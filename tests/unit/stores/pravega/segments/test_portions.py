@@ -11,7 +11,7 @@ MIB = 1 << 20
 @pytest.mark.parametrize("count", [1, 10, 1000, 4000])
 @pytest.mark.parametrize("most", [1, 100_000, 4 * MIB, 1 << 40])
 def test_all_together_keep_within_the_bound(count: int, most: int) -> None:
-    """Whoever is behind, in whatever order they ask, beside the least that each may ask for."""
+    """This holds for any segments that are behind, in any order, beside each one's minimum."""
     portions = Portions(most)
     segments = [Portion() for _ in range(count)]
     total = sum(each.size for each in segments)
@@ -29,13 +29,13 @@ def test_all_together_keep_within_the_bound(count: int, most: int) -> None:
 
 
 def test_a_segment_that_is_behind_asks_for_more() -> None:
-    """Beside thousands that wait at their tails it has half of all to itself."""
+    """Beside thousands that wait at their tails, it has half of all bytes."""
     portions = Portions(4 * MIB)
     for _ in range(2000):
         portions.take(Portion(), 2000)
     behind = Portion()
     portions.set_behind(behind, behind=True)
-    portions._free = 4 * MIB  # the others have come to little
+    portions._free = 4 * MIB  # the others have few bytes left
     assert portions.take(behind, 2001) == BLOCK
 
 

@@ -1,4 +1,4 @@
-"""What a client says to a store that is to seal a segment."""
+"""The messages of a client to a store that is to seal a segment."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_blocks_come_in_order_and_then_the_end() -> None:
 
 @pytest.mark.parametrize("behind", [True, False])
 def test_a_segment_is_asked_for_more_once_its_block_was_taken(*, behind: bool) -> None:
-    """At once if there is more, else by the next call. Not while it waits: there is a bound."""
+    """The request goes at once if there is more, else with the next call, within the bound."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -88,7 +88,7 @@ def test_a_segment_is_asked_for_more_once_its_block_was_taken(*, behind: bool) -
 
 @pytest.mark.parametrize("behind", [True, False])
 def test_a_paused_segment_is_asked_for_no_more_until_it_is_resumed(*, behind: bool) -> None:
-    """One block may come still, if it is asked for already."""
+    """One block may still come, if its request was sent before."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -110,7 +110,7 @@ def test_a_paused_segment_is_asked_for_no_more_until_it_is_resumed(*, behind: bo
 
 
 def test_a_segment_that_is_sealed_while_a_read_waits_ends() -> None:
-    """The store says first that it is sealed, and then that this is its end."""
+    """The store first reports the seal, and then the end."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -124,7 +124,7 @@ def test_a_segment_that_is_sealed_while_a_read_waits_ends() -> None:
 
 
 def test_a_sealed_segment_that_has_no_more_bytes_ends_at_once() -> None:
-    """It is not read at all."""
+    """No read is sent."""
 
     def serve(peer: Peer) -> None:
         tell(peer, sealed=True)
@@ -136,7 +136,7 @@ def test_a_sealed_segment_that_has_no_more_bytes_ends_at_once() -> None:
 
 
 def test_a_read_that_the_store_gives_up_is_asked_for_again() -> None:
-    """As it gives up reads of segments that it puts out of its memory."""
+    """The store gives up reads of segments that it drops from memory."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -160,7 +160,7 @@ def test_a_read_that_the_store_gives_up_is_asked_for_again() -> None:
 def test_an_offset_that_the_segment_does_not_have_is_an_error_of_its_own(
     state: dict[str, int], kind: type[BackendError]
 ) -> None:
-    """A read of it could cost all others their connection."""
+    """A read of such an offset could cost all other segments their connection."""
 
     def serve(peer: Peer) -> None:
         tell(peer, **state)
@@ -212,7 +212,7 @@ def test_a_refusal_is_the_end_of_its_segment_alone(what: str) -> None:
 
 
 def test_thousands_of_segments_are_asked_for_some_at_a_time() -> None:
-    """Their states one window at a time; then each has one read on its way."""
+    """States are asked for one window at a time; then each segment has one pending read."""
     count = 3 * tails_module._STATES
     names = [f"scope/stream/{number}.#epoch.0" for number in range(count)]
 
@@ -237,7 +237,7 @@ def test_thousands_of_segments_are_asked_for_some_at_a_time() -> None:
 
 
 def test_mistakes_of_the_caller_are_errors() -> None:
-    """A segment is watched once, from a byte that a segment can have."""
+    """A segment is watched once, from a possible offset."""
     with following(Endpoint("127.0.0.1", 1)) as tails:
         tails.watch(NAME, 0)
         with pytest.raises(ValueError, match="watched already"):
@@ -251,7 +251,7 @@ def test_mistakes_of_the_caller_are_errors() -> None:
 def test_answers_that_share_a_record_of_tls_all_come(
     tls_names: TLSNames, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first one the socket is silent, and the others wait in the library."""
+    """After the first answer the socket is silent, and the library holds the others."""
     monkeypatch.setattr(tails_module, "_TURN", 1)
     segments = [f"scope/stream/{number}.#epoch.0" for number in range(20)]
 

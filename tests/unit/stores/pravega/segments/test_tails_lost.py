@@ -63,7 +63,7 @@ LIES: dict[str, Callable[[m.ReadSegment], Message]] = {
 
 
 def test_a_store_that_gives_up_every_read_is_not_asked_for_ever() -> None:
-    """Each answer would be another question."""
+    """Each answer would cause another request."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -94,7 +94,7 @@ def test_a_store_that_lies_is_read_no_more(lie: str) -> None:
 
 
 def test_bytes_that_are_no_message_are_an_error() -> None:
-    """Whatever they are."""
+    """This holds for any bytes."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -107,7 +107,7 @@ def test_bytes_that_are_no_message_are_an_error() -> None:
 
 
 def test_a_silent_store_is_noticed() -> None:
-    """It does not send KeepAlives back; a read at the tail alone may take for ever."""
+    """It returns no KeepAlives. A silent read at the tail alone is normal."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -123,7 +123,7 @@ def test_a_silent_store_is_noticed() -> None:
 
 
 def test_a_store_that_sends_keep_alives_back_is_waited_for() -> None:
-    """For several times the time after which a silent one is given up."""
+    """This lasts several times as long as the patience with a silent store."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -140,7 +140,7 @@ def test_a_store_that_sends_keep_alives_back_is_waited_for() -> None:
 
 
 def test_a_caller_that_is_late_does_not_take_a_store_for_silent() -> None:
-    """What the store sent meanwhile is read before its silence is judged."""
+    """The caller reads pending messages before it judges the silence."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -162,7 +162,7 @@ def test_a_caller_that_is_late_does_not_take_a_store_for_silent() -> None:
 
 
 def test_a_store_that_sends_keep_alives_without_end_holds_nobody() -> None:
-    """They count for nothing, and come faster than they are read."""
+    """They do not count, and come faster than they are read."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -176,7 +176,7 @@ def test_a_store_that_sends_keep_alives_without_end_holds_nobody() -> None:
 
 
 def test_a_state_that_is_never_told_is_the_end_of_its_segment_alone() -> None:
-    """Others on the connection go on, and an answer that comes too late counts for nothing."""
+    """Others on the connection go on, and a late answer does not count."""
 
     def serve(peer: Peer) -> None:
         late = peer.expect(m.GetSegmentInfo)
@@ -199,7 +199,7 @@ def test_a_state_that_is_never_told_is_the_end_of_its_segment_alone() -> None:
 
 
 def test_no_segment_waits_for_the_state_of_others_without_end() -> None:
-    """Each one breaks in its time, though the store never tells a state."""
+    """Each segment breaks in its time, though the store never sends a state."""
     names = [f"scope/stream/{number}.#epoch.0" for number in range(tails_module._STATES + 1)]
 
     timeouts = StoreTimeouts(connect=5, call=0.5, stall=60)
@@ -214,7 +214,7 @@ def test_no_segment_waits_for_the_state_of_others_without_end() -> None:
 def test_a_connection_that_served_for_a_while_is_made_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each segment goes on where it was, and nobody notices."""
+    """Each segment goes on at its position, invisibly to the caller."""
     monkeypatch.setattr(tail_links, "_CALM", 0.0)
 
     def serve(peer: Peer) -> None:
@@ -233,7 +233,7 @@ def test_a_connection_that_served_for_a_while_is_made_anew(
 
 
 def test_a_store_that_hangs_up_at_once_breaks_its_segments() -> None:
-    """They can be watched again."""
+    """The segments can be watched again."""
 
     def serve(peer: Peer) -> None:
         peer.expect(m.GetSegmentInfo)
@@ -251,7 +251,7 @@ def test_a_store_that_hangs_up_at_once_breaks_its_segments() -> None:
 
 
 def test_a_store_that_nobody_reaches_breaks_its_segments() -> None:
-    """All of them at once, by one try to connect."""
+    """One try to connect breaks all of them at once."""
     with following(Endpoint("127.0.0.1", 1)) as tails:
         for name in (NAME, OTHER):
             tails.watch(name, 0)
@@ -264,7 +264,7 @@ def test_a_store_that_nobody_reaches_breaks_its_segments() -> None:
 
 
 def test_a_token_refused_for_a_state_is_renewed_once() -> None:
-    """A second refusal is final; without credentials it is asked for them."""
+    """A second refusal is final. Without credentials the error asks for them."""
 
     def serve(peer: Peer) -> None:
         peer.say(r.TokenRefused(peer.expect(m.GetSegmentInfo).request))
@@ -289,7 +289,7 @@ def test_a_token_refused_for_a_state_is_renewed_once() -> None:
 def test_a_token_refused_for_a_read_costs_the_connection(
     monkeypatch: pytest.MonkeyPatch, *, calm: bool
 ) -> None:
-    """The store does not say which read it means: it gives the read's offset as its number."""
+    """The store does not name the refused read: it sends the read's offset as its number."""
     monkeypatch.setattr(tail_links, "_CALM", 0.0 if calm else inf)
 
     def serve(peer: Peer) -> None:

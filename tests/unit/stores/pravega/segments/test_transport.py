@@ -35,7 +35,7 @@ Served = Callable[[Endpoint], PravegaStore]
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    """Gives a store whose segments all live on one server, without a controller."""
+    """Yield a store whose segments all live on one server, without a controller."""
     monkeypatch.setattr(transport_module, "PAUSES", (0.0, 0.0))
     timeouts = StoreTimeouts(connect=5, call=5, stall=5)
     store = PravegaStore("tcp://127.0.0.1:1", credentials=None, timeouts=timeouts)
@@ -63,13 +63,13 @@ def hang_up(peer: Peer) -> None:
 
 
 def test_a_request_is_repeated_when_the_connection_breaks(served: Served) -> None:
-    """A store that hangs up once is asked again, over a new connection."""
+    """A store that hangs up once gets the request again, over a new connection."""
     with ScriptedStore([hang_up, tell_info]) as peer:
         assert served(peer.endpoint).infos([NAME]) == [FOUND]
 
 
 def test_patience_has_an_end(served: Served) -> None:
-    """A store that hangs up every time is an unavailable store."""
+    """A store that hangs up each time is an unavailable store."""
     with ScriptedStore([hang_up] * 3) as peer:
         store = served(peer.endpoint)
         with pytest.raises(StoreUnavailable, match="closed the connection"):
@@ -77,7 +77,7 @@ def test_patience_has_an_end(served: Served) -> None:
 
 
 def test_a_timeout_is_not_repeated(served: Served) -> None:
-    """The caller's patience ends once, and not three times."""
+    """The caller's patience ends once, not three times."""
 
     def say_nothing(peer: Peer) -> None:
         peer.expect(m.GetSegmentInfo)
@@ -92,7 +92,7 @@ def test_a_timeout_is_not_repeated(served: Served) -> None:
 
 
 def test_a_segment_that_moved_is_looked_up_again(served: Served) -> None:
-    """The owner is forgotten when a server says that it is another one."""
+    """The owner is forgotten when a server names another one."""
     store = served(Endpoint("unused", 1))
     places: dict[SegmentOwner, Endpoint] = {}
     store._directory._owners = places
@@ -113,11 +113,11 @@ def test_a_segment_that_moved_is_looked_up_again(served: Served) -> None:
 def test_segments_of_a_server_that_is_away_are_looked_up_again(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first one that fails is enough: no other one waits for a server that has died."""
+    """The first failure is enough: no other segment waits for the dead server."""
     store, beside = served(Endpoint("unused", 1)), "scope/stream/1.#epoch.0"
     directory = store._directory
     monkeypatch.delattr(directory, "owners")
-    # A second connection to the old server would find nobody who greets.
+    # A second connection to the old server would get no greeting.
     with ScriptedStore([hang_up]) as old, ScriptedStore([tell_info, tell_info]) as new:
         directory._owners = {owner_of(name): old.endpoint for name in (NAME, beside)}
         monkeypatch.setattr(directory, "run", lambda _call: [new.endpoint])
@@ -129,7 +129,7 @@ def test_segments_of_a_server_that_is_away_are_looked_up_again(
 def test_a_repeated_compare_and_set_looks_at_the_value(
     served: Served, value: int, *, done: bool
 ) -> None:
-    """Refused after its first try got lost, it went through if the attribute is the new value."""
+    """If its first try was lost, a refusal with the new value counts as success."""
 
     def lose(peer: Peer) -> None:
         peer.expect(m.UpdateAttribute)
@@ -148,7 +148,7 @@ def test_a_repeated_compare_and_set_looks_at_the_value(
 
 
 def test_a_repeated_merge_looks_at_the_value(served: Served) -> None:
-    """A merge whose answer got lost went through if the attribute has the new value."""
+    """A merge whose answer was lost succeeded if the attribute has the new value."""
 
     def lose(peer: Peer) -> None:
         peer.expect(m.MergeSegments)
@@ -164,7 +164,7 @@ def test_a_repeated_merge_looks_at_the_value(served: Served) -> None:
 def test_a_merge_that_is_refused_for_a_look_at_its_condition_is_tried_again(
     served: Served,
 ) -> None:
-    """The store refuses it where somebody has it load the attribute just then."""
+    """The store refuses it while another client's read loads the attribute."""
 
     def refuse(peer: Peer) -> None:
         peer.say(m.AttributeUpdated(peer.expect(m.MergeSegments).request, success=False))
@@ -176,7 +176,7 @@ def test_a_merge_that_is_refused_for_a_look_at_its_condition_is_tried_again(
 
 
 def test_an_answer_to_no_question_is_a_protocol_error(served: Served) -> None:
-    """A reply with another request number is never taken for ours."""
+    """A reply with another request number is never taken for the client's own."""
 
     def lie(peer: Peer) -> None:
         peer.say(m.SegmentCreated(peer.expect(m.CreateSegment).request + 1, NAME))
@@ -200,14 +200,14 @@ def test_an_answer_of_another_kind_is_a_protocol_error(served: Served) -> None:
 
 
 def part(asked: m.ReadSegment, data: bytes, length: int | None = None) -> m.SegmentRead:
-    """The reply to a read of a segment with this content, perhaps short."""
+    """Return the reply to a read of this content, possibly short."""
     size = asked.length if length is None else length
     found = memoryview(data[asked.offset : asked.offset + size])
     return m.SegmentRead(NAME, asked.offset, False, False, found, asked.request)  # noqa: FBT003
 
 
 def test_replies_that_come_short_and_out_of_order_are_put_in_order(served: Served) -> None:
-    """Every byte is handed on once and in its place, whatever order the replies have."""
+    """Every byte is handed on once and in its place, for any order of replies."""
     data = bytes(range(40))
 
     def shuffle(peer: Peer) -> None:
@@ -262,7 +262,7 @@ def set_up(peer: Peer, last: int = NOT_SET) -> None:
 
 
 def test_an_append_keeps_within_its_window(served: Served) -> None:
-    """No block is sent before there is room for it."""
+    """A block is sent only when it fits."""
 
     def store_slowly(peer: Peer) -> None:
         set_up(peer)
@@ -285,7 +285,7 @@ def test_an_append_keeps_within_its_window(served: Served) -> None:
 
 
 def test_confirmations_that_are_not_here_are_not_waited_for(served: Served) -> None:
-    """Those that are here are taken in, with the segment's length if the store tells it."""
+    """Existing ones are read, with the segment's length if the store sends it."""
     said = threading.Event()
 
     def confirm(peer: Peer) -> None:
@@ -314,7 +314,7 @@ def test_confirmations_that_are_not_here_are_not_waited_for(served: Served) -> N
 
 
 def test_an_append_that_the_store_hangs_up_on_says_why(served: Served) -> None:
-    """When the refusal got lost, the segment itself tells that it is sealed."""
+    """If the refusal was lost, the segment's own state shows the seal."""
 
     def drop(peer: Peer) -> None:
         set_up(peer)
@@ -333,7 +333,7 @@ def test_an_append_that_the_store_hangs_up_on_says_why(served: Served) -> None:
 
 
 def test_an_append_is_never_repeated(served: Served) -> None:
-    """After a lost connection the caller has to find out what the store has."""
+    """After a lost connection the caller has to look at the segment."""
 
     def drop(peer: Peer) -> None:
         set_up(peer)

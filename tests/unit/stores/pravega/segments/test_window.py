@@ -7,7 +7,7 @@ MIB = 1 << 20
 
 
 def test_bytes_in_flight_are_bounded() -> None:
-    """There is room until the limit is reached, and again once bytes are confirmed."""
+    """Room is left until the limit is reached, and again once bytes are confirmed."""
     window = InFlightWindow(3 * MIB)
     for number in range(3):
         assert window.has_room(MIB)
@@ -19,7 +19,7 @@ def test_bytes_in_flight_are_bounded() -> None:
 
 
 def test_a_block_larger_than_the_window_goes_alone() -> None:
-    """A block that never fits is sent when nothing else is in flight."""
+    """A block that never fits is sent when no other block is in flight."""
     window = InFlightWindow(10)
     assert window.has_room(1000)
     window.sent(1, 1000, now=0)
@@ -27,7 +27,7 @@ def test_a_block_larger_than_the_window_goes_alone() -> None:
 
 
 def test_one_acknowledgement_confirms_all_blocks_before_it() -> None:
-    """The store confirms the last number only, and means everything up to it."""
+    """The store confirms only the last number, which includes all earlier ones."""
     window = InFlightWindow(MIB)
     for number in range(10, 15):
         window.sent(number, 100, now=0)
@@ -57,7 +57,7 @@ def test_stalls_narrow_the_window_down_to_one_block_at_a_time() -> None:
 
 
 def test_a_store_that_keeps_up_again_gets_the_window_back_slowly() -> None:
-    """The window grows by an eighth of what is confirmed in time, up to where it began."""
+    """The window grows by an eighth of the bytes confirmed in time, up to its start."""
     window = InFlightWindow(4 * MIB, stall=1.0)
     window.sent(0, MIB, now=0)
     window.acknowledged(0, now=2)
@@ -76,7 +76,7 @@ def test_a_store_that_keeps_up_again_gets_the_window_back_slowly() -> None:
     st.integers(1, 8 * MIB),
 )
 def test_the_window_never_leaves_its_bounds(blocks: list[tuple[int, float]], limit: int) -> None:
-    """Whatever happens, the limit is from 1 to the first one, and all bytes are accounted for."""
+    """The limit stays between 1 and the first one, and all bytes are accounted for."""
     window, now = InFlightWindow(limit), 0.0
     for number, (size, delay) in enumerate(blocks):
         if not window.has_room(size):

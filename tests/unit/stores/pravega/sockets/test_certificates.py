@@ -1,4 +1,4 @@
-"""Certificates that are trusted and shown: bundles, their rotation, those of clients."""
+"""Trusted and presented certificates: bundles, their rotation, those of clients."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ HOST = "127.0.0.1"
     ],
 )
 def test_a_bundle_without_certificates_is_refused_before_anything_is_sent(bundle: str) -> None:
-    """The field is that of the bundle."""
+    """The error names the bundle's field."""
     with pytest.raises(InvalidSpec) as caught:
         TLS(Trust(ca=bundle))
     assert caught.value.field == "spec.pravega.tls.caBundleRef"
 
 
 def test_a_bundle_may_have_notes_in_any_language(tls_names: TLSNames) -> None:
-    """As bundles of authorities have."""
+    """Bundles of authorities have such notes."""
     noted = f"# Müller's authority\n{tls_names.bundle}\n# end"
     with ScriptedStore([nothing], tls=tls_names.server(HOST)) as store:
         Connection.open(store.endpoint, 5, TLS(Trust(ca=noted))).close()
@@ -58,7 +58,7 @@ def test_a_bundle_may_have_notes_in_any_language(tls_names: TLSNames) -> None:
 
 @pytest.fixture
 def mounted(tmp_path: Path, tls_names: TLSNames) -> Path:
-    """Gives the file with the authority's certificate, as a pod mounts it."""
+    """Return the file with the authority's certificate, as a pod mounts it."""
     file = tmp_path / "_bundle" / "ca.crt"
     file.parent.mkdir()
     file.write_text(tls_names.bundle)
@@ -66,14 +66,14 @@ def mounted(tmp_path: Path, tls_names: TLSNames) -> Path:
 
 
 def trusting(file: Path) -> TLS:
-    """Trust by what is in the file."""
+    """Make trust from the file's content."""
     return TLS(Trust.read("_bundle/ca.crt", file.parents[1]))
 
 
 def test_a_bundle_that_was_changed_is_read_when_a_certificate_does_not_verify(
     tls_names: TLSNames, mounted: Path
 ) -> None:
-    """So the connection is made by the next try of the same call."""
+    """So the next try of the same call connects."""
     rotated = tls_names.other("rotated")
     tls = trusting(mounted)
     pool = ConnectionPool(5, tls=tls)
@@ -89,7 +89,7 @@ def test_a_bundle_that_was_changed_is_read_when_a_certificate_does_not_verify(
 def test_a_bundle_is_read_again_every_two_seconds_at_most(
     tls_names: TLSNames, mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store whose certificate is wrong is asked for again and again, by many."""
+    """Many clients may call a store with a wrong certificate repeatedly."""
     now = [100.0]
     monkeypatch.setattr(tls_module, "monotonic", lambda: now[0])
     tls = trusting(mounted)
@@ -99,14 +99,14 @@ def test_a_bundle_is_read_again_every_two_seconds_at_most(
     assert not tls.renew(tls.version)
     now[0] += 0.2
     assert tls.renew(1)
-    assert tls.renew(1)  # for others that failed with the old one
+    assert tls.renew(1)  # for other callers that failed with the old bundle
     assert not tls.renew(2)
 
 
 def test_a_certificate_that_verified_before_is_waited_for_a_minute(
     tls_names: TLSNames, mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its file may change yet; after that the refusal is final, with the same field."""
+    """Its file may still change. After that the refusal is final, with the same field."""
     now = [100.0]
     tls = trusting(mounted)
     tls._grace = Grace(lambda: now[0])
@@ -134,7 +134,7 @@ def test_a_certificate_that_verified_before_is_waited_for_a_minute(
 def test_a_bundle_that_cannot_be_read_midway_leaves_the_one_before(
     tls_names: TLSNames, mounted: Path, content: str | None
 ) -> None:
-    """A volume may be half-written, or its object gone for a moment."""
+    """A volume may be half-written, or its object missing for a moment."""
     tls = trusting(mounted)
     if content is None:
         mounted.unlink()
@@ -146,7 +146,7 @@ def test_a_bundle_that_cannot_be_read_midway_leaves_the_one_before(
 
 
 def test_what_is_trusted_shows_nowhere(mounted: Path) -> None:
-    """A certificate is no secret, but may say much of a company."""
+    """A certificate is no secret, but may reveal much about a company."""
     trust = Trust.read("_bundle/ca.crt", mounted.parents[1], server_name="store.example")
     assert repr(trust) == "Trust(server_name='store.example')"
 
@@ -155,7 +155,7 @@ def test_what_is_trusted_shows_nowhere(mounted: Path) -> None:
 
 
 def asking(tls_names: TLSNames) -> ssl.SSLContext:
-    """A server's context that wants a certificate of the client, by the same authority."""
+    """Make a server's context that requires a client certificate of the same authority."""
     context = tls_names.server(HOST)
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(tls_names.authority.bundle)
@@ -163,12 +163,12 @@ def asking(tls_names: TLSNames) -> ssl.SSLContext:
 
 
 def shown(certificate: Certificate) -> ClientCertificate:
-    """A certificate as it is read."""
+    """Read a certificate."""
     return ClientCertificate(certificate.chain.read_text(), certificate.key.read_text())
 
 
 def test_a_server_that_asks_for_a_certificate_gets_it(tls_names: TLSNames) -> None:
-    """And takes the connection for that of its owner."""
+    """The server takes the connection for that of its owner."""
     client = shown(tls_names.authority.issue("sluice"))
     tls = TLS(Trust(ca=tls_names.bundle, client=client))
     subjects: list[object] = []
@@ -194,7 +194,7 @@ def test_a_server_that_asks_for_a_certificate_gets_it(tls_names: TLSNames) -> No
 def test_a_server_that_wants_another_certificate_is_named(
     tls_names: TLSNames, version: ssl.TLSVersion, *, has: bool
 ) -> None:
-    """With the field for it. TLS 1.3 tells only after the handshake, and 1.2 not if one misses."""
+    """The error has its field. TLS 1.3 reports it after the handshake, TLS 1.2 in it."""
     client = shown(tls_names.other().issue("nobody")) if has else None
     context = asking(tls_names)
     context.minimum_version = context.maximum_version = version
@@ -205,7 +205,7 @@ def test_a_server_that_wants_another_certificate_is_named(
 
 
 def test_a_key_that_is_not_of_its_certificate_is_refused(tls_names: TLSNames) -> None:
-    """Before anything is sent, with the field, and without a word of the key."""
+    """The error comes before any byte is sent, names the field, and does not show the key."""
     one, other = (shown(tls_names.authority.issue(name)) for name in ("one", "another"))
     for wrong in (
         ClientCertificate(one.chain, other.key),
@@ -221,7 +221,7 @@ def test_a_key_that_is_not_of_its_certificate_is_refused(tls_names: TLSNames) ->
 def test_a_clients_certificate_that_was_changed_is_read_again(
     tls_names: TLSNames, tmp_path: Path
 ) -> None:
-    """Once the server refuses the old one."""
+    """It is read once the server refuses the old one."""
     folder = tmp_path / "mesh"
     folder.mkdir()
 

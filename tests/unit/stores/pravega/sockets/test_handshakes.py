@@ -1,4 +1,4 @@
-"""How connections begin with TLS: with whom, and what is said where they do not."""
+"""The begin of TLS connections: accepted servers, and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ADDRESS = "spec.pravega.controllerURI"
 
 
 def test_a_server_with_a_certificate_of_the_bundle_is_spoken_to(tls_names: TLSNames) -> None:
-    """Its certificate has the address at which the store says that it is."""
+    """Its certificate has the address at which the store locates it."""
     with ScriptedStore([nothing], tls=tls_names.server(HOST)) as store:
         connection = Connection.open(store.endpoint, 5, TLS(tls_names.trust))
         assert connection.version == Hello().high
@@ -39,7 +39,7 @@ def test_a_server_with_a_certificate_of_the_bundle_is_spoken_to(tls_names: TLSNa
 
 
 def test_a_server_may_have_the_name_that_the_store_says(tls_names: TLSNames) -> None:
-    """So that all servers of a store may share one certificate."""
+    """So all servers of a store may share one certificate."""
     trust = Trust(ca=tls_names.bundle, server_name="store.example")
     with ScriptedStore([nothing], tls=tls_names.server("store.example")) as store:
         Connection.open(store.endpoint, 5, TLS(trust)).close()
@@ -55,7 +55,7 @@ def test_a_server_may_have_the_name_that_the_store_says(tls_names: TLSNames) -> 
 def test_a_certificate_for_another_name_is_refused(
     tls_names: TLSNames, host: str, field: str, text: str
 ) -> None:
-    """A server may have any certificate of the authority, so its name tells which server it is."""
+    """The authority has many certificates, so the name identifies the server."""
     with server(lambda peer: accept(tls_names.server(host), peer)) as endpoint:
         error = refused(endpoint, TLS(tls_names.trust))
     assert isinstance(error, CertificateRejected)
@@ -74,7 +74,7 @@ def test_an_expired_certificate_is_refused(tls_names: TLSNames) -> None:
 
 
 def test_a_certificate_of_another_authority_is_refused(tls_names: TLSNames) -> None:
-    """With the field that has to name that authority. The system's authorities count no more."""
+    """The error has the field for that authority. The system's authorities do not count."""
     other = serving(tls_names.other().issue("stranger", HOST))
     with server(lambda peer: accept(other, peer)) as endpoint:
         error = refused(endpoint, TLS(tls_names.trust))
@@ -95,7 +95,7 @@ def test_the_system_trusts_by_its_own_certificates(
 
 
 def test_a_server_that_speaks_no_tls_is_named(tls_names: TLSNames) -> None:
-    """Whatever it answers, the error says how to write the address."""
+    """For any answer, the error says how to write the address."""
     with server(lambda peer: peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as endpoint:
         error = refused(endpoint, TLS(tls_names.trust))
     assert isinstance(error, ProtocolError)
@@ -106,7 +106,7 @@ def test_a_server_that_speaks_no_tls_is_named(tls_names: TLSNames) -> None:
 def test_a_server_that_hangs_up_at_the_beginning_of_tls_is_tried_again(
     tls_names: TLSNames,
 ) -> None:
-    """It may be starting; or speaks no TLS, which the remedy says."""
+    """It may be starting, or has no TLS, which the remedy mentions."""
     with server(lambda _: None) as endpoint:
         error = refused(endpoint, TLS(tls_names.trust))
     assert isinstance(error, StoreUnavailable)
@@ -119,7 +119,7 @@ def test_a_server_that_hangs_up_at_the_beginning_of_tls_is_tried_again(
 def test_a_handshake_that_hangs_ends_at_the_deadline(
     tls_names: TLSNames, *, trickles: bool
 ) -> None:
-    """Silent as a store without TLS that waits for more, or with a byte now and then."""
+    """The server may be silent, as a store without TLS is, or send a byte now and then."""
     ended = threading.Event()
 
     def serve(peer: socket.socket) -> None:
@@ -149,7 +149,7 @@ def test_a_server_that_speaks_only_old_versions_is_refused(tls_names: TLSNames) 
 
 @pytest.mark.parametrize("alerts", [True, False])
 def test_a_server_that_wants_tls_is_told_from_others(tls_names: TLSNames, *, alerts: bool) -> None:
-    """It refuses a plain greeting with an alert of TLS, or hangs up as Pravega does."""
+    """It answers a plain greeting with a TLS alert, or hangs up as Pravega does."""
     context = tls_names.server(HOST)
 
     def serve(peer: socket.socket) -> None:
@@ -178,7 +178,7 @@ def test_a_plain_server_that_hangs_up_is_no_server_with_tls() -> None:
 def test_a_host_that_can_have_no_certificate_is_a_protocol_error(
     tls_names: TLSNames, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    """The controller tells the hosts of segment stores, and may tell anything."""
+    """The controller names the hosts of segment stores, and may send any text."""
     ours, theirs = socket.socketpair()
     monkeypatch.setattr(socket, "create_connection", lambda *_: ours)
     monkeypatch.setattr("sluice.stores.pravega.sockets.connecting._probe", lambda _: None)

@@ -1,4 +1,4 @@
-"""Messages over TLS, whose records are cut and joined otherwise than frames."""
+"""Messages over TLS, whose records are not aligned with frames."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def framed(*messages: Message) -> bytes:
 
 
 def created(number: int) -> SegmentCreated:
-    """A short message."""
+    """Return a short message."""
     return SegmentCreated(number, "a")
 
 
 def read(data: bytes) -> SegmentRead:
-    """A message with data."""
+    """Return a message with data."""
     return SegmentRead("a", 0, at_tail=False, at_end=False, data=memoryview(data), request=1)
 
 
 @pytest.fixture
 def agreed(tls_names: TLSNames) -> Iterator[tuple[Connection, ssl.SSLSocket]]:
-    """Gives a connection, and the server's end of it."""
+    """Yield a connection, and the server's end of it."""
     ours, theirs = socket.socketpair()
     wire = tls_names.wire(ours, PEER.host)
     secured = tls_names.agree(wire, theirs, PEER.host)
