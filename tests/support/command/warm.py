@@ -1,8 +1,8 @@
 """Processes of the `sluice` command that need not import it.
 
-Importing the command takes a second of processor time, and tests start it hundreds of times. So the
-tests fork it from a process that has imported it already (`warm_server`). Everything else is as in
-a new process: program, arguments, files, environment, directory, session, signals and exit code.
+To import the command takes a second of a processor, and tests start it hundreds of times. So they
+fork it from a process that has imported it already (`warm_server`). All else is as in a new
+process: program, arguments, files, environment, directory, session, signals and exit code.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class FollowedSource:
             assert self._read + rest.events == EVENTS + 2 * LATER
 
     def _configure(self) -> None:
-        """Give the source another tag, which its target gets too, and let it have one segment."""
+        """Give the source a tag and a policy that allows one segment. The copy follows both."""
         name = StreamName(scope=self._source[0], stream=self._source[1])
         with Stores(SETTINGS) as stores:
             store = stores[StoreAddress(uri=self._cluster.controller_uri)]

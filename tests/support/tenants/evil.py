@@ -34,7 +34,7 @@ PRECIOUS: Final = "precious"
 """The name of a Secret in the tenant's own namespace that no StreamStore names."""
 
 HELD: Final = "sluice.dev/held-secret"
-"""What versions before kept in an annotation."""
+"""An annotation of earlier versions."""
 
 OURS: Final = ("streamstores", "streamcopies", "scopecopies", "streamarchives", "ephemeralstreams")
 _MALLORY: Final = "mallory"

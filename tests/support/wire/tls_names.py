@@ -67,7 +67,7 @@ class TLSNames:
         return serving(self.certificate(host, days=days))
 
     def wire(self, sock: socket.socket, host: str) -> TLSWire:
-        """Return the client's end, which trusts the authority and has not begun yet."""
+        """Return the client's end of a connection before the handshake. It trusts the authority."""
         return TLSWire(sock, TLS(self.trust).context, host)
 
     def agree(self, wire: TLSWire, theirs: socket.socket, host: str) -> ssl.SSLSocket:
