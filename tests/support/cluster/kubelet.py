@@ -120,7 +120,7 @@ class DriverPod:
         return self._tenant.get("configmap", name)
 
     def _environment(self, pod: Object) -> dict[str, str]:
-        """Return the container's variables, also the names of its pod, and what names them."""
+        """Return the container's variables. The pod's names come first: values refer to them."""
         found = {name: str(pod["metadata"].get(key, "")) for name, key in _NAMES.items()}
         for one in self._container["env"]:
             if "value" in one:
@@ -136,8 +136,8 @@ class DriverPod:
             path = Path(self._here(places[volume["name"]], folder))
             if "configMap" in volume:
                 name = volume["configMap"]["name"]
-                # A kubelet waits too. With a login, the operator makes the Job before the
-                # ConfigMap.
+                # A kubelet waits, too. For a driver beside a login, the operator makes the Job
+                # first.
                 found = self._tenant.until(f"{name} is there", partial(self._config_map, name))
                 assert found is not None
                 files = {name: text.encode() for name, text in found["data"].items()}
