@@ -66,7 +66,7 @@ def install(
 
 
 def take_back_interrupted(cluster: Cluster, name: str, namespace: str) -> None:
-    """Roll back an installation whose Helm was killed. Until then Helm refuses any other.
+    """Undo an installation whose Helm was killed. Until then Helm refuses any other.
 
     Args:
         cluster: the cluster.

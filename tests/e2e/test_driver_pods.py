@@ -32,7 +32,7 @@ _targets = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def store(kube: Cluster, announce: Callable[[str], Any]) -> ClusterStore:
-    """Gives the Pravega of the cluster."""
+    """Return the Pravega of the cluster."""
     found = ClusterStore(kube)
     with announce("Pravega in the cluster"):
         found.up(lambda _: None)
@@ -41,7 +41,7 @@ def store(kube: Cluster, announce: Callable[[str], Any]) -> ClusterStore:
 
 @pytest.fixture(scope="module")
 def java(store: ClusterStore) -> Iterator[ForeignClient]:
-    """Gives the official client, with the source written."""
+    """Yield the official client, with the source written."""
     with store.foreign() as client:
         client.create(*SOURCE, segments=4)
         client.write(*SOURCE, events=EVENTS, keys=100)
@@ -52,7 +52,7 @@ def java(store: ClusterStore) -> Iterator[ForeignClient]:
 def jobs(
     kube: Cluster, store: ClusterStore, announce: Callable[[str], Any]
 ) -> Iterator[DriverJobs]:
-    """Gives a namespace that admits restricted pods only."""
+    """Yield a namespace that admits restricted pods only."""
     with announce("the image of Sluice"):
         image = kube.provide(sluice_image(), say=lambda _: None)
     name = f"sluice-test-{uuid4().hex[:8]}"
@@ -65,12 +65,12 @@ def jobs(
 
 @pytest.fixture
 def plan(jobs: DriverJobs, java: ForeignClient) -> Plan:
-    """Gives the plan of a copy to a target of its own."""
+    """Return the plan of a copy to a target of its own."""
     return jobs.plan(SOURCE, (SOURCE[0], f"target-{next(_targets)}"))
 
 
 def assert_copied(plan: Plan, store: ClusterStore, java: ForeignClient) -> None:
-    """The target has the source's bytes, as the stand-alone script reads them."""
+    """Check that the target has the source's bytes, as the stand-alone script reads them."""
     target = plan.streams[0].target
     reports = witness.assert_equal(store.segment_store, java, SOURCE, (target.scope, target.stream))
     assert sum(report["events"] for report in reports) == EVENTS

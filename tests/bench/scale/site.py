@@ -156,12 +156,12 @@ class Operator:
 
     @property
     def is_ready(self) -> bool:
-        """Whether /readyz says so."""
+        """Tell whether /readyz says so."""
         return self._process.probe("readyz")[0] == 200
 
     @property
     def is_alive(self) -> bool:
-        """Whether /livez says so."""
+        """Tell whether /livez says so."""
         return self._process.probe("livez")[0] == 200
 
     def metrics(self) -> Samples:

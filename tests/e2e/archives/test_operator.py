@@ -33,7 +33,7 @@ EVENTS, KEYS = 2000, 32
 
 
 def source(scope: str) -> dict[str, Any]:
-    """The stream that is archived."""
+    """Return the stream that is archived."""
     return {"storeRef": {"name": "store"}, "scope": scope, "stream": "orders"}
 
 
@@ -48,7 +48,7 @@ def restore(desk: Desk, store: str, scope: str, run: int) -> None:
 
 
 def assert_whole(objects: Objects, runs: int) -> None:
-    """The archive holds so many runs, and is as it was recorded."""
+    """Check that the archive holds so many runs, and is as it was recorded."""
     archive = Archive(objects)
     head = archive.head()
     assert head is not None

@@ -31,7 +31,7 @@ def local_operator(
     archive_env: ArchiveCrashEnv,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalOperator]:
-    """Gives an operator on this machine, and a namespace whose driver pods are run here."""
+    """Yield an operator on this machine, and a namespace whose driver pods are run here."""
     folder = tmp_path_factory.mktemp("sluice-test-archive-crash")
     with opened(kube, folder, archive_env.uri) as made:
         made.tenant.apply(*archive_env.stores(folder))
@@ -40,7 +40,7 @@ def local_operator(
 
 @pytest.fixture(scope="module")
 def hits(local_operator: LocalOperator) -> Iterator[Hits]:
-    """Gives the table of what was reached, killed and found; it is written down in the end."""
+    """Yield the table of what was reached, killed and found; it is written down in the end."""
     found: Hits = {}
     yield found
     write("crash-table-archives-operator", found)
@@ -49,7 +49,7 @@ def hits(local_operator: LocalOperator) -> Iterator[Hits]:
 def scene_of(
     cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path, local_operator: LocalOperator
 ) -> OperatorScene:
-    """The work, and who dies."""
+    """Return the work, and who dies."""
     if cell.point.deed != "delete":
         return OperatorScene(env, cell.name, folder, local_operator)
     if cell.victim == "gateway":

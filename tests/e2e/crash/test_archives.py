@@ -30,14 +30,14 @@ COMMANDS = [cell for cell in REACHABLE if cell.victim != "operator" and cell.poi
 
 @pytest.fixture(scope="module")
 def hits() -> Iterator[Hits]:
-    """Gives the table of what was reached, killed and found; it is written down in the end."""
+    """Yield the table of what was reached, killed and found; it is written down in the end."""
     found: Hits = {}
     yield found
     write("crash-table-archives", found)
 
 
 def scene_of(cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path) -> Scene:
-    """The work, and who dies."""
+    """Return the work, and who dies."""
     match cell.victim:
         case "driver":
             return DriverScene(env, cell.name, folder)

@@ -28,7 +28,7 @@ def local_operator(
     env: CrashEnv,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalOperator]:
-    """Gives an operator on this machine, and a namespace whose driver pods are run here."""
+    """Yield an operator on this machine, and a namespace whose driver pods are run here."""
     folder = tmp_path_factory.mktemp("sluice-test-crash")
     with opened(kube, folder, env.uri) as made:
         yield made
@@ -36,7 +36,7 @@ def local_operator(
 
 @pytest.fixture(scope="module")
 def hits(local_operator: LocalOperator) -> Iterator[Hits]:
-    """Gives the table of what was reached, killed and found; it is written down in the end."""
+    """Yield the table of what was reached, killed and found; it is written down in the end."""
     found: Hits = {}
     yield found
     write("crash-table-operator", found)

@@ -23,7 +23,7 @@ LIVE = 50
 
 @pytest.fixture
 def streams(java: ForeignClient, scope: str) -> tuple[str, str]:
-    """Gives a stream of 20,000 events that was scaled, and one with other key ranges."""
+    """Return a stream of 20,000 events that was scaled, and one with other key ranges."""
     java.create(scope, "orders", segments=2)
     java.write(scope, "orders", events=EVENTS, keys=KEYS)
     assert java.scale(scope, "orders")
@@ -33,7 +33,7 @@ def streams(java: ForeignClient, scope: str) -> tuple[str, str]:
 
 
 def _appending(tenant: Tenant, name: str, streams: tuple[str, str]) -> Object:
-    """A copy that appends."""
+    """Return a copy that appends."""
     copy = tenant.copy_resource(name, *streams)
     copy["spec"]["target"]["onExists"] = "Append"
     return copy
@@ -110,6 +110,6 @@ def test_what_is_done_with_a_stream_that_exists_cannot_be_changed(
 
 
 def _ranges(java: ForeignClient, scope: str) -> list[tuple[float | None, float | None]]:
-    """The key ranges of the segments of the target that take events."""
+    """Return the key ranges of the segments of the target that take events."""
     segments = java.info(scope, "shop").segments
     return sorted((one.low, one.high) for one in segments if one.low is not None)

@@ -54,7 +54,7 @@ class Orders:
         return {"storeRef": {"name": "store"}, "scope": self.scope, "stream": "orders"}
 
     def assert_whole(self, scope: str) -> None:
-        """A scope has the small stream, with the same bytes."""
+        """Check that a scope has the small stream, with the same bytes."""
         source, target = (self.scope, "refunds"), (scope, "refunds")
         witness.assert_equal(self.store.segment_store, self.java, source, target)
 
@@ -68,7 +68,7 @@ class Orders:
 
 @pytest.fixture(scope="module")
 def orders(java: ForeignClient, store: ClusterStore) -> Orders:
-    """Gives a stream that was split and merged."""
+    """Return a stream that was split and merged."""
     scope = f"archives-{uuid4().hex[:6]}"
     java.create_scope(scope)
     java.create(scope, "orders", segments=2)
@@ -85,7 +85,7 @@ def orders(java: ForeignClient, store: ClusterStore) -> Orders:
 
 @pytest.fixture(scope="module")
 def gateway(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterGateway]:
-    """Gives an S3 gateway in the cluster, with a bucket."""
+    """Yield an S3 gateway in the cluster, with a bucket."""
     made = ClusterGateway(kube, "archives")
     with announce("an S3 gateway in the cluster"):
         made.up(lambda _: None)
@@ -95,7 +95,7 @@ def gateway(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterGa
 
 @pytest.fixture
 def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
-    """Gives the namespace whose drivers may make executors, with archives meant."""
+    """Yield the namespace whose drivers may make executors, with archives meant."""
     yield replace(executor_tenant, copies="sarc")
     kinds = "sarc,scopy,sccp,sst"
     executor_tenant.run("delete", kinds, "--all", PATIENTLY)
@@ -103,7 +103,7 @@ def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
 
 @pytest.fixture
 def bucket(shop: Tenant, gateway: ClusterGateway) -> Object:
-    """Gives a StreamStore in the bucket, whose Secret is there."""
+    """Return a StreamStore in the bucket, whose Secret is there."""
     keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
     shop.apply(secret | {"stringData": keys})
@@ -119,7 +119,7 @@ def bucket(shop: Tenant, gateway: ClusterGateway) -> Object:
 
 @pytest.fixture
 def claim(kube: Cluster, shop: Tenant) -> Iterator[Object]:
-    """Gives a StreamStore in a claim that pods mount."""
+    """Yield a StreamStore in a claim that pods mount."""
     image = kube.provide(gateway_image(lambda _: None), say=lambda _: None)
     with MountedClaim(kube, shop.namespace, image) as made:
         yield {"volume": {"claimName": made.name, "path": "streams"}}
@@ -127,20 +127,20 @@ def claim(kube: Cluster, shop: Tenant) -> Iterator[Object]:
 
 
 def resource(kind: str, name: str, spec: Object) -> Object:
-    """A resource."""
+    """Return a resource."""
     body = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
     return body | {"spec": spec}
 
 
 def archive(orders: Orders, **spec: Any) -> Object:
-    """The stream's StreamArchive."""
+    """Return the stream's StreamArchive."""
     destination = {"storeRef": {"name": "backup"}, "path": "shop/orders"}
     made = {"source": orders.source, "destination": destination}
     return resource("StreamArchive", "orders", made | EXECUTORS | spec)
 
 
 def restore(orders: Orders, name: str, **spec: Any) -> Object:
-    """The StreamCopy that brings it back."""
+    """Return the StreamCopy that brings it back."""
     source = {"archive": {"storeRef": {"name": "backup"}, "path": "shop/orders"}}
     target = {"storeRef": {"name": "store"}, "scope": orders.scope, "stream": name}
     return resource("StreamCopy", name, {"source": source, "target": target} | EXECUTORS | spec)

@@ -94,6 +94,6 @@ def test_copy_deleted_while_suspended(
 
 
 def _has(java: ForeignClient, stream: str) -> bool:
-    """Whether the store has a stream, told by the foreign client: it can be made if not."""
+    """Tell whether the store has a stream, told by the foreign client: it can be made if not."""
     made = java.create(*stream.split("/"))
     return not made

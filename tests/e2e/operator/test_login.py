@@ -32,7 +32,7 @@ GUEST = "sluice-test-guest"
 
 @pytest.fixture(scope="module")
 def client(guarded_java: ForeignClient) -> ForeignClient:
-    """Gives the Java client, logged in, when it has written the source."""
+    """Return the Java client, logged in, when it has written the source."""
     guarded_java.create_scope("guarded")
     guarded_java.create("guarded", "source", segments=2)
     guarded_java.write("guarded", "source", events=EVENTS, keys=10)
@@ -43,7 +43,7 @@ def client(guarded_java: ForeignClient) -> ForeignClient:
 def login(
     kube: Cluster, sluice: Operator, guarded: ClusterStore, say: Callable[[str], None]
 ) -> Iterator[Tenant]:
-    """Gives a namespace with a StreamStore and the right Secret."""
+    """Yield a namespace with a StreamStore and the right Secret."""
     assert sluice
     restrict(kube, NAMESPACE)
     tenant = Tenant(kube, NAMESPACE, guarded, say)

@@ -21,7 +21,7 @@ LOST = 1_000
 
 @pytest.fixture
 def orders(java: ForeignClient, scope: str) -> str:
-    """Gives a stream of 40,000 events that was scaled once."""
+    """Return a stream of 40,000 events that was scaled once."""
     java.create(scope, "orders", segments=2)
     java.write(scope, "orders", events=EVENTS, keys=KEYS)
     assert java.scale(scope, "orders")

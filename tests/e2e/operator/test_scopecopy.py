@@ -41,7 +41,7 @@ class Shop(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shop(store: ClusterStore, java: ForeignClient) -> Shop:
-    """Gives a scope that no test changes."""
+    """Return a scope that no test changes."""
     scope = f"shop-{uuid4().hex[:8]}"
     fill(java, scope)
     return Shop(scope, seen(store.segment_store, java, scope, NAMES))
@@ -49,12 +49,12 @@ def shop(store: ClusterStore, java: ForeignClient) -> Shop:
 
 @pytest.fixture
 def scopes(tenant: Tenant) -> Tenant:
-    """Gives a namespace, as whoever copies scopes sees it."""
+    """Return a namespace, as whoever copies scopes sees it."""
     return tenant.of_scopes
 
 
 def copy_of(tenant: Tenant, name: str, shop: str, **spec: Any) -> Object:
-    """A copy of a scope to the one that has the namespace's name, which is made."""
+    """Return a copy of a scope to the one that has the namespace's name, which is made."""
     return tenant.scope_resource(
         name, shop, tenant.namespace, scope_policy="CreateIfAbsent", **spec
     )
@@ -71,7 +71,7 @@ def results(tenant: Tenant, name: str) -> dict[str, Object]:
 
 
 def plan_for(tenant: Tenant, name: str) -> Plan:
-    """The plan that is written down for a copy."""
+    """Return the plan that is written down for a copy."""
     plan = plan_of(tenant.get("configmap", tenant.status(name)["planRef"]["name"]) or {})
     assert plan is not None
     return plan

@@ -22,7 +22,7 @@ KEYS = 64
 
 @pytest.fixture
 def scaled(java: ForeignClient, scope: str) -> tuple[str, str]:
-    """Gives a stream of 60,000 events that was scaled twice, and a StreamCut after the first."""
+    """Return a stream of 60,000 events that was scaled twice, and a StreamCut after the first."""
     java.create(scope, "scaled", segments=2)
     java.write(scope, "scaled", events=EVENTS, keys=KEYS)
     cut = java.info(scope, "scaled").tail
@@ -33,14 +33,14 @@ def scaled(java: ForeignClient, scope: str) -> tuple[str, str]:
 
 
 def _part(tenant: Tenant, source: str, target: str, bound: Object) -> Object:
-    """A copy of what follows a position."""
+    """Return a copy of what follows a position."""
     copy = tenant.copy_resource("part", source, target)
     copy["spec"]["source"]["ranges"] = [{"from": bound}]
     return copy
 
 
 def _positions(tenant: Tenant, status: Object) -> tuple[bool, dict[int, Object]]:
-    """The published map of a copy of one stream: whether all is the same, and by segment."""
+    """Return the published map of a copy of one stream: whether all is the same, and by segment."""
     found = tenant.get("configmap", status["positionMapRef"]["name"])
     assert found is not None
     positions = json.loads(found["data"]["positions.json"])
@@ -119,7 +119,7 @@ def _write(client: ForeignClient, stream: str, number: int, *, segments: int) ->
 
 
 def _bytes(store: ClusterStore, client: ForeignClient, stream: str, mapped: Object) -> str:
-    """The hash of what was copied of a source's segment, by the stand-alone script."""
+    """Return the hash of what was copied of a source's segment, by the stand-alone script."""
     scope, _, name = stream.partition("/")
     report = segment_report(
         *store.segment_store,

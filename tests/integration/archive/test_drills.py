@@ -107,7 +107,7 @@ class Drilled:
 
 @pytest.fixture
 def drilled(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> Drilled:
-    """Gives an archive in a bucket that has a run, and no drill yet."""
+    """Return an archive in a bucket that has a run, and no drill yet."""
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
     desk.bucket(gateway, "bucket")

@@ -50,7 +50,7 @@ def env(
     foreign: ForeignClient,
     gateway: Gateway,
 ) -> Iterator[Env]:
-    """Gives a million events, whose archives lie in a bucket."""
+    """Yield a million events, whose archives lie in a bucket."""
     folder = tmp_path_factory.mktemp("sluice-test-million")
     backend = bucket_store(folder, gateway, gateway.make_bucket(BUCKET))
     foreign.create_scope(BUCKET)
@@ -115,7 +115,7 @@ def test_a_part_of_event_objects_is_listed_by_any_client(
 
 
 def assert_rows(env: Env, server: Standalone, gateway: Gateway) -> None:
-    """DuckDB counts each segment's events and bytes as the hash script does."""
+    """Check that DuckDB counts each segment's events and bytes as the hash script does."""
     folder = gateway.data / BUCKET / "streams" / env.restore.path
     files = [
         str(folder / stored.name)

@@ -29,7 +29,7 @@ EVENTS = 6000
 
 @pytest.fixture
 def file(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: str) -> ArchiveFile:
-    """Gives the file with an archive of a stream of four segments."""
+    """Return the file with an archive of a stream of four segments."""
     found = ArchiveFile(tmp_path, standalone.controller_uri, (scope, "source"))
     foreign.create(*found.source, segments=4)
     foreign.write(*found.source, events=EVENTS, keys=64)
@@ -37,7 +37,7 @@ def file(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: 
 
 
 def assert_whole(file: ArchiveFile, standalone: Standalone, run: int) -> None:
-    """The archive is as it was recorded, and holds what the stream does."""
+    """Check that the archive is as it was recorded, and holds what the stream does."""
     objects = DirectoryObjects(file.place)
     manifest = last_run(objects)
     assert manifest.run == run

@@ -97,7 +97,7 @@ class Env:
         return archive_once(self.store, self.objects, self.request(form, **changes))
 
     def bytes_of(self) -> dict[int, bytes]:
-        """The bytes of each segment that is readable, by id."""
+        """Return the bytes of each segment that is readable, by id."""
         found = {}
         for segment in (one for made in self.store.generations(self.name) for one in made):
             name = self.store.segment_name(self.name, segment.id)
@@ -123,7 +123,7 @@ def env(
     foreign: ForeignClient,
     scope: str,
 ) -> Iterator[Env]:
-    """Gives an environment whose archive lies in a directory, and in a bucket."""
+    """Yield an environment whose archive lies in a directory, and in a bucket."""
     if request.param == "bucket":
         objects = request.getfixturevalue("in_bucket")()
     else:

@@ -96,7 +96,7 @@ class Shop:
 
 @pytest.fixture
 def in_volume(tmp_path: Path) -> dict[str, object]:
-    """Gives a volume for archives."""
+    """Return a volume for archives."""
     return volume(tmp_path)
 
 

@@ -60,26 +60,26 @@ Shop = tuple[str, "dict[str, Seen]"]
 
 @pytest.fixture(scope="module")
 def shop(standalone: Standalone, foreign: ForeignClient) -> Shop:
-    """Gives a scope of 8 streams, no two alike, and how they look. No test changes it."""
+    """Return a scope of 8 streams, no two alike, and how they look. No test changes it."""
     scope = f"shop-{uuid4().hex[:8]}"
     fill(foreign, scope, SKETCHES)
     return scope, seen(standalone.segment_store, foreign, scope, [*NAMES, LARGE])
 
 
 def small(sources: Mapping[str, Seen]) -> dict[str, Seen]:
-    """Those that are no large ones."""
+    """Return those that are no large ones."""
     return {name: one for name, one in sources.items() if name != LARGE}
 
 
 @pytest.fixture
 def in_volume(tmp_path: Path) -> dict[str, object]:
-    """Gives a volume for archives."""
+    """Return a volume for archives."""
     return volume(tmp_path)
 
 
 @pytest.fixture
 def in_bucket_store(tmp_path: Path, gateway: Gateway, bucket: str) -> dict[str, object]:
-    """Gives a bucket for archives."""
+    """Return a bucket for archives."""
     return bucket_store(tmp_path, gateway, bucket)
 
 

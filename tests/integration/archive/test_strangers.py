@@ -39,7 +39,7 @@ STRANGERS = {
 
 @pytest.fixture
 def store() -> ModelStore:
-    """Gives a store with a stream."""
+    """Return a store with a stream."""
     world = World()
     put_source(world, [40, 40], [9])
     return ModelStore(world)
@@ -52,7 +52,7 @@ def put(objects: Objects) -> None:
 
 
 def held(objects: Objects) -> dict[str, bytes | None]:
-    """All that is there."""
+    """Return all that is there."""
     return {one.name: objects.get(one.name) for one in objects.list()}
 
 

@@ -21,7 +21,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a copy of a stream of two segments and 200 events."""
+    """Return a copy of a stream of two segments and 200 events."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=EVENTS, keys=8)
     made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))

@@ -58,7 +58,7 @@ class Answers:
 
 @pytest.fixture
 def answers() -> Answers:
-    """Gives the answers."""
+    """Return the answers."""
     return Answers()
 
 
@@ -86,7 +86,7 @@ def serving(answers: Answers) -> Iterator[str]:
 
 @pytest.fixture
 def address(answers: Answers) -> Iterator[str]:
-    """Gives the address of a page with these answers."""
+    """Yield the address of a page with these answers."""
     with serving(answers) as found:
         yield found
 

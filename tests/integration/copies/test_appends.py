@@ -44,7 +44,7 @@ MERGED: tuple[list[int], Ranges] = ([EPOCH | 3, 1], [(0.2, 1.0)])
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy within a scope of its own, whose streams are still to be made."""
+    """Return a copy within a scope of its own, whose streams are still to be made."""
     source, target = (scope, "source"), (scope, "target")
     return Copy(tmp_path, standalone.controller_uri, source, target, exists="Append")
 
@@ -52,7 +52,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
 def _written(
     copy: Copy, foreign: ForeignClient, scales: list[tuple[list[int], Ranges]], *, count: int = 2000
 ) -> int:
-    """A source with so many events before and after each scale event; how many there are."""
+    """Return a source with so many events before and after each scale event; how many there are."""
     foreign.create(*copy.source, segments=2)
     events = 0
     for ended, ranges in [([], []), *scales]:
@@ -64,7 +64,7 @@ def _written(
 
 
 def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
-    """The target's configuration, and the key ranges of those segments that take events."""
+    """Return the target's configuration, and the key ranges of those segments that take events."""
     with Stores(SETTINGS) as stores:
         name = StreamName(scope=copy.target[0], stream=copy.target[1])
         found = stores[job_of(copy).target].describe(name)

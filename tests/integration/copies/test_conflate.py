@@ -23,7 +23,7 @@ KEYS = 32
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy of three streams, of which each goes on with the keys of the one before."""
+    """Return a copy of three streams, of which each goes on with the keys of the one before."""
     return Copy(
         tmp_path,
         standalone.controller_uri,

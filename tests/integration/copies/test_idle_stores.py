@@ -138,20 +138,20 @@ class Maker:
         self._source = self.stream("source")
 
     def stream(self, name: str, *, events: int = EVENTS, seed: int = 0) -> tuple[str, str]:
-        """A stream of two segments with events."""
+        """Return a stream of two segments with events."""
         stream = (self.name, name)
         self._foreign.create(*stream, segments=2)
         self._foreign.write(*stream, events=events, keys=KEYS, seed=seed)
         return stream
 
     def copy(self, target: str, source: tuple[str, str] | None = None, **more: Any) -> Copy:
-        """A copy of the common source, or of that stream."""
+        """Return a copy of the common source, or of that stream."""
         folder = self._folder / target
         folder.mkdir()
         return Copy(folder, self.uri, source or self._source, (self.name, target), **more)
 
     def cut_off(self, kind: str, where: str, stop: Stop) -> Copy:
-        """A copy, or a move with a source of its own, that was cut off there."""
+        """Return a copy, or a move with a source of its own, that was cut off there."""
         name = f"{kind}-{''.join(letter for letter in where if letter.isalpha())}"
         if kind == "move":
             made = self.copy(name, self.stream(f"of-{name}"), on_complete="Delete")
@@ -162,7 +162,7 @@ class Maker:
         return made
 
     def append(self, number: int, where: str) -> Copy:
-        """An append that was cut off there, without Spark."""
+        """Return an append that was cut off there, without Spark."""
         made = self.copy(f"append-{number}", exists="Append")
         self._foreign.create(*made.target, segments=3)
         self._foreign.write(*made.target, events=100, keys=KEYS, seed=1)
@@ -170,7 +170,7 @@ class Maker:
         return made
 
     def whole(self, what: str) -> tuple[Copy, StreamPlan]:
-        """A copy that is whole, and its plan."""
+        """Return a copy that is whole, and its plan."""
         made = self.copy(f"whole-{what}", seal=what == "sealed")
         job = job_of(made)
         with Stores(SETTINGS) as stores:
@@ -181,7 +181,7 @@ class Maker:
         return made, planned.plan.streams[0]
 
     def live(self) -> Copy:
-        """A copy that is live, and whose follower has died."""
+        """Return a copy that is live, and whose follower has died."""
         made = self.copy("live", self.stream("followed"), mode="Continuous")
         with Follower(made):
             self._foreign.write(*made.source, events=100, keys=KEYS, first=EVENTS)
@@ -194,7 +194,7 @@ class Maker:
         return sum(one.end for one in self._foreign.info(*stream).segments)
 
     def scope(self) -> tuple[ScopeCopy, Plan, ScopeEnded]:
-        """A copy of a scope that is whole, its plan, and what was said of it."""
+        """Return a copy of a scope that is whole, its plan, and what was said of it."""
         scope = f"{self.name}-scope"
         self._foreign.create_scope(scope)
         for name in ("a", "b", "c"):
@@ -241,7 +241,7 @@ def _now() -> int:
 def scene(
     tmp_path_factory: pytest.TempPathFactory, standalone: Standalone, foreign: ForeignClient
 ) -> Scene:
-    """Gives what was made before the store forgot it."""
+    """Return what was made before the store forgot it."""
     maker = Maker(tmp_path_factory.mktemp("idle"), standalone, foreign)
     copies = {where: maker.cut_off("copy", where, stop) for where, stop in COPYING.items()}
     moves = {where: maker.cut_off("move", where, stop) for where, stop in MOVING.items()}

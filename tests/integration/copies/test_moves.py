@@ -33,7 +33,7 @@ EVENTS = 400
 
 @pytest.fixture
 def move(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a move of a stream of two segments and 400 events."""
+    """Return a move of a stream of two segments and 400 events."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=EVENTS, keys=8)
     made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -57,7 +57,7 @@ def assert_moved(
 
 
 def read(foreign: ForeignClient, stream: tuple[str, str]) -> tuple[int, str]:
-    """The events of a stream and their digest, as the Java client reads them."""
+    """Return the events of a stream and their digest, as the Java client reads them."""
     found = foreign.read(*stream)
     return found.events, found.digest
 

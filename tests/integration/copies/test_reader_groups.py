@@ -90,7 +90,7 @@ class CopyBetweenStores(Copy):
 
 @pytest.fixture(scope="module")
 def elsewhere(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
-    """Gives a third server, which knows none of the second one's users."""
+    """Yield a third server, which knows none of the second one's users."""
     server = Standalone(users=[ELSEWHERE, MOVER], heap="1g")
     with announce("another Pravega standalone with authentication"):
         server.start()
@@ -100,7 +100,7 @@ def elsewhere(announce: Callable[[str], AbstractContextManager[None]]) -> Iterat
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a copy from one scope of a store to another, whose source is still to be made."""
+    """Return a copy from one scope of a store to another, whose source is still to be made."""
     foreign.create_scope(f"{scope}-copy")
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (f"{scope}-copy", "target"))
 

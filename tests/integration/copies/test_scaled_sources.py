@@ -26,14 +26,14 @@ Ranges = list[tuple[float, float]]
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy within a scope of its own, whose source is still to be made."""
+    """Return a copy within a scope of its own, whose source is still to be made."""
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
 
 
 def _written(
     copy: Copy, foreign: ForeignClient, segments: int, *scales: tuple[list[int], Ranges]
 ) -> int:
-    """A source with 5,000 events before and after each scale event; how many there are."""
+    """Return a source with 5,000 events before and after each scale event; how many there are."""
     foreign.create(*copy.source, segments=segments)
     with Stores(SETTINGS) as stores:  # the official client's policies would keep two segments
         store = stores[job_of(copy).sources[0]]

@@ -25,7 +25,7 @@ FRAME = 108
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy within a scope of its own, whose source is still to be made."""
+    """Return a copy within a scope of its own, whose source is still to be made."""
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
 
 
@@ -45,7 +45,7 @@ def _at(text: str) -> dict[str, object]:
 
 
 def _plain(text: str) -> str:
-    """The client's text, without its compression."""
+    """Return the client's text, without its compression."""
     return gzip.decompress(base64.b64decode(text)).decode()
 
 

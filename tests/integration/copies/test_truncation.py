@@ -37,7 +37,7 @@ EPOCH = 1 << 32
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a copy of a stream of two segments and 400 events that records gaps."""
+    """Return a copy of a stream of two segments and 400 events that records gaps."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=400, keys=8)
     made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -48,7 +48,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignCli
 def assert_without(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, report: StreamReport
 ) -> None:
-    """The target is what the source is by now, as the Java client reads both."""
+    """Check that the target is what the source is by now, as the Java client reads both."""
     assert report.outcome is Outcome.COPIED, report.error
     assert_equal_segments(copy, standalone, report)
     original, copied = foreign.read(*copy.source), foreign.read(*copy.target)

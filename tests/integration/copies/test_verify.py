@@ -29,17 +29,17 @@ EPOCH = 1 << 32
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy within a scope of its own, whose source is still to be made."""
+    """Return a copy within a scope of its own, whose source is still to be made."""
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
 
 
 def named(stream: tuple[str, str], store: str = "local") -> str:
-    """A stream as the command line names it."""
+    """Return a stream as the command line names it."""
     return f"{store}:{'/'.join(stream)}"
 
 
 def only(ended: Finished) -> Any:
-    """The only verification that a command printed."""
+    """Return the only verification that a command printed."""
     (found,) = ended.json["verifications"]
     return found
 

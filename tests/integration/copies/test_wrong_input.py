@@ -26,7 +26,7 @@ class LoginCopy(Copy):
         return path
 
     def credentials(self, name: str, password: str) -> str:
-        """A folder with this login, as Kubernetes would mount it."""
+        """Return a folder with this login, as Kubernetes would mount it."""
         secret = self.folder / "credentials" / "login"
         secret.mkdir(parents=True)
         (secret / "username").write_text(name)
@@ -36,7 +36,7 @@ class LoginCopy(Copy):
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a copy of a stream of 200 events within a scope of its own."""
+    """Return a copy of a stream of 200 events within a scope of its own."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=200, keys=8)
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -171,7 +171,7 @@ def test_wrong_input_mended_is_input(copy: Copy, standalone: Standalone) -> None
 
 @pytest.fixture
 def guarded(tmp_path: Path, standalone_auth: Standalone, foreign_for: Any) -> LoginCopy:
-    """Gives a copy in a store with logins, whose administrator made the source."""
+    """Return a copy in a store with logins, whose administrator made the source."""
     scope = f"guarded-{uuid4().hex[:12]}"
     admin = foreign_for(standalone_auth.controller_uri, standalone_auth.users[0])
     admin.create_scope(scope)
@@ -181,7 +181,7 @@ def guarded(tmp_path: Path, standalone_auth: Standalone, foreign_for: Any) -> Lo
 
 
 def assert_no_target(copy: Copy, server: Standalone, foreign_for: Any) -> None:
-    """The administrator finds no target."""
+    """Check that the administrator finds no target."""
     with pytest.raises(ForeignClientError):
         foreign_for(server.controller_uri, server.users[0]).info(*copy.target)
 

@@ -35,7 +35,7 @@ BACKLOG: Final = {
 def copy(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> FollowingCopy:
-    """Gives a copy whose follower was killed, and whose source went on for long."""
+    """Return a copy whose follower was killed, and whose source went on for long."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=200, keys=8)
     made = FollowingCopy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -48,7 +48,7 @@ def copy(
 
 
 def left_of_catch_ups(copy: FollowingCopy, server: Standalone) -> list[str]:
-    """The segments that catch-ups have made and not deleted."""
+    """Return the segments that catch-ups have made and not deleted."""
     request = job_of(copy).request
     found = []
     for number in range(4):

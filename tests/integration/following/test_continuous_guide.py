@@ -48,18 +48,18 @@ class Written(Filed):
 
 
 def shown(kind: str) -> list[str]:
-    """The blocks of a kind in the guide."""
+    """Return the blocks of a kind in the guide."""
     return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def of_scopes() -> str:
-    """The example of the guide that follows a scope."""
+    """Return the example of the guide that follows a scope."""
     (found,) = [block for block in shown("yaml") if "kind: ScopeCopy" in block]
     return found
 
 
 def without_numbers(line: str) -> str:
-    """A line without what differs from run to run."""
+    """Return a line without what differs from run to run."""
     line = line.replace("10m00s", "4s")
     return re.sub(r"^Plan [0-9a-f]+", "Plan", line)
 

@@ -31,13 +31,13 @@ SIZE = 108
 
 
 def named(stream: tuple[str, str]) -> StreamName:
-    """A stream's name."""
+    """Return a stream's name."""
     return StreamName(scope=stream[0], stream=stream[1])
 
 
 @pytest.fixture
 def streams(foreign: ForeignClient, scope: str) -> Pair:
-    """Gives a source of two segments with events, and a target that is still to be made."""
+    """Return a source of two segments with events, and a target that is still to be made."""
     source = (scope, "source")
     foreign.create(*source, segments=2)
     foreign.write(*source, events=2000, keys=KEYS)
@@ -46,7 +46,7 @@ def streams(foreign: ForeignClient, scope: str) -> Pair:
 
 @pytest.fixture
 def followers(streams: Pair, standalone: Standalone, tmp_path: Path) -> Iterator[Followers]:
-    """Gives followers of the source, none of which outlives the test."""
+    """Yield followers of the source, none of which outlives the test."""
     with (
         (tmp_path / "followers.txt").open("a+") as file,
         Followers(standalone.controller_uri, streams, file) as made,
@@ -134,7 +134,7 @@ def test_a_foreign_writer_in_the_target_is_named(
 
 
 def contents(server: Standalone, stream: tuple[str, str]) -> dict[int, bytes]:
-    """The bytes of a stream's segments by id, of a stream that was not truncated."""
+    """Return the bytes of a stream's segments by id, of a stream that was not truncated."""
     with Stores(SETTINGS) as stores:
         store = stores[StoreAddress(uri=server.controller_uri)]
         ids = [one.id for made in store.generations(named(stream)) for one in made]
@@ -159,7 +159,7 @@ def wait_for(foreign: ForeignClient, target: tuple[str, str], count: int) -> Non
 
 
 def length(foreign: ForeignClient, stream: tuple[str, str]) -> int:
-    """The bytes of a stream; 0 while there is none."""
+    """Return the bytes of a stream; 0 while there is none."""
     if stream[1] not in (foreign.streams(stream[0]) or []):
         return 0
     return sum(one.end for one in foreign.info(*stream).segments)

@@ -67,7 +67,7 @@ def assert_followed(
 
 
 def staged(server: Standalone, foreign: ForeignClient, target: tuple[str, str]) -> list[str]:
-    """The journals, and the staging segments of events that begin where the target's end."""
+    """Return the journals, and the staging segments of events that begin where the target's end."""
     keys = [identity.journal_key(COPY, number) for number in range(16)]
     return left_of(
         server.segment_store,

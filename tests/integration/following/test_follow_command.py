@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def copy(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> FollowingCopy:
-    """Gives a copy that follows a stream of 200 events."""
+    """Return a copy that follows a stream of 200 events."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=200, keys=8)
     made = FollowingCopy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -37,7 +37,7 @@ def wait_for(foreign: ForeignClient, copy: FollowingCopy, events: int) -> None:
 
 
 def assert_same(foreign: ForeignClient, copy: FollowingCopy, events: int) -> None:
-    """The target has the source's events, each once, in the order of each key."""
+    """Check that the target has the source's events, each once, in the order of each key."""
     source, target = foreign.read(*copy.source), foreign.read(*copy.target)
     assert (target.events, target.digest) == (events, source.digest)
 

@@ -85,7 +85,7 @@ class Followed:
 def followed(
     standalone: Standalone, foreign: ForeignClient, scope: str, tmp_path: Path
 ) -> Iterator[Followed]:
-    """Gives a source with 2,000 events, and its follower, which does not outlive the test."""
+    """Yield a source with 2,000 events, and its follower, which does not outlive the test."""
     made = Followed(standalone, scope, tmp_path / "follower.txt")
     foreign.create(*made.source, segments=2)
     foreign.write(*made.source, events=2000, keys=KEYS)
@@ -95,7 +95,7 @@ def followed(
 
 
 def bytes_of(foreign: ForeignClient, stream: tuple[str, str]) -> int:
-    """The bytes of a stream; 0 while there is none, or the store is still making it."""
+    """Return the bytes of a stream; 0 while there is none, or the store is still making it."""
     try:
         return sum(one.end for one in foreign.info(*stream).segments)
     except ForeignClientError:
@@ -183,7 +183,7 @@ def test_a_follower_without_anything_to_do_takes_no_processor(
 
 
 def seconds_of(pid: int) -> float:
-    """The seconds of a processor that a process has used."""
+    """Return the seconds of a processor that a process has used."""
     with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - no path of a user
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100

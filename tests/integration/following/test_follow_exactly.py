@@ -35,7 +35,7 @@ JOURNAL: Final = 5 << 20
 
 @pytest.fixture
 def streams(scope: str) -> Pair:
-    """Gives the names of a source and of its target."""
+    """Return the names of a source and of its target."""
     return (scope, "source"), (scope, "target")
 
 
@@ -57,7 +57,7 @@ def test_nothing_is_lost_twice_or_reordered_while_followers_are_killed(
 
 @pytest.fixture
 def large(tmp_path: Path) -> Iterator[Cluster]:
-    """Gives a store that keeps what is written in an hour."""
+    """Yield a store that keeps what is written in an hour."""
     with Cluster(tmp_path / "store") as servers:
         yield servers
 

@@ -96,18 +96,18 @@ class Scene:
         return found.trail
 
     def segments(self, of: tuple[str, str]) -> list[int]:
-        """The segments that a stream has, and those that it had."""
+        """Return the segments that a stream has, and those that it had."""
         return [one.id for one in self.foreign.info(*of).segments]
 
 
 def stream(name: tuple[str, str]) -> StreamName:
-    """A stream's name."""
+    """Return a stream's name."""
     return StreamName(scope=name[0], stream=name[1])
 
 
 @pytest.fixture
 def scene(standalone: Standalone, scope: str, foreign: ForeignClient) -> Iterator[Scene]:
-    """Gives a source with events."""
+    """Yield a source with events."""
     made = Scene(standalone, scope, foreign)
     foreign.create(*made.source, segments=2)
     foreign.write(*made.source, events=500, keys=KEYS)

@@ -25,7 +25,7 @@ KEYS = 8
 def copy(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> FollowedScope:
-    """Gives a copy that follows a scope of three streams, into a scope that is to be made."""
+    """Return a copy that follows a scope of three streams, into a scope that is to be made."""
     for stream in STREAMS:
         foreign.create(scope, stream, segments=2)
         foreign.write(scope, stream, events=EACH, keys=KEYS)
@@ -50,7 +50,7 @@ def has(foreign: ForeignClient, copy: FollowedScope, stream: str, events: int) -
 
 
 def assert_same(foreign: ForeignClient, copy: FollowedScope, stream: str, events: int) -> None:
-    """A target has its source's events, each once, in the order of each key."""
+    """Check that a target has its source's events, each once, in the order of each key."""
     source, target = foreign.read(copy.source, stream), foreign.read(copy.target, stream)
     assert (target.events, target.digest) == (events, source.digest)
 

@@ -26,14 +26,14 @@ MIB = 1 << 20
 
 @pytest.fixture
 def proxy() -> Iterator[FrameProxy]:
-    """Gives a proxy in front of a segment store."""
+    """Yield a proxy in front of a segment store."""
     with FrameProxy() as made:
         yield made
 
 
 @pytest.fixture
 def server(proxy: FrameProxy) -> Iterator[Standalone]:
-    """Gives a store whose clients find its segment store behind the proxy."""
+    """Yield a store whose clients find its segment store behind the proxy."""
     made = Standalone(published_port=proxy.port)
     proxy.upstream = made.segment_store
     with made:
@@ -80,10 +80,10 @@ def test_a_target_segment_that_stands_still_holds_no_other_up(
 
 
 def is_append(sign: object) -> bool:
-    """Whether a frame appends to the segment that stands still."""
+    """Tell whether a frame appends to the segment that stands still."""
     return isinstance(sign, Frame) and (sign.type, sign.segment) == (APPEND_BLOCK_END, STILL)
 
 
 def ends(foreign: ForeignClient) -> dict[int, int]:
-    """The lengths of the target's segments."""
+    """Return the lengths of the target's segments."""
     return {one.id: one.end for one in foreign.info(*TARGET).segments}

@@ -40,7 +40,7 @@ WEEK = StreamRetention(type=RetentionType.TIME, minimum=7 * 86_400_000)
 
 @pytest.fixture
 def copy(scope: str, standalone: Standalone, foreign: ForeignClient, tmp_path: Path) -> Copy:
-    """Gives a copy that follows a source of two segments with events."""
+    """Return a copy that follows a source of two segments with events."""
     source = (scope, "source")
     foreign.create(*source, segments=2)
     foreign.write(*source, events=2000, keys=KEYS)
@@ -48,7 +48,7 @@ def copy(scope: str, standalone: Standalone, foreign: ForeignClient, tmp_path: P
 
 
 def config_of(copy: Copy, stream: tuple[str, str]) -> StreamConfig:
-    """The configuration of a stream."""
+    """Return the configuration of a stream."""
     with Stores(SETTINGS) as stores:
         name = StreamName(scope=stream[0], stream=stream[1])
         found = stores[StoreAddress(uri=copy.uri)].configuration(name)
@@ -64,12 +64,12 @@ def configure(copy: Copy, stream: tuple[str, str], config: StreamConfig) -> None
 
 
 def size_of(foreign: ForeignClient, stream: tuple[str, str]) -> int:
-    """The offset behind the last byte of all segments of a stream together."""
+    """Return the offset behind the last byte of all segments of a stream together."""
     return sum(one.end for one in foreign.info(*stream).segments)
 
 
 def remains(copy: Copy, server: Standalone) -> list[str]:
-    """The journals and staged segments that are left of a copy."""
+    """Return the journals and staged segments that are left of a copy."""
     copy_id = job_of(copy).request.copy_id
     target = StreamName(scope=copy.target[0], stream=copy.target[1])
     keys = [identity.journal_key(copy_id, number) for number in range(16)]

@@ -33,7 +33,7 @@ READ: Final = 600
 
 @pytest.fixture
 def new(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
-    """Gives the store to which the stream moves."""
+    """Yield the store to which the stream moves."""
     server = Standalone(heap="1g")
     with announce("another Pravega standalone"):
         server.start()

@@ -40,7 +40,7 @@ def operator_settings() -> dict[str, Any]:
 
 @pytest.fixture
 def worked(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> Desk:
-    """Gives the namespace after a copy, a copy of a scope, a run by schedule, and a stream."""
+    """Return the namespace after a copy, a copy of a scope, a run by schedule, and a stream."""
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
     tenant = desk.tenant
@@ -83,7 +83,7 @@ def live(worked: Desk, scope: str) -> Iterator[None]:
 def prometheus(
     local_operator: LocalOperator, announce: Callable[[str], AbstractContextManager[None]]
 ) -> Iterator[Prometheus]:
-    """Gives a Prometheus with the chart's rules, which scrapes as the chart's ServiceMonitor."""
+    """Yield a Prometheus with the chart's rules, which scrapes as the chart's ServiceMonitor."""
     with announce("Prometheus"):
         programs(lambda _: None)
     objects = render(EVERYTHING)
@@ -129,7 +129,7 @@ def run_drill(desk: Desk) -> float:
 
 
 def queries() -> dict[str, str]:
-    """The queries of the dashboard's panels, by their titles."""
+    """Return the queries of the dashboard's panels, by their titles."""
     return {
         panel["title"]: target["expr"].replace("$__rate_interval", WINDOW)
         for panel in render(EVERYTHING).dashboard["panels"]

@@ -103,7 +103,7 @@ def check(
 
 
 def rule_of(alert: str) -> dict[str, Any]:
-    """An alert's rule."""
+    """Return an alert's rule."""
     found = render({"monitoring": {"prometheusRule": {"enabled": True}}})
     (group,) = found.one("PrometheusRule")["spec"]["groups"]
     (rule,) = [one for one in group["rules"] if one["alert"] == alert]
@@ -253,7 +253,7 @@ def test_an_alert_names_the_resource_and_the_age(tmp_path: Path) -> None:
 
 
 def drill(name: str, *, failed: int, due: int) -> dict[str, str]:
-    """The series of an archive with drills; `due` is in seconds since the test began."""
+    """Return the series of an archive with drills; `due` is in seconds since the test began."""
     labels = f'kind="StreamArchive", namespace="shop", name="{name}"'
     return {
         f"sluice_drill_failed{{{labels}}}": f"{failed}{ALWAYS}",
@@ -273,7 +273,7 @@ def test_a_drill_that_failed_and_one_that_is_late_alert(tmp_path: Path) -> None:
 
 
 def followed(name: str, lag: str, proved: str = "0+300x4000") -> dict[str, str]:
-    """The series of a copy that follows its source, with values as promtool takes them."""
+    """Return the series of a copy that follows its source, with values as promtool takes them."""
     labels = f'kind="StreamCopy", namespace="shop", name="{name}"'
     return {
         f"sluice_lag_seconds{{{labels}}}": lag,

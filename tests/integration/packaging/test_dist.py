@@ -34,20 +34,20 @@ run = partial(subprocess.run, check=True, capture_output=True, text=True, timeou
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Gives the folder of a release of this checkout."""
+    """Return the folder of a release of this checkout."""
     folder = tmp_path_factory.mktemp("release") / "dist"
     build(folder)
     return folder
 
 
 def only(dist: Path, pattern: str) -> Path:
-    """The only file of a form."""
+    """Return the only file of a form."""
     (path,) = dist.glob(pattern)
     return path
 
 
 def version_of(dist: Path) -> str:
-    """The version in the sdist's name."""
+    """Return the version in the sdist's name."""
     return only(dist, "*.tar.gz").name.removeprefix("sluice-").removesuffix(".tar.gz")
 
 

@@ -16,7 +16,7 @@ echo "$made" >"$word"
 
 @pytest.fixture
 def cc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in for the C compiler, with a header of Python."""
+    """Return a stand-in for the C compiler, with a header of Python."""
     program = tmp_path / "cc"
     program.write_text(CC)
     program.chmod(0o755)
@@ -28,7 +28,7 @@ def cc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """The extension's source in a package."""
+    """Return the extension's source in a package."""
     return source_in(tmp_path / "package")
 
 

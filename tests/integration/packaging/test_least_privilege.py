@@ -50,12 +50,12 @@ def calls() -> Iterator[tuple[str, list[Kind], bool]]:
 
 
 def _kinds(word: str) -> list[Kind]:
-    """The kinds that an argument names; a variable stands for our own."""
+    """Return the kinds that an argument names; a variable stands for our own."""
     return [getattr(known, word)] if word.isupper() else EXPIRING.get(word, OURS)
 
 
 def needed() -> set[Right]:
-    """The rights that the calls take."""
+    """Return the rights that the calls take."""
     found = set()
     for call, kinds, status in calls():
         for kind in kinds:

@@ -14,7 +14,7 @@ DEV = ROOT / "manifests" / "pravega-dev.yaml"
 
 @pytest.fixture
 def install() -> list[Manifest]:
-    """Gives the objects of install.yaml."""
+    """Return the objects of install.yaml."""
     return list(yaml.safe_load_all(INSTALL.read_text()))
 
 

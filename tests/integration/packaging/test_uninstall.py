@@ -72,7 +72,7 @@ class Witness(FinalizingServer):
 
 
 def hook(**values: Any) -> Rendered:
-    """The objects that exist only while the release is deleted."""
+    """Return the objects that exist only while the release is deleted."""
     return Rendered(
         found
         for found in render(values)
@@ -81,7 +81,7 @@ def hook(**values: Any) -> Rendered:
 
 
 def pod(objects: Rendered) -> dict[str, Any]:
-    """The hook's pod."""
+    """Return the hook's pod."""
     spec: dict[str, Any] = objects.one("Job")["spec"]["template"]["spec"]
     return spec
 

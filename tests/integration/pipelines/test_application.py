@@ -70,7 +70,7 @@ def kept(_: object) -> list[int]:
 
 
 def findable(_: object) -> list[bool]:
-    """Whether a worker would import a file of this name."""
+    """Tell whether a worker would import a file of this name."""
     return [importlib.util.find_spec("intruder") is not None]
 
 

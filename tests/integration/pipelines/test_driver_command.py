@@ -89,7 +89,7 @@ class Driver:
 
 @pytest.fixture
 def driver(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: str) -> Driver:
-    """Gives a driver for a copy of two segments: 80 MB, for Spark, or 8 MB, for threads."""
+    """Return a driver for a copy of two segments: 80 MB, for Spark, or 8 MB, for threads."""
     made = Driver(tmp_path, (scope, "events"), (scope, "copy"))
     foreign.create(*made.source, segments=2)
     foreign.write(*made.source, events=EVENTS, size=SIZE, keys=100)

@@ -57,7 +57,7 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def shop(standalone: Standalone, foreign: ForeignClient) -> Shop:
-    """Gives a scope that no test changes for long."""
+    """Return a scope that no test changes for long."""
     scope = f"shop-{uuid4().hex[:8]}"
     fill(foreign, scope)
     foreign.create_table(scope, "prices")
@@ -68,14 +68,14 @@ def shop(standalone: Standalone, foreign: ForeignClient) -> Shop:
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, shop: Shop) -> ScopeCopy:
-    """Gives a copy of that scope into one that is made for it."""
+    """Return a copy of that scope into one that is made for it."""
     target = f"copy-{uuid4().hex[:8]}"
     spec: dict[str, Any] = {"target": MAKE}
     return ScopeCopy(tmp_path, standalone.controller_uri, shop.scope, target, spec=spec)
 
 
 def renamed(name: str) -> str:
-    """A target's name by RENAMES."""
+    """Return a target's name by RENAMES."""
     before, after = ("orders-", "sales-") if name.startswith("orders-") else ("", "old-")
     return after + name.removeprefix(before)
 
@@ -88,7 +88,7 @@ def only(finished: Finished) -> dict[str, Any]:
 
 
 def of_state(report: Mapping[str, Any], state: str) -> list[str]:
-    """The streams of a report that are in a state, sorted."""
+    """Return the streams of a report that are in a state, sorted."""
     return sorted(one["stream"] for one in report["streams"] if one["state"] == state)
 
 

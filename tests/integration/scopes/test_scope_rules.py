@@ -31,7 +31,7 @@ LOST: Final = Sketch(name="lost", segments=2, events=20, size=100_000)
 
 @pytest.fixture(scope="module")
 def streams(standalone: Standalone, foreign: ForeignClient) -> tuple[str, Mapping[str, Seen]]:
-    """Gives a scope of six streams that no test changes, and what is in it."""
+    """Return a scope of six streams that no test changes, and what is in it."""
     scope = f"few-{uuid4().hex[:8]}"
     fill(foreign, scope, [sketch for sketch in STREAMS if sketch.name in FEW])
     return scope, seen(standalone.segment_store, foreign, scope)
@@ -41,7 +41,7 @@ def streams(standalone: Standalone, foreign: ForeignClient) -> tuple[str, Mappin
 def copy(
     tmp_path: Path, standalone: Standalone, streams: tuple[str, Any], foreign: ForeignClient
 ) -> ScopeCopy:
-    """Gives a copy of that scope into one in which somebody has a stream of one of the names."""
+    """Return a copy of that scope into one in which somebody has a stream of one of the names."""
     target = f"copy-{uuid4().hex[:8]}"
     foreign.create(target, THERE, segments=3)
     foreign.write(target, THERE, events=7, keys=3, seed=1)
@@ -56,7 +56,7 @@ def only(finished: Finished) -> dict[str, Any]:
 
 
 def states(report: Mapping[str, Any]) -> dict[str, str]:
-    """The streams of a report by name."""
+    """Return the streams of a report by name."""
     return {one["stream"]: one["state"] for one in report["streams"]}
 
 
@@ -181,7 +181,7 @@ def test_a_scope_is_not_copied_onto_itself(copy: ScopeCopy, foreign: ForeignClie
 
 @pytest.fixture
 def slow(tmp_path: Path, standalone: Standalone, foreign: ForeignClient) -> ScopeCopy:
-    """Gives a copy of four streams, one after the other, whose first one takes four seconds."""
+    """Return a copy of four streams, one after the other, whose first one takes four seconds."""
     source, target = (f"{name}-{uuid4().hex[:8]}" for name in ("slow", "copy"))
     fill(foreign, source, [LARGE, LOST, Sketch(name="little", events=3), Sketch(name="none")])
     spec: dict[str, Any] = {"target": MAKE} | SLOW

@@ -36,7 +36,7 @@ PREFIX: Final = "tmp-"
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Standalone]:
-    """Gives a store that knows other users than the second one."""
+    """Yield a store that knows other users than the second one."""
     server = Standalone(users=[KEEPER, EXPORTER], heap="1g")
     server.start()
     yield server
@@ -45,19 +45,19 @@ def guarded() -> Iterator[Standalone]:
 
 @pytest.fixture(scope="module")
 def keeper(guarded: Standalone, foreign_for: Callable[..., ForeignClient]) -> ForeignClient:
-    """Gives the Java client in that store."""
+    """Return the Java client in that store."""
     return foreign_for(guarded.controller_uri, KEEPER)
 
 
 @pytest.fixture(scope="module")
 def admin(standalone_auth: Standalone, foreign_for: Callable[..., ForeignClient]) -> ForeignClient:
-    """Gives the Java client in the second store."""
+    """Return the Java client in the second store."""
     return foreign_for(standalone_auth.controller_uri, standalone_auth.users[0])
 
 
 @pytest.fixture(scope="module")
 def scope(keeper: ForeignClient) -> str:
-    """Gives a scope of 12 streams, a key-value table and a reader group."""
+    """Return a scope of 12 streams, a key-value table and a reader group."""
     name = f"shop-{uuid4().hex[:8]}"
     fill(keeper, name, [sketch for sketch in STREAMS if sketch.name in HERE])
     keeper.create_table(name, "prices")
@@ -67,7 +67,7 @@ def scope(keeper: ForeignClient) -> str:
 
 @pytest.fixture
 def copy(tmp_path: Path, guarded: Standalone, standalone_auth: Standalone, scope: str) -> ScopeCopy:
-    """Gives a copy of that scope to the second store."""
+    """Return a copy of that scope to the second store."""
     users = (EXPORTER, standalone_auth.users[0])
     target = f"copy-{uuid4().hex[:8]}"
     uri, to = guarded.controller_uri, standalone_auth.controller_uri
@@ -78,7 +78,7 @@ def copy(tmp_path: Path, guarded: Standalone, standalone_auth: Standalone, scope
 
 @pytest.fixture
 def ephemeral(copy: ScopeCopy, keeper: ForeignClient) -> Iterator[None]:
-    """Gives the scope streams that EphemeralStreams own: one by name, one under a prefix."""
+    """Yield the scope streams that EphemeralStreams own: one by name, one under a prefix."""
     claimant = Claimant(
         cluster="tests",
         namespace="team",

@@ -28,7 +28,7 @@ Client = Callable[[Credentials | None], PravegaStore]
 
 @pytest.fixture(scope="module")
 def client(standalone_auth: Standalone) -> Iterator[Client]:
-    """Gives a way to make clients, which are closed at the end."""
+    """Yield a way to make clients, which are closed at the end."""
     with ExitStack() as stack:
 
         def make(credentials: Credentials | None) -> PravegaStore:
@@ -43,25 +43,25 @@ def client(standalone_auth: Standalone) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def passwords(standalone_auth: Standalone) -> dict[str, str]:
-    """Gives the server's users."""
+    """Return the server's users."""
     return {user.name: user.password for user in standalone_auth.users}
 
 
 @pytest.fixture(scope="module")
 def admin(client: Client, passwords: dict[str, str]) -> PravegaStore:
-    """Gives a store as the user who may do everything."""
+    """Return a store as the user who may do everything."""
     return client(Credentials("admin", passwords["admin"]))
 
 
 @pytest.fixture(scope="module")
 def reader(client: Client, passwords: dict[str, str]) -> PravegaStore:
-    """Gives a store as the user who may only read."""
+    """Return a store as the user who may only read."""
     return client(Credentials("reader", passwords["reader"]))
 
 
 @pytest.fixture(scope="module")
 def stream(admin: PravegaStore) -> StreamName:
-    """Gives a stream with three bytes in its only segment."""
+    """Return a stream with three bytes in its only segment."""
     name = StreamName(scope="auth-contract", stream="s")
     admin.create_scope(name.scope)
     admin.create_stream(name, StreamConfig())

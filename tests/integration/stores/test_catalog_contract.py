@@ -37,7 +37,7 @@ EPOCH = 1 << 32
 
 
 def keys(low: float, high: float) -> KeyRange:
-    """A key range, shorter."""
+    """Return a key range, shorter."""
     return KeyRange(low=low, high=high)
 
 

@@ -34,13 +34,13 @@ Say = Callable[[str], None]
 
 @pytest.fixture
 def own(store: PravegaStore) -> str:
-    """Gives the name of a scope that does not exist."""
+    """Return the name of a scope that does not exist."""
     return f"claims-{uuid4().hex[:12]}"
 
 
 @pytest.fixture
 def claimant() -> Callable[[], Claimant]:
-    """Gives the function that makes a resource of a cluster that no other test has."""
+    """Return the function that makes a resource of a cluster that no other test has."""
     cluster, numbers = uuid4().hex, count()
 
     def made() -> Claimant:
@@ -64,7 +64,7 @@ def timed(say: Say, what: str) -> Iterator[None]:
 
 
 def now() -> int:
-    """Milliseconds since 1970."""
+    """Return milliseconds since 1970."""
     return round(time.time() * 1000)
 
 

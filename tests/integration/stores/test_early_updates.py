@@ -48,7 +48,7 @@ class LateAnswers(CallProxy):
 
 @pytest.fixture
 def late(standalone: Standalone) -> Iterator[LateAnswers]:
-    """Gives a proxy in front of the shared server's controller."""
+    """Yield a proxy in front of the shared server's controller."""
     with LateAnswers(standalone.controller) as proxy:
         yield proxy
         proxy.due.set()
@@ -56,7 +56,7 @@ def late(standalone: Standalone) -> Iterator[LateAnswers]:
 
 @pytest.fixture
 def behind(late: LateAnswers) -> Iterator[PravegaStore]:
-    """Gives a client that reaches the controller through the proxy."""
+    """Yield a client that reaches the controller through the proxy."""
     client = PravegaStore(late.uri, credentials=None, timeouts=StoreTimeouts(call=5))
     yield client
     client.close()

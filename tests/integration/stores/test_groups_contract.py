@@ -26,7 +26,7 @@ SETTINGS = GroupSettings(refresh=500, checkpoints=500)
 
 @pytest.fixture
 def source(foreign: ForeignClient, scope: str) -> StreamName:
-    """Gives a stream of one segment with 20 events."""
+    """Return a stream of one segment with 20 events."""
     name = StreamName(scope=scope, stream=f"s-{uuid4().hex[:12]}")
     foreign.create(scope, name.stream)
     foreign.write(scope, name.stream, events=20)
@@ -35,12 +35,12 @@ def source(foreign: ForeignClient, scope: str) -> StreamName:
 
 @pytest.fixture
 def group(scope: str) -> GroupName:
-    """Gives the name of a group that does not exist."""
+    """Return the name of a group that does not exist."""
     return GroupName(scope, f"g-{uuid4().hex[:12]}")
 
 
 def _bytes(store: PravegaStore, group: GroupName) -> bytes:
-    """All that is in the internal stream of a group that is new."""
+    """Return all that is in the internal stream of a group that is new."""
     stream = group_state.stream_of(group)
     (segment,) = store.generations(stream)[0]
     name = store.segment_name(stream, segment.id)

@@ -107,7 +107,7 @@ def stores(
     standalone_auth: Standalone,
     cluster: Cluster,
 ) -> Iterator[dict[str, Idle]]:
-    """Gives a store of each kind that is asked for; they are waited for side by side."""
+    """Yield a store of each kind that is asked for; they are waited for side by side."""
     items = [item for item in request.session.items if item.path == request.path]
     calls = [item.callspec for item in items if hasattr(item, "callspec")]
     wanted = {LOGINS, *(call.params.get("idle") or call.params["kind"] for call in calls)}
@@ -136,7 +136,7 @@ def stores(
 
 @pytest.fixture(params=KINDS)
 def idle(request: pytest.FixtureRequest, stores: dict[str, Idle]) -> Idle:
-    """Gives a store of one kind."""
+    """Return a store of one kind."""
     return stores[request.param]
 
 

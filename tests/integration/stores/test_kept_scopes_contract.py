@@ -13,7 +13,7 @@ from sluice.stores.pravega.store import PravegaStore
 
 @pytest.fixture
 def own(store: PravegaStore) -> str:
-    """Gives a scope that a test has for itself."""
+    """Return a scope that a test has for itself."""
     name = f"kept-{uuid4().hex[:8]}"
     assert store.create_scope(name)
     return name

@@ -13,7 +13,7 @@ from support.store.blocks import MIB, content, write
 
 @pytest.fixture
 def missing(store: PravegaStore, stream: StreamName) -> str:
-    """Gives a name of a segment that does not exist, though its stream does."""
+    """Return a name of a segment that does not exist, though its stream does."""
     return store.staging_name(stream, 0, uuid4().hex)
 
 

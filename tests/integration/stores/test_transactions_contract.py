@@ -24,7 +24,7 @@ LEASE = 60.0
 
 
 def tail(store: PravegaStore, name: StreamName) -> tuple[Segment, ...]:
-    """The segments that take events."""
+    """Return the segments that take events."""
     found = store.describe(name)
     assert found is not None
     return found.tail
@@ -55,7 +55,7 @@ def put(store: PravegaStore, name: StreamName, opened: Transaction, place: int, 
 
 
 def readable(store: PravegaStore, name: StreamName) -> list[list[bytes]]:
-    """The bytes of each segment, as the stream's epochs made them."""
+    """Return the bytes of each segment, as the stream's epochs made them."""
     made = []
     for generation in store.generations(name):
         names = [store.segment_name(name, segment.id) for segment in generation]

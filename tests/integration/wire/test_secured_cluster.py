@@ -44,7 +44,7 @@ LATE: Final = 5.0
 
 @pytest.fixture(scope="module")
 def server(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Cluster]:
-    """Gives the store."""
+    """Yield the store."""
     made = Cluster(users=[ADMIN, OLD, OTHER], tls=True, token_seconds=TOKEN_SECONDS)
     with announce("a Pravega cluster with TLS and logins"):
         made.start()
@@ -54,7 +54,7 @@ def server(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[
 
 @pytest.fixture(scope="module")
 def witness(server: Cluster) -> Iterator[ForeignClient]:
-    """Gives the store's own client, with an account of its own."""
+    """Yield the store's own client, with an account of its own."""
     with ForeignClient(server.controller_uri, user=ADMIN, bundle=server.bundle) as client:
         client.create("secured", "source", segments=3)
         client.write("secured", "source", events=EVENTS, size=SIZE, keys=50)

@@ -77,7 +77,7 @@ def place(
     announce: Callable[[str], AbstractContextManager[None]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Place]:
-    """Gives such a store."""
+    """Yield such a store."""
     folder = tmp_path_factory.mktemp("authorities")
     authority = Authority(folder, "a")
     context = server_of(authority)
@@ -94,7 +94,7 @@ def place(
 
 
 def assert_same(place: Place, copy: Copy, events: int) -> None:
-    """The target has the source's events, each once, in the order of each key."""
+    """Check that the target has the source's events, each once, in the order of each key."""
     source, target = place.witness.read(*copy.source), place.witness.read(*copy.target)
     assert target.clean, target
     assert (target.events, target.digest) == (events, source.digest)

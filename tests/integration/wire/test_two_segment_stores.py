@@ -38,7 +38,7 @@ RATE: Final = 2_000
 
 @pytest.fixture(scope="module")
 def pair(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Cluster]:
-    """Gives a store whose containers two segment stores share: leave both running."""
+    """Yield a store whose containers two segment stores share: leave both running."""
     with announce("a Pravega with two segment stores"):
         servers = Cluster(pair=True)
         servers.start()

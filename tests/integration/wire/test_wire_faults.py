@@ -81,7 +81,7 @@ class Place:
         return f"tcp://127.0.0.1:{self.wires['controller'].port}"
 
     def server(self, name: str) -> tuple[str, int]:
-        """The segment store of `near` or `far`, without proxies."""
+        """Return the segment store of `near` or `far`, without proxies."""
         return (self.near if name == "near" else self.far).segment_store
 
 
@@ -197,7 +197,7 @@ def place(
     foreign: ForeignClient,
     announce: Callable[[str], AbstractContextManager[None]],
 ) -> Iterator[Place]:
-    """Gives both stores."""
+    """Yield both stores."""
     with FaultyWire() as controller, FaultyWire() as segments:
         far = Standalone(heap="2g", published_port=segments.port)
         controller.upstream, segments.upstream = far.controller, far.segment_store
@@ -213,7 +213,7 @@ def place(
 
 @pytest.fixture(scope="module")
 def table() -> WireTable:
-    """Gives the table of all tests here."""
+    """Return the table of all tests here."""
     return WireTable("drivers", "longest hole, retries / connections")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def app(tenant: Tenant) -> Object:
-    """Gives a workload without pods, as spec.owners names it."""
+    """Return a workload without pods, as spec.owners names it."""
     return workload(tenant, "app")
 
 
@@ -236,7 +236,7 @@ def test_stream_that_was_left_behind_is_taken_over(
 
 
 def _job(image: str) -> Object:
-    """A Job that ends at once, in a pod that `restricted` admits."""
+    """Return a Job that ends at once, in a pod that `restricted` admits."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -61,7 +61,7 @@ class Outage(NamedTuple):
 def outage(
     kube: Cluster, sluice: Operator, guarded: ClusterStore, guarded_java: ForeignClient
 ) -> Iterator[Outage]:
-    """Gives a store that takes calls and answers none, and a resource that was just deleted."""
+    """Yield a store that takes calls and answers none, and a resource that was just deleted."""
     with ExitStack() as stack:
         gate = stack.enter_context(Gate(kube, guarded, sluice.image))
         name = f"sluice-test-{uuid4().hex[:8]}"
@@ -164,7 +164,7 @@ def test_operator_killed_between_seal_and_delete(
 
 @pytest.fixture
 def become(release: Callable[..., None]) -> Iterator[Callable[[str], None]]:
-    """Gives the function that gives the operator a cluster's identity; "" is its own."""
+    """Yield the function that gives the operator a cluster's identity; "" is its own."""
     last = [""]
 
     def change(cluster: str) -> None:

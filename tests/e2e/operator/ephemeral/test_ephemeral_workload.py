@@ -93,7 +93,7 @@ class Life(NamedTuple):
 def tenant(
     kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
 ) -> Iterator[Tenant]:
-    """Gives a namespace that admits restricted pods only, and the example's scope, as new."""
+    """Yield a namespace that admits restricted pods only, and the example's scope, as new."""
     assert sluice
     kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", PATIENTLY))
     if java.streams(SCOPE) is not None:
@@ -108,7 +108,7 @@ def tenant(
 
 @pytest.fixture(scope="module")
 def example(tenant: Tenant) -> list[Object]:
-    """Gives the example's objects, for the cluster of the tests."""
+    """Return the example's objects, for the cluster of the tests."""
     image = tenant.cluster.provide(wordcount_image(lambda _: None), say=lambda _: None)
     text = re.sub(r"tcp://[^\s\"]+", tenant.store.uri, EXAMPLE.read_text(encoding="utf-8"))
     text = text.replace("localhost/wordcount:dev", image).replace("namespace: demo", "")
@@ -117,7 +117,7 @@ def example(tenant: Tenant) -> list[Object]:
 
 @pytest.fixture(scope="module")
 def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
-    """Gives what was seen of the application, from its beginning to its end."""
+    """Return what was seen of the application, from its beginning to its end."""
     screens, seconds = {}, {}
     # On a busy machine the application may be faster than the claim, which counts what comes later.
     *claim, deployment = example
@@ -258,7 +258,7 @@ def _until_counted(tenant: Tenant, java: ForeignClient, lines: int) -> int:
 
 
 def _last_result(store: ClusterStore, word: str) -> int:
-    """The latest result of a word, read from the bytes of the output.
+    """Return the latest result of a word, read from the bytes of the output.
 
     The segments of a stream that is made again count on, also in a new scope.
     """
@@ -279,7 +279,7 @@ def _last_result(store: ClusterStore, word: str) -> int:
 
 
 def _get(tenant: Tenant, *, streams: int) -> str:
-    """The EphemeralStream as it is shown, once it has so many streams."""
+    """Return the EphemeralStream as it is shown, once it has so many streams."""
     # It looks every 30 s by itself.
     tenant.run("annotate", "eps", "wordcount", f"sluice.dev/requestedAt={streams}", "--overwrite")
     _until_owned(tenant, streams=streams)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.alone
 def serve(
     tenant: Tenant, release: Callable[..., None], sluice: Operator
 ) -> Iterator[Callable[..., None]]:
-    """Gives the function that has Sluice serve this namespace only, with a policy to uninstall.
+    """Yield the function that has Sluice serve this namespace only, with a policy to uninstall.
 
     So the uninstall leaves alone what else is in the cluster. Afterwards Sluice is as it was.
     """
@@ -56,7 +56,7 @@ def serve(
 
 
 def _helper(tenant: Tenant, scope: str) -> Object:
-    """An EphemeralStream that lives as long as its resource."""
+    """Return an EphemeralStream that lives as long as its resource."""
     return {
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "EphemeralStream",

@@ -79,7 +79,7 @@ SCREENS: Final = {
 def tenant(
     kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
 ) -> Iterator[Tenant]:
-    """Gives the guides' namespace, with the streams that they copy and without their targets."""
+    """Yield the guides' namespace, with the streams that they copy and without their targets."""
     assert sluice
     kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", PATIENTLY))
     for stream, events in EVENTS.items():
@@ -100,7 +100,7 @@ def tenant(
 
 @pytest.fixture(scope="module")
 def screens(tenant: Tenant) -> dict[str, str]:
-    """Gives the screens of a copy that is done, one suspended, one that failed and one that runs.
+    """Return the screens of a copy that is done, one suspended, one that failed and one that runs.
 
     The slow ones come last, and what is shown of them at once, so that they are where they should.
     """
@@ -177,20 +177,20 @@ def test_table_fits_a_terminal(screens: dict[str, str]) -> None:
 def _main_example(
     tenant: Tenant, guide: Path = COPY_GUIDE
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The guide's first example, for the store of the tests."""
+    """Return the guide's first example, for the store of the tests."""
     block = pages.yaml_blocks(guide)[0]
     store, copy = yaml.safe_load_all(re.sub(r"tcp://\S+", tenant.store.uri, block))
     return store, copy
 
 
 def _like(copy: dict[str, Any], name: str) -> dict[str, Any]:
-    """The same copy for another stream, and slow."""
+    """Return the same copy for another stream, and slow."""
     sides = {side: copy["spec"][side] | {"stream": name} for side in ("source", "target")}
     return copy | {"metadata": {"name": name}, "spec": sides | {"limits": SLOW}}
 
 
 def _of_backup(market: dict[str, Any]) -> dict[str, Any]:
-    """A ScopeCopy of what the other copies make, of which only one is whole."""
+    """Return a ScopeCopy of what the other copies make, of which only one is whole."""
     sides = {
         "source": market["spec"]["source"] | {"scope": "backup"},
         "target": market["spec"]["target"] | {"scope": "backup-copy"},

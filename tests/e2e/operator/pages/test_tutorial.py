@@ -51,7 +51,7 @@ SCREENS: Final = {
 def tenant(
     kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
 ) -> Iterator[Tenant]:
-    """Gives the tutorial's namespace, with the stream that it begins with."""
+    """Yield the tutorial's namespace, with the stream that it begins with."""
     assert sluice
     clear(kube)
     fill(java)
@@ -111,7 +111,7 @@ def play(tenant: Tenant) -> tuple[dict[str, str], str]:
 
 
 def sluice_status(tenant: Tenant) -> str:
-    """The output of `sluice status`, with its colours."""
+    """Return the output of `sluice status`, with its colours."""
     environment = {"KUBECONFIG": str(tenant.cluster.kubeconfig), "FORCE_COLOR": "1"}
     return subprocess.run(
         [SLUICE, "status", "--namespace", tenant.namespace],
@@ -135,7 +135,7 @@ def update(screens: dict[str, str], status: str) -> None:
 
 @pytest.fixture(scope="module")
 def played(tenant: Tenant) -> tuple[dict[str, str], str]:
-    """Gives the screens and the status of a tutorial that was done."""
+    """Return the screens and the status of a tutorial that was done."""
     screens, status = play(tenant)
     if pages.UPDATE:
         update(screens, status)

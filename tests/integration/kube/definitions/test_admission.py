@@ -157,7 +157,7 @@ def granted(namespace: str, name: str, rules: list[Manifest], user: str) -> Iter
 
 @pytest.fixture(scope="module")
 def site(kube: Cluster, definitions: list[str]) -> Iterator[Site]:
-    """Gives namespaces that no operator serves, with roles; the policies hold in one of them."""
+    """Yield namespaces that no operator serves, with roles; the policies hold in one of them."""
     assert definitions
     release = f"sluice-{uuid4().hex[:8]}"
     judged, free, other = (f"{OUTSIDE}{uuid4().hex[:12]}" for _ in range(3))

@@ -122,7 +122,7 @@ def test_a_good_copy_is_taken(applier: Applier, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def api(kube: localcluster.Cluster) -> client.CustomObjectsApi:
-    """Gives a client that is faster than a process for each question."""
+    """Return a client that is faster than a process for each question."""
     return client.CustomObjectsApi(config.new_client_from_config(str(kube.kubeconfig)))
 
 
@@ -176,7 +176,7 @@ def _described(properties: dict[str, Any]) -> Iterator[str]:
 
 
 def _squeezed(words: str) -> str:
-    """Words without the spaces at which lines are broken."""
+    """Return words without the spaces at which lines are broken."""
     return "".join(words.split())
 
 

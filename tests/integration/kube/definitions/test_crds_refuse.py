@@ -170,7 +170,7 @@ SECURED = changed(
 
 
 def spoiled(path: str, value: object) -> dict[str, Any]:
-    """A store with one wrong field."""
+    """Return a store with one wrong field."""
     if "tls." in path:
         return changed(SECURED, path, value)
     return changed(LOGIN if "auth." in path else STORE, path, value)

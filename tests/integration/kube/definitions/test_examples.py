@@ -38,7 +38,7 @@ GUIDES: Final = [
 
 @pytest.fixture(scope="module")
 def namespace(kube: Cluster) -> Iterator[str]:
-    """Gives a namespace where examples can be tried out."""
+    """Yield a namespace where examples can be tried out."""
     name = f"examples-{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", name)
     yield name

@@ -53,7 +53,7 @@ def test_nothing_is_told_of_a_neighbours_workloads(evil: Evil) -> None:
 
 
 def _neighbours(evil: Evil, name: str, to: str) -> Object:
-    """A StreamStore of the neighbour's, with a login, that is shared with a namespace."""
+    """Return a StreamStore of the neighbour's, with a login, that is shared with a namespace."""
     body = store(name, secret=LOGIN, namespace=evil.victim)
     grant = {"selector": {"matchLabels": {"kubernetes.io/metadata.name": to}}}
     body["spec"]["access"] = {"sharedWith": [grant]}
@@ -61,7 +61,7 @@ def _neighbours(evil: Evil, name: str, to: str) -> Object:
 
 
 def _naming(evil: Evil, kind: str, name: str, named: str, **meta: Any) -> Object:
-    """A tenant's resource in a StreamStore of the neighbour's."""
+    """Return a tenant's resource in a StreamStore of the neighbour's."""
     made = {**MAKES, "ephemeralstream": helper}
     text = json.dumps(made[kind](name, **meta))
     reference = json.dumps({"name": named, "namespace": evil.victim})

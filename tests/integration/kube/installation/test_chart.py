@@ -32,7 +32,7 @@ NOT_HERE = {"monitoring.coreos.com/v1"}
 
 @pytest.fixture(scope="module")
 def system(kube: Cluster) -> Iterator[str]:
-    """Gives a namespace for an operator, where the API server lets only restricted pods in."""
+    """Yield a namespace for an operator, where the API server lets only restricted pods in."""
     name = f"chart-{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", name)
     kube.kubectl("label", "namespace", name, *RESTRICTED)
@@ -139,7 +139,7 @@ class Release:
 def release(
     kube: Cluster, system: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Release]:
-    """Gives an installed release that serves its own namespace; its image does not exist."""
+    """Yield an installed release that serves its own namespace; its image does not exist."""
     chart = tmp_path_factory.mktemp("chart") / "sluice"
     shutil.copytree(CHART, chart)
     shutil.rmtree(chart / "files" / "crds")

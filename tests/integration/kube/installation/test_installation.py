@@ -97,7 +97,7 @@ class Release:
 
 @pytest.fixture(scope="module")
 def namespace(kube: Cluster, definitions: list[str]) -> Iterator[str]:
-    """Gives a namespace for a release."""
+    """Yield a namespace for a release."""
     name = f"installed-{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", name)
     yield name
@@ -111,7 +111,7 @@ def release(
     namespace: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Release]:
-    """Gives the accounts of a release that serves the whole cluster, or two namespaces."""
+    """Yield the accounts of a release that serves the whole cluster, or two namespaces."""
     served = [] if request.param == "cluster" else [namespace, "default"]
     made = Release(kube, tmp_path_factory.mktemp("release"), served, namespace)
     yield made

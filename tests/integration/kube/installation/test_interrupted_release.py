@@ -71,7 +71,7 @@ class Installed:
 
 @pytest.fixture
 def installed(kube: Cluster, tmp_path: Path) -> Iterator[Installed]:
-    """Gives a namespace for the release."""
+    """Yield a namespace for the release."""
     namespace = f"release-{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", namespace)
     yield Installed(kube, namespace, tmp_path)

@@ -32,7 +32,7 @@ _MOST_MEMORY = 400_000_000
 
 @pytest.fixture
 def tenants(kube: Cluster, outside: str) -> Iterator[list[Tenant]]:
-    """Gives three tenants: with stores that swallow all, with stores that lie, and with neither."""
+    """Yield three tenants: with stores that swallow all, with stores that lie, and with neither."""
     names = [outside, f"{outside}-liars", f"{outside}-others"]
     for name in names[1:]:
         kube.kubectl("create", "namespace", name)

@@ -51,12 +51,12 @@ class Hands:
 
 @pytest.fixture
 def hands(kube: Cluster, namespace: str) -> Hands:
-    """Gives what people do."""
+    """Return what people do."""
     return Hands(kube, namespace)
 
 
 def deployment(name: str = "work") -> Object:
-    """A Deployment without pods."""
+    """Return a Deployment without pods."""
     labels = {"app": name}
     container = {"name": "main", "image": "localhost/none"}
     return {
@@ -72,7 +72,7 @@ def deployment(name: str = "work") -> Object:
 
 
 def job(name: str, **spec: Any) -> Object:
-    """A Job."""
+    """Return a Job."""
     container = {"name": "main", "image": "localhost/none"}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     return {
@@ -84,12 +84,12 @@ def job(name: str, **spec: Any) -> Object:
 
 
 def is_there(found: OwnerSeen) -> bool:
-    """Whether an owner is there."""
+    """Tell whether an owner is there."""
     return found.uid is not None
 
 
 def is_absent(found: OwnerSeen) -> bool:
-    """Whether there is no owner."""
+    """Tell whether there is no owner."""
     return found.uid is None and found.trouble is None
 
 
@@ -136,7 +136,7 @@ def test_a_job_that_is_finished_is_seen_as_such(
 
 @pytest.fixture
 def trains() -> Object:
-    """Gives a definition of the test's own, with two versions; it is not installed yet."""
+    """Return a definition of the test's own, with two versions; it is not installed yet."""
     group = f"owners-{uuid4().hex[:8]}.example.com"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definition = {
@@ -228,7 +228,7 @@ def test_owners_have_to_be_in_a_namespace(kube: Cluster, namespace: str) -> None
 
 @pytest.fixture
 def stranger(kube: Cluster, namespace: str, tmp_path: Path) -> Path:
-    """Gives the kubeconfig of a service account without rights."""
+    """Return the kubeconfig of a service account without rights."""
     kube.kubectl("create", "serviceaccount", "stranger", f"--namespace={namespace}")
     token = kube.kubectl("create", "token", "stranger", f"--namespace={namespace}").strip()
     config = yaml.safe_load(kube.kubeconfig.read_text())

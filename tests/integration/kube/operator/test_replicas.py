@@ -35,7 +35,7 @@ NOTHING = "tcp://127.0.0.1:9"
 
 @pytest.fixture(scope="module")
 def tenant(kube: Cluster, definitions: list[str]) -> Iterator[Tenant]:
-    """Gives a namespace with a StreamStore that takes connections, and never answers.
+    """Yield a namespace with a StreamStore that takes connections, and never answers.
 
     So a replica always has a thread that waits.
     """
@@ -54,7 +54,7 @@ def tenant(kube: Cluster, definitions: list[str]) -> Iterator[Tenant]:
 def pair(
     kube: Cluster, tenant: Tenant, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Replicas]:
-    """Gives two replicas."""
+    """Yield two replicas."""
     with replicas(kube, tmp_path_factory.mktemp("replicas"), tenant.namespace) as made:
         yield made
 

@@ -40,7 +40,7 @@ AWAY_SECONDS = 600.0
 def tenant(
     kube: Cluster, definitions: list[str], standalone: Standalone, tmp_path: Path
 ) -> Iterator[Tenant]:
-    """Gives a namespace with a StreamStore, and a node that runs its pods."""
+    """Yield a namespace with a StreamStore, and a node that runs its pods."""
     assert definitions
     name = f"{OUTSIDE}{tmp_path.name.replace('_', '-')[:40].strip('-')}"
     pods = tmp_path / "pods"
@@ -54,14 +54,14 @@ def tenant(
 
 @pytest.fixture
 def pair(kube: Cluster, tenant: Tenant, tmp_path: Path) -> Iterator[Replicas]:
-    """Gives two replicas, which clean up in the end."""
+    """Yield two replicas, which clean up in the end."""
     with replicas(kube, tmp_path, tenant.namespace, PROFILES) as made:
         yield made
         tenant.run("delete", "eps,scopy,sst", "--all", timeout=600)
 
 
 def ephemeral(name: str, scope: str) -> Object:
-    """An EphemeralStream with a stream of its name."""
+    """Return an EphemeralStream with a stream of its name."""
     return {
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "EphemeralStream",

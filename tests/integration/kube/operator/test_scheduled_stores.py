@@ -23,7 +23,7 @@ LOGIN = {"username": "somebody", "password": "unused"}
 
 
 def users(tenant: Tenant, store: str) -> Any:
-    """The number of users of a store, as its status has it."""
+    """Return the number of users of a store, as its status has it."""
     return (tenant.get("sst", store) or {}).get("status", {}).get("inUseBy")
 
 

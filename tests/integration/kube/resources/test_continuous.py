@@ -31,7 +31,7 @@ EVENTS, KEYS = 500, 8
 
 @pytest.fixture
 def source(foreign: ForeignClient, scope: str) -> str:
-    """Gives the name of a stream with events."""
+    """Return the name of a stream with events."""
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
     return f"{scope}/orders"

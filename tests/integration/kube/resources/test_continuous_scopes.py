@@ -35,7 +35,7 @@ NAMES = ("carts", "clicks", "orders")
 
 @pytest.fixture
 def shop(foreign: ForeignClient, scope: str) -> str:
-    """Gives the name of a scope of three streams with events."""
+    """Return the name of a scope of three streams with events."""
     for name in NAMES:
         make(foreign, scope, name)
     return scope

@@ -29,7 +29,7 @@ CONSENT = {"sluice.dev/hook": "true"}
 
 @pytest.fixture(scope="module")
 def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    """Gives a sink for the operator's notices, which fails at first."""
+    """Yield a sink for the operator's notices, which fails at first."""
     with receiver(tmp_path_factory.mktemp("sink"), 503, 202) as running:
         yield running
 
@@ -80,7 +80,7 @@ class HookDesk(Desk):
         self.tenant.run("patch", "pod", name, "--subresource=status", "--type=merge", patch)
 
     def hook_jobs(self, name: str) -> list[str]:
-        """The names of the Jobs of a copy's hooks."""
+        """Return the names of the Jobs of a copy's hooks."""
         label = "app.kubernetes.io/component=hook"
         return sorted(
             job["metadata"]["name"]
@@ -91,12 +91,12 @@ class HookDesk(Desk):
 
 @pytest.fixture
 def desk(local_operator: LocalOperator, tmp_path: Path) -> HookDesk:
-    """Gives the namespace."""
+    """Return the namespace."""
     return HookDesk(local_operator.tenant, tmp_path)
 
 
 def told(sink: Receiver, name: str) -> list[dict[str, Any]]:
-    """The events about a resource; those that were refused at first are there twice."""
+    """Return the events about a resource; those that were refused at first are there twice."""
     return [one["body"] for one in sink.got() if one["body"]["data"]["name"] == name]
 
 

@@ -39,7 +39,7 @@ def operator_settings() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def new(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
-    """Gives the store to which streams move."""
+    """Yield the store to which streams move."""
     server = Standalone(heap="1g")
     with announce("another Pravega standalone"):
         server.start()
@@ -88,7 +88,7 @@ def migration(
     foreign_for: Callable[..., ForeignClient],
     tmp_path: Path,
 ) -> Iterator[Migration]:
-    """Gives a migration from one store to another, and deletes its resources afterwards."""
+    """Yield a migration from one store to another, and deletes its resources afterwards."""
     tenant = local_operator.tenant
     kubeconfig = tmp_path / "kubeconfig"
     shutil.copy(tenant.cluster.kubeconfig, kubeconfig)

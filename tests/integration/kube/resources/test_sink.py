@@ -71,7 +71,7 @@ async def deliver(settings: NoticeSettings, number: int = 1) -> dict[str, float]
 
 
 def sent_to(url: str, **more: Any) -> NoticeSettings:
-    """The settings for a sink."""
+    """Return the settings for a sink."""
     return NoticeSettings(sink=url, **more)
 
 

@@ -30,7 +30,7 @@ FORGED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 @pytest.fixture
 def traces() -> Iterator[Collector]:
-    """Gives a collector."""
+    """Yield a collector."""
     with collector() as found:
         yield found
 
@@ -43,7 +43,7 @@ def desk(
     traces: Collector,
     tmp_path: Path,
 ) -> Iterator[Desk]:
-    """Gives a namespace whose operator sends its spans to the collector, as drivers shall."""
+    """Yield a namespace whose operator sends its spans to the collector, as drivers shall."""
     assert definitions
     folder = tmp_path / "sluice-test-traces"
     folder.mkdir()

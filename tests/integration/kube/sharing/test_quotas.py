@@ -42,7 +42,7 @@ def tenant(
     standalone: Standalone,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Tenant]:
-    """Gives a namespace with the quota, and an operator for it."""
+    """Yield a namespace with the quota, and an operator for it."""
     folder = tmp_path_factory.mktemp("sluice-test-quotas")
     with opened(kube, folder, standalone.controller_uri) as made:
         tenant = made.tenant
@@ -55,7 +55,7 @@ def tenant(
 
 
 def limits(tenant: Tenant) -> list[Any]:
-    """The processors that each driver's pod may use at most."""
+    """Return the processors that each driver's pod may use at most."""
     pods = tenant.get_all("pods", labelSelector="app.kubernetes.io/component=driver")
     return [pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] for pod in pods]
 
