@@ -74,7 +74,7 @@ def copy(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: 
 def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
     cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
 ) -> None:
-    """All of it is there once, to the byte; key ranges and policy are as they were."""
+    """The next driver finishes the append: each byte is there once; key ranges and policy stay."""
     made, before = tmp_path / "made", _looks(copy)
     drive(copy, made, cut)
     drive(copy, made)
@@ -91,7 +91,7 @@ def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
 def test_an_append_that_was_cut_off_is_aborted_or_is_decided(
     cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
 ) -> None:
-    """An abort leaves the target as it was, byte for byte; it is refused once that is too late."""
+    """An abort restores the target byte for byte. Once the append is decided, it is refused."""
     made, before = tmp_path / "made", _looks(copy)
     drive(copy, made, cut)
     job = job_of(copy)
@@ -128,7 +128,7 @@ def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
 
 
 def _left(copy: Copy, made: Path) -> list[str]:
-    """Return segments that drivers have made and that are there, but for those that are to stay."""
+    """Return the existing segments that drivers have made, except those that are to stay."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
         store = stores[job.target]

@@ -1,4 +1,4 @@
-"""Copies into streams that live: the Java client writes to them meanwhile, and reads them."""
+"""Copies into live streams, which the Java client writes and reads meanwhile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MERGED: tuple[list[int], Ranges] = ([EPOCH | 3, 1], [(0.2, 1.0)])
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Return a copy within a scope of its own, whose streams are still to be made."""
+    """Return a copy within a scope of its own. Its streams do not exist yet."""
     source, target = (scope, "source"), (scope, "target")
     return Copy(tmp_path, standalone.controller_uri, source, target, exists="Append")
 
@@ -52,7 +52,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
 def _written(
     copy: Copy, foreign: ForeignClient, scales: list[tuple[list[int], Ranges]], *, count: int = 2000
 ) -> int:
-    """Return a source with so many events before and after each scale event; how many there are."""
+    """Write a source with events before and after each scale event. Return their number."""
     foreign.create(*copy.source, segments=2)
     events = 0
     for ended, ranges in [([], []), *scales]:
@@ -89,7 +89,7 @@ def test_a_source_is_appended_beside_a_live_writer(
     segments: int,
     scales: list[tuple[list[int], Ranges]],
 ) -> None:
-    """Each event is there once, in order for its key; the writer loses, repeats and fails nothing.
+    """Each event is there once, in order per key. The writer loses, repeats and fails nothing.
 
     The target has its key ranges and its configuration again.
     """
@@ -126,7 +126,7 @@ def test_a_copy_appends_once_and_another_one_again(copy: Copy, foreign: ForeignC
 def test_sources_are_appended_one_after_the_other(
     copy: Copy, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:
-    """In order for each key over all of them; the target has another layout and is written to."""
+    """Keys stay in order over all sources, though the target has other segments and a writer."""
     events = _written(copy, foreign, [SPLIT])
     more = (copy.source[0], "more")
     foreign.create(*more, segments=3)
@@ -167,7 +167,7 @@ def test_a_target_that_is_not_there_is_made(copy: Copy, foreign: ForeignClient) 
 
 
 def test_a_sealed_target_is_refused(copy: Copy, foreign: ForeignClient) -> None:
-    """Before anything is staged."""
+    """An append to a sealed target is refused before anything is staged."""
     _written(copy, foreign, [])
     foreign.create(*copy.target, segments=1)
     foreign.seal(*copy.target)
@@ -180,7 +180,7 @@ def test_a_sealed_target_is_refused(copy: Copy, foreign: ForeignClient) -> None:
 def test_each_step_may_be_another_drivers(
     copy: Copy, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:
-    """A driver that dies after each step costs nothing but the time; the writer notices nothing."""
+    """Drivers that die after each step cost only time, and the writer notices nothing."""
     events = _written(copy, foreign, [SPLIT, MERGED])
     foreign.create(*copy.target, segments=3)
     before = _looks(copy)

@@ -45,7 +45,7 @@ def only(ended: Finished) -> Any:
 
 
 def assert_digests(copy: Copy, server: Standalone, found: Any) -> None:
-    """The stand-alone script finds the digests and the counts of each segment of both streams."""
+    """Check the digests and counts of all segments against the stand-alone script."""
     for side, stream in (("source", copy.source), ("target", copy.target)):
         for pair in found["segments"]:
             one = pair[side]
@@ -104,7 +104,7 @@ def test_a_copy_of_a_scaled_and_truncated_stream_is_verified(
 def test_one_event_that_differs_is_located(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, place: int
 ) -> None:
-    """Of two streams with the same events but one, its segment and the exact byte."""
+    """Verification names the segment and the exact byte of one different event."""
     for stream in (copy.source, copy.target):
         foreign.create(*stream, segments=1)
     foreign.write(*copy.source, events=EVENTS)
@@ -190,7 +190,7 @@ def test_a_source_that_is_gone_leaves_the_recorded_digest(
 
 
 class Two(Copy):
-    """Streams in two stores; one of them asks who one is."""
+    """Streams in two stores, one of which requires a login."""
 
     other: str = ""
 

@@ -14,7 +14,7 @@ AUTH = "controllerURI: {uri}, auth: {{basic: {{secretRef: {{name: login}}}}}}"
 
 
 class LoginCopy(Copy):
-    """A copy in a store that asks who one is."""
+    """A copy in a store that requires a login."""
 
     @property
     def file(self) -> Path:
@@ -43,7 +43,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignCli
 
 
 def failure(finished: Finished) -> dict[str, Any]:
-    """Why the only copy of a run failed, as its JSON says."""
+    """Return the failure of a run's only copy, from its JSON."""
     (report,) = finished.json
     assert report["outcome"] == "Failed"
     error: dict[str, Any] = report["error"]
@@ -143,7 +143,7 @@ def test_a_source_that_was_deleted_is_not_taken_for_the_planned_one(
 def test_a_source_truncated_below_its_bounds_is_refused(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """When retention took planned bytes the run ends with code 6 and leaves nothing behind."""
+    """If retention removed planned bytes, the run ends with code 6 and leaves nothing behind."""
     begin(copy)
     foreign.truncate(*copy.source)
     ended = copy.run("run", "-o", "json", "--tasks", "1")
