@@ -111,7 +111,7 @@ def test_a_source_is_appended_beside_a_live_writer(
 
 
 def test_a_copy_appends_once_and_another_one_again(copy: Copy, foreign: ForeignClient) -> None:
-    """The same resource does nothing the second time; one of another name does it all again."""
+    """A resource appends only once. A resource of another name appends again."""
     events = _written(copy, foreign, [SPLIT])
     foreign.create(*copy.target, segments=1)
     assert run_inline(copy).outcome is Outcome.COPIED
@@ -148,7 +148,7 @@ def test_sources_are_appended_one_after_the_other(
 def test_a_target_that_is_made_again_is_appended_to_again(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """A receipt is for the stream that it was given for."""
+    """A receipt counts only for its own stream. A new target of that name is appended to again."""
     events = _written(copy, foreign, [])
     for _ in range(2):
         foreign.create(*copy.target, segments=1)
@@ -159,7 +159,7 @@ def test_a_target_that_is_made_again_is_appended_to_again(
 
 
 def test_a_target_that_is_not_there_is_made(copy: Copy, foreign: ForeignClient) -> None:
-    """As by a copy that does not append: it is then the copy's own, and complete."""
+    """A missing target is made, as by other copies. It is the copy's own, and complete."""
     events = _written(copy, foreign, [SPLIT])
     assert run_inline(copy).outcome is Outcome.COPIED
     assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE

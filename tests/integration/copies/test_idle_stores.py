@@ -241,7 +241,7 @@ def _now() -> int:
 def scene(
     tmp_path_factory: pytest.TempPathFactory, standalone: Standalone, foreign: ForeignClient
 ) -> Scene:
-    """Return the copies, moves and claims, after the store has evicted them."""
+    """Return the copies, moves and claims that the store has evicted from memory."""
     maker = Maker(tmp_path_factory.mktemp("idle"), standalone, foreign)
     copies = {where: maker.cut_off("copy", where, stop) for where, stop in COPYING.items()}
     moves = {where: maker.cut_off("move", where, stop) for where, stop in MOVING.items()}

@@ -285,7 +285,7 @@ def test_a_group_whose_position_is_not_known_is_not_moved(
 
 
 def _after_copy(copy: Copy, foreign: ForeignClient) -> str:
-    """Return what is said of the group after the copy, before the group is made."""
+    """Return the refusal of `sluice position` after the copy, before the group is made."""
     _copied(copy)
     assert foreign.streams(copy.target[0]) == ["target"]
     return _refused(copy).err

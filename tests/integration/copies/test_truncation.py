@@ -48,7 +48,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignCli
 def assert_without(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, report: StreamReport
 ) -> None:
-    """Check that the target is what the source is by now, as the Java client reads both."""
+    """Check that the target equals the present source, as the Java client reads both."""
     assert report.outcome is Outcome.COPIED, report.error
     assert_equal_segments(copy, standalone, report)
     original, copied = foreign.read(*copy.source), foreign.read(*copy.target)

@@ -26,11 +26,11 @@ GROUPS: Final = ("billing", "audit")
 def test_reader_groups_go_on_behind_the_cut(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> None:
-    """None of their events comes twice, and none is left out.
+    """After the cutover, reader groups get each event once and miss none.
 
     Both readers of `billing` close in the midst of the source. `audit` reads it to its sealed end.
-    A writer that does not know of the cutover is refused, and all that was confirmed to it counts.
-    The other one stops before, and goes on in the target.
+    A writer that does not know of the cutover is refused. All its confirmed events count. The other
+    writer stops before, and goes on in the target.
     """
     source, target = (scope, "source"), (scope, "target")
     foreign.create(*source, segments=4)

@@ -1,4 +1,4 @@
-"""A segment of the target stands still on a real store; the others are followed on."""
+"""Following on a real store while one segment of the target takes no appends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def server(proxy: FrameProxy) -> Iterator[Standalone]:
 def test_a_target_segment_that_stands_still_holds_no_other_up(
     proxy: FrameProxy, server: Standalone, tmp_path: Path, say: Callable[[str], None]
 ) -> None:
-    """The other one has all that came within seconds; what waits is in no memory."""
+    """The other segment goes on within seconds. The waiting bytes take no memory."""
     with ForeignClient(server.controller_uri) as foreign:
         foreign.create_scope(SOURCE[0])
         foreign.create(*SOURCE, segments=2)
