@@ -1,4 +1,4 @@
-"""Segments to which nothing comes for so long that the store puts them out of its memory."""
+"""Followed segments that are idle for so long that the store evicts them."""
 
 from __future__ import annotations
 
