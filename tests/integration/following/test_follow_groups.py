@@ -1,4 +1,4 @@
-"""A source with two writers and two readers is cut over, and its reader groups go on behind it."""
+"""A cutover of a source with two writers and two readers, whose groups go on in the target."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_an_update_is_over_once_the_store_lists_the_stream_by_its_tag(
 def test_an_update_without_a_tag_to_look_for_waits_for_its_answer(
     behind: PravegaStore, stream: StreamName
 ) -> None:
-    """An update without a tag times out with its answer."""
+    """Without a tag to look for, a late answer makes the update time out."""
     with pytest.raises(StoreTimeout, match="update the stream"):
         behind.update_stream(stream, NEW)
 

@@ -69,7 +69,7 @@ def test_a_scope_with_a_key_value_table_is_not_deleted(
 def test_a_scope_with_a_reader_group_is_not_deleted(
     store: PravegaStore, foreign: ForeignClient, own: str
 ) -> None:
-    """Its internal stream outlives the streams that it reads, and goes with the group alone."""
+    """A group's internal stream outlives the streams that it reads, and keeps the scope."""
     foreign.create(own, "s")
     assert foreign.create_group(own, "group", "s")
     foreign.delete(own, "s")
@@ -84,7 +84,7 @@ def test_a_scope_with_a_reader_group_is_not_deleted(
 def test_a_reader_group_outlives_its_internal_stream(
     store: PravegaStore, foreign: ForeignClient, own: str
 ) -> None:
-    """Nothing lists it then, and its scope is refused: so that stream is nobody's to delete."""
+    """A group without its internal stream keeps the scope unlisted. So no client may delete it."""
     foreign.create(own, "s")
     foreign.create_group(own, "group", "s")
     for stream in store.list_streams(own, internal=True):

@@ -30,7 +30,7 @@ def _owned(name: str, *, owner: str, namespace: str) -> Object:
 
 
 def test_nothing_is_told_of_a_neighbours_workloads(evil: Evil) -> None:
-    """Whether there is such an owner, or such a namespace, the same is said, and nothing of it."""
+    """The status is the same, whether the neighbour's owner or namespace exists or not."""
     owners = {
         "there": ("kube-root-ca.crt", evil.victim),
         "not-there": ("no-such-thing", evil.victim),
@@ -90,7 +90,7 @@ NAMING: Final = (*MAKES, "ephemeralstream")
 def test_whether_a_neighbour_has_a_store_is_told_to_none_whom_it_does_not_admit(
     evil: Evil, kind: str, ploy: str
 ) -> None:
-    """The same status, word for word; and nobody holds the neighbour's StreamStore so."""
+    """An unshared store and a missing one give the same status, and neither is held."""
     theirs = _neighbours(evil, "hidden", to="somebody-else")
     evil.cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump(theirs))
     said = []
@@ -116,7 +116,7 @@ def test_whether_a_neighbour_has_a_store_is_told_to_none_whom_it_does_not_admit(
 def test_a_login_of_a_shared_store_is_nowhere_in_the_tenants_namespace(
     evil: Evil, kind: str
 ) -> None:
-    """He may use the store by the operator, and gets no Secret, Job or word of it."""
+    """A tenant uses a shared store only by the operator, and never sees its login."""
     theirs = _neighbours(evil, "shared", to=evil.namespace)
     evil.cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump(theirs))
     jobs = evil.act("get", "jobs,secrets", "--output=name")
