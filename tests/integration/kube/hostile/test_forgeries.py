@@ -89,7 +89,7 @@ def _pod(name: str, labels: dict[str, str]) -> Object:
 
 @pytest.mark.parametrize("foreign", ["Job of a label", "Job of our name", "Pod of a label"])
 def test_a_job_or_pod_with_our_labels_is_neither_ours_nor_deleted(evil: Evil, foreign: str) -> None:
-    """A forged Job with our labels is not deleted with a copy, and does not hold it up."""
+    """The deletion of a copy ends its own Jobs, but no forged Job or pod with our labels."""
     name = foreign.lower().replace(" ", "-")
     uid = evil.make(copy(name, finalizers=[STAGING_FINALIZER]))["metadata"]["uid"]
     labels = child_labels(uid, "driver") | {ATTEMPT_LABEL: "1"}

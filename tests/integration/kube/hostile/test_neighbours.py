@@ -116,7 +116,7 @@ def test_whether_a_neighbour_has_a_store_is_told_to_none_whom_it_does_not_admit(
 def test_a_login_of_a_shared_store_is_nowhere_in_the_tenants_namespace(
     evil: Evil, kind: str
 ) -> None:
-    """A tenant uses a shared store only by the operator, and never sees its login."""
+    """The tenant's namespace gets no Secret and no Job of a shared store with a login."""
     theirs = _neighbours(evil, "shared", to=evil.namespace)
     evil.cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump(theirs))
     jobs = evil.act("get", "jobs,secrets", "--output=name")
