@@ -1,4 +1,4 @@
-"""Scopes that are copied from one store with logins to another one: what is selected of them."""
+"""The selection of streams in copies of scopes between two stores with logins."""
 
 from __future__ import annotations
 
@@ -119,9 +119,9 @@ def test_what_is_selected_of_a_scope_is_copied_to_another_store(
     admin: ForeignClient,
     ephemeral: None,
 ) -> None:
-    """By names, beginnings of names and tags; what is excluded, internal or ephemeral is left out.
+    """Names, prefixes and tags select streams. Excluded, internal and ephemeral ones stay out.
 
-    The stores know other users. A key-value table is named as not copied.
+    The stores have different users. A key-value table is named as not copied.
     """
     assert ephemeral is None
     copy.spec["streams"] = {
@@ -152,7 +152,7 @@ def test_what_is_selected_of_a_scope_is_copied_to_another_store(
 def test_internal_and_ephemeral_streams_are_copied_only_if_they_are_asked_for(
     copy: ScopeCopy, ephemeral: None
 ) -> None:
-    """By a name that begins with _, and by includeEphemeral; Sluice's own marks never."""
+    """A name that begins with _, and includeEphemeral, select these. Sluice's marks never go."""
     assert ephemeral is None
     chosen = {"include": selectors(Prefix=["_", OWNED, PREFIX]), "includeEphemeral": True}
     copy.spec["streams"] = chosen
@@ -164,7 +164,7 @@ def test_internal_and_ephemeral_streams_are_copied_only_if_they_are_asked_for(
 
 @pytest.mark.exhaustive
 def test_a_user_that_the_store_does_not_know_is_said(copy: ScopeCopy, admin: ForeignClient) -> None:
-    """With the code of a store's trouble; the target's scope is not made."""
+    """An unknown user ends with the code of a store's failure. The target's scope is not made."""
     assert copy.users is not None
     copy.users = (replace(copy.users[0], password="not-this-one"), copy.users[1])  # noqa: S106
     ended = copy.run("run", "-o", "json", "--patience", "1", *copy.login)

@@ -173,7 +173,7 @@ def test_the_operators_pods_are_admitted(kube: Cluster, release: Release) -> Non
 
 
 def test_the_operator_reads_no_namespace_but_its_own(kube: Cluster, release: Release) -> None:
-    """The operator may read only its own namespace, and asks about owners where it serves."""
+    """The operator may read only the namespace that it serves, to check owners' namespaces."""
     user = f"--as=system:serviceaccount:{release.namespace}:{release.name}-operator"
     kube.kubectl(user, "get", "namespace", release.namespace)
     with pytest.raises(LocalClusterError, match="forbidden"):

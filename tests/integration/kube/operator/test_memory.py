@@ -93,7 +93,7 @@ def _lists(operator: OperatorProcess) -> float:
 
 
 def _is_held(kube: Cluster, namespace: str) -> bool:
-    """Whether the store of the copies may not be deleted; to see that, all copies are listed."""
+    """Tell whether the copies' store is held. To release it, the operator lists all copies."""
     store = objects_in(kube).get(namespace, "sst", "local")
     return store is not None and "finalizers" in store["metadata"]
 

@@ -136,7 +136,7 @@ def test_a_job_that_is_finished_is_seen_as_such(
 
 @pytest.fixture
 def trains() -> Object:
-    """Return a definition of the test's own, with two versions; it is not installed yet."""
+    """Return a definition with two versions, for this test alone, not installed yet."""
     group = f"owners-{uuid4().hex[:8]}.example.com"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definition = {

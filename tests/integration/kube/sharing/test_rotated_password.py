@@ -73,9 +73,9 @@ def test_nobody_fails_and_nothing_tells_a_password(
     witness: ForeignClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One attempt each, no start of a follower anew, and each event once.
+    """A new password causes no further attempt and no new follower, and is in no text.
 
-    The copy is by Spark, so its configuration is among the texts.
+    The copy uses Spark, so Spark's configuration is among the texts.
     """
     monkeypatch.setenv("SLUICE_SPARK_BYTES", "1")
     tenant, operator = desk.tenant, local_operator.operator
