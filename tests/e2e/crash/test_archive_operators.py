@@ -65,7 +65,7 @@ def test_a_killed_operator_leaves_an_archive_whole_or_unseen(
     hits: Hits,
     tmp_path: Path,
 ) -> None:
-    """The driver goes on, and the next operator says how it ended, or deletes what is left."""
+    """The driver survives. The next operator reports its end, or deletes the remains."""
     archive_env.prepare(cell)
     die(cell, archive_env, scene_of(cell, archive_env, tmp_path, local_operator), hits)
 
@@ -73,5 +73,5 @@ def test_a_killed_operator_leaves_an_archive_whole_or_unseen(
 def test_each_point_was_reached_and_its_victim_died(
     request: pytest.FixtureRequest, hits: Hits
 ) -> None:
-    """No cell of this run was passed without what it is about."""
+    """Each cell of this run reached its point, and its victim died there."""
     assert_all_reached(request, hits)
