@@ -1,4 +1,4 @@
-"""Drivers in pods of a real cluster, alone and with executors, and what becomes of them."""
+"""Drivers in pods of a real cluster, alone and with executors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
     from sluice.core.workloads.plan import Plan
 
-# The first one may build the image, beside others that want the processors.
+# The first test may build the image, beside others that need the processors.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS = 1_200_000
@@ -98,7 +98,7 @@ def test_a_driver_copies_alone(
 def test_a_driver_that_comes_late_succeeds(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:
-    """A copy that is whole is none that has to be made: the second driver needs no Spark."""
+    """A second driver of a whole copy succeeds without Spark."""
     assert jobs.start(plan).ended().code == 0
     end = jobs.start(plan, attempt=2).ended()
     assert (end.code, end.message) == (0, {"outcome": "Succeeded"})
@@ -185,7 +185,7 @@ def test_the_next_driver_goes_on(
 
 @pytest.mark.exhaustive
 def test_a_driver_that_is_told_to_stop_does(jobs: DriverJobs, plan: Plan) -> None:
-    """At SIGTERM it says goodbye before Kubernetes kills it, though its copy would last longer."""
+    """At SIGTERM a driver ends before Kubernetes kills it, even in a long copy."""
     job = jobs.start(plan, bytes_per_second=1 << 20)
     job.until_step("Transfer")
     name = job.pod["metadata"]["name"]

@@ -48,7 +48,7 @@ def restore(desk: Desk, store: str, scope: str, run: int) -> None:
 
 
 def assert_whole(objects: Objects, runs: int) -> None:
-    """Check that the archive holds so many runs, and is as it was recorded."""
+    """Check that the archive is intact and has this number of runs."""
     archive = Archive(objects)
     head = archive.head()
     assert head is not None

@@ -28,7 +28,7 @@ PARTS = (200_000, 150_000, 50_000)
 FEW = 100
 """Events of another stream, which a driver copies without."""
 
-SLOW = {"bytesPerSecond": "1Mi"}  # 40 s for the whole of it
+SLOW = {"bytesPerSecond": "1Mi"}  # 40 s for the whole stream
 EXECUTORS = {"runtime": {"executors": 1}}
 
 
@@ -37,10 +37,10 @@ class Orders:
     """A stream that a foreign client has written.
 
     Attributes:
-        scope: its scope; its name is `orders`, and a small one there is `refunds`.
+        scope: its scope, which also has the small stream `refunds`. The stream is `orders`.
         java: the client.
         store: the store.
-        digest: of the events, by the foreign reader.
+        digest: digest of the events, by the foreign reader.
     """
 
     scope: str
@@ -50,7 +50,7 @@ class Orders:
 
     @property
     def source(self) -> Object:
-        """As a resource names it."""
+        """The stream as a resource names it."""
         return {"storeRef": {"name": "store"}, "scope": self.scope, "stream": "orders"}
 
     def assert_whole(self, scope: str) -> None:
@@ -59,7 +59,7 @@ class Orders:
         witness.assert_equal(self.store.segment_store, self.java, source, target)
 
     def assert_like(self, stream: str) -> None:
-        """A stream has the same bytes in each segment, and the same events for a reader."""
+        """Check that a stream has the same bytes in each segment, and the same events."""
         target = (self.scope, stream)
         address = self.store.segment_store
         witness.assert_equal(address, self.java, (self.scope, "orders"), target)
@@ -140,14 +140,14 @@ def archive(orders: Orders, **spec: Any) -> Object:
 
 
 def restore(orders: Orders, name: str, **spec: Any) -> Object:
-    """Return the StreamCopy that brings it back."""
+    """Return the StreamCopy that restores the stream."""
     source = {"archive": {"storeRef": {"name": "backup"}, "path": "shop/orders"}}
     target = {"storeRef": {"name": "store"}, "scope": orders.scope, "stream": name}
     return resource("StreamCopy", name, {"source": source, "target": target} | EXECUTORS | spec)
 
 
 def folder(orders: Orders) -> tuple[Object, Object]:
-    """A StreamArchive in a folder of its own, and the ScopeCopy that makes a scope of that."""
+    """Return a StreamArchive in its own folder, and the ScopeCopy that restores a scope from it."""
     place = {"storeRef": {"name": "backup"}, "path": "market/refunds"}
     source = orders.source | {"stream": "refunds"}
     made = resource("StreamArchive", "refunds", {"source": source, "destination": place})
@@ -164,9 +164,9 @@ def folder(orders: Orders) -> tuple[Object, Object]:
 def test_a_stream_is_archived_and_restored_by_executors(
     place: str, shop: Tenant, orders: Orders, request: pytest.FixtureRequest
 ) -> None:
-    """Bytes, key ranges and events are the source's, with tasks in pods of their own.
+    """Executors archive and restore the source's bytes, key ranges and events.
 
-    What is in the claim comes back as a scope as well, of which its driver tells in the target.
+    The archives in the claim are also restored as a scope. The driver records it in the target.
     """
     name, mounted = f"restored-{place}", place == "claim"
     small, whole = folder(orders)
@@ -191,7 +191,7 @@ def test_a_stream_is_archived_and_restored_by_executors(
 
 
 def kill(tenant: Tenant, component: str, *, after: str = "") -> str:
-    """Kill a pod of this kind that runs, when there is one after this; its name."""
+    """Kill the next running pod of this kind after `after`, and return its name."""
 
     def names() -> list[str]:
         return [one["metadata"]["name"] for one in tenant.pods(component)]
@@ -207,9 +207,9 @@ def kill(tenant: Tenant, component: str, *, after: str = "") -> str:
 def test_pods_that_are_killed_midway_cost_nothing(
     shop: Tenant, orders: Orders, bucket: Object, gateway: ClusterGateway
 ) -> None:
-    """Executors, the gateway and the driver: the archive is whole, and so is what is restored.
+    """Archive and restore are whole though executors, gateway and driver are killed midway.
 
-    Executors are there at full speed only, so they are killed as soon as they are seen.
+    Executors exist only at full speed, so they are killed as soon as they appear.
     """
     shop.apply(resource("StreamStore", "backup", bucket), archive(orders))
     first = kill(shop, "executor")

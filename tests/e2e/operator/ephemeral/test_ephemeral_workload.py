@@ -71,7 +71,7 @@ class Life(NamedTuple):
         results: events of the output, after the first lines and at the end.
         latest: the last result of a word.
         released: the time at which the first of its streams was gone.
-        last: its last stream, and the time at which it was made.
+        last: the time at which it made its last stream, and the stream's name.
         left: the streams once its EphemeralStream was gone.
         seconds: durations.
         screens: the output of commands during its life.
@@ -117,7 +117,7 @@ def example(tenant: Tenant) -> list[Object]:
 
 @pytest.fixture(scope="module")
 def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
-    """Return what was seen of the application, from its beginning to its end."""
+    """Return the observations of the application's whole life."""
     screens, seconds = {}, {}
     # On a busy machine the application may be faster than the claim, which counts what comes later.
     *claim, deployment = example
@@ -175,7 +175,7 @@ def test_an_application_makes_streams_of_its_own(life: Life) -> None:
 
 
 def test_streams_stay_while_it_is_scaled_to_nothing(life: Life) -> None:
-    """The Deployment is the owner, whatever pods it has. What was there before is not owned."""
+    """Streams stay at zero replicas: the Deployment is the owner. Older ones are not owned."""
     (summary,) = life.scaled - life.running
     assert summary.startswith("wordcount-summary-")
     assert life.scaled > life.running

@@ -100,9 +100,9 @@ def tenant(
 
 @pytest.fixture(scope="module")
 def screens(tenant: Tenant) -> dict[str, str]:
-    """Return the screens of a copy that is done, one suspended, one that failed and one that runs.
+    """Return the screens of a finished, a suspended, a failed and a running copy.
 
-    The slow ones come last, and what is shown of them at once, so that they are where they should.
+    The slow copies come last and are shown at once, while they are in the right state.
     """
     found = {}
 

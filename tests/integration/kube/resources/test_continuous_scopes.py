@@ -160,7 +160,7 @@ def test_a_scope_is_followed_through_a_killed_pod_and_a_cutover_without_an_opera
 def test_streams_that_fail_or_go_are_named_and_the_others_are_followed_on(
     desk: Desk, foreign: ForeignClient, shop: str, standalone: Standalone
 ) -> None:
-    """The copy stays ready. When it is deleted, all its targets stay."""
+    """Failed or gone streams are named, and the copy stays ready. Its deletion keeps targets."""
     tenant, target = desk.tenant.of_scopes, f"{shop}-named"
     resource = tenant.scope_resource(
         "named", shop, target, scope_policy="CreateIfAbsent", mode="Continuous"
