@@ -1,8 +1,7 @@
 """Make the site's page of each reason, from the catalogue.
 
-A page has what the table of docs/conditions.md has of the reason, the messages of a resource in
-that state (`tests/support/situations/situations.py`), and the places in the guides that name the
-reason.
+A page has the reason's row in the table of docs/conditions.md, the messages of a resource in that
+state (`tests/support/situations/situations.py`), and the places in the guides that name the reason.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Site:
 
 
 class Operator:
-    """An operator process, and what it takes.
+    """An operator process and its use of resources.
 
     Args:
         site: where it runs.
@@ -207,7 +207,7 @@ def scale_site(say: Say) -> Iterator[Site]:
 def namespace(site: Site) -> Iterator[str]:
     """Provide a namespace that no other operator serves, with a scope of that name in the store.
 
-    Afterwards it is deleted with all that is in it, without the operator: the store goes too.
+    Afterwards it is deleted with its contents, without the operator, since the store goes too.
     """
     name = f"{OUTSIDE}scale-{uuid4().hex[:8]}"
     site.cluster.kubectl("create", "namespace", name)

@@ -40,7 +40,7 @@ def local_operator(
 
 @pytest.fixture(scope="module")
 def hits(local_operator: LocalOperator) -> Iterator[Hits]:
-    """Yield the table of what was reached, killed and found; it is written down in the end."""
+    """Yield the table of results, with points and dead processes. It is written at the end."""
     found: Hits = {}
     yield found
     write("crash-table-archives-operator", found)

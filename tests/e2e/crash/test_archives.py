@@ -30,7 +30,7 @@ COMMANDS = [cell for cell in REACHABLE if cell.victim != "operator" and cell.poi
 
 @pytest.fixture(scope="module")
 def hits() -> Iterator[Hits]:
-    """Yield the table of what was reached, killed and found; it is written down in the end."""
+    """Yield the table of results, with points and dead processes. It is written at the end."""
     found: Hits = {}
     yield found
     write("crash-table-archives", found)

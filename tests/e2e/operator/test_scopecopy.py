@@ -49,7 +49,7 @@ def shop(store: ClusterStore, java: ForeignClient) -> Shop:
 
 @pytest.fixture
 def scopes(tenant: Tenant) -> Tenant:
-    """Return a namespace, as whoever copies scopes sees it."""
+    """Return a namespace whose copies are ScopeCopies."""
     return tenant.of_scopes
 
 

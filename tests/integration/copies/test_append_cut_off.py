@@ -43,7 +43,7 @@ def parameters(cuts: Iterable[Cut]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def source(foreign: ForeignClient) -> Read:
-    """Return what is in a stream of three generations, of two, three and two segments."""
+    """Return the content of a stream of three generations of two, three and two segments."""
     foreign.create(*SOURCE, segments=2)
     foreign.write(*SOURCE, events=EVENTS, keys=KEYS)
     assert foreign.scale(*SOURCE, segments=[0], ranges=[(0.0, 0.2), (0.2, 0.5)])
@@ -55,7 +55,7 @@ def source(foreign: ForeignClient) -> Read:
 
 @pytest.fixture(scope="module")
 def there(foreign: ForeignClient) -> str:
-    """Return the digest of what is in the target before."""
+    """Return the digest of the target's events before the append."""
     name = (SOURCE[0], "there")
     _fill(foreign, name)
     return foreign.read(*name).digest

@@ -119,7 +119,7 @@ def _refused(copy: Copy, *options: str) -> Finished:
 
 
 def _state(copy: Copy) -> GroupState:
-    """How far the source's group has read, in a store where nobody logs in."""
+    """Return the positions of the source's group, in a store without logins."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
         return stores[job.sources[0]].group_state(GroupName(copy.source[0], GROUP))
@@ -207,7 +207,7 @@ def _merged(copy: Copy, foreign: ForeignClient, checkpoint_ms: int | None = None
 
 
 def _goes_on(copy: Copy, foreign: ForeignClient, *before: Read) -> None:
-    """What is left of both merged segments, and of what follows, is read in the target."""
+    """Check that the target's group reads the rest of both merged segments and the successor."""
     _copied(copy)
     assert len(_position(copy, "--apply")["offsets"]) == 2
     rest = foreign.read_group(copy.target[0], GROUP, quiet_ms=4000)

@@ -177,7 +177,7 @@ def test_a_range_is_compared_with_its_copy(copy: Copy, foreign: ForeignClient) -
 def test_a_source_that_is_gone_leaves_the_recorded_digest(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """The target still is what its copy made, and the exit code says that nothing was compared."""
+    """Without the source, the target is checked by its record, and the exit code says so."""
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=EVENTS)
     assert run_inline(copy).outcome is Outcome.COPIED
@@ -228,7 +228,7 @@ def test_streams_of_two_stores_are_compared(
     foreign: ForeignClient,
     foreign_for: Callable[..., ForeignClient],
 ) -> None:
-    """One of them with a login; a user to whom it lists no segments is told what is lacking."""
+    """Streams of two stores are compared. A user who cannot list segments learns the lack."""
     owner, reader = standalone_auth.users[:2]
     admin = foreign_for(standalone_auth.controller_uri, owner)
     there = f"guarded-{uuid4().hex[:12]}"

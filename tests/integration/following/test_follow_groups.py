@@ -72,7 +72,7 @@ def test_reader_groups_go_on_behind_the_cut(
 
 
 def both(foreign: ForeignClient, scope: str, group: str) -> list[str]:
-    """Read with two readers of a group at once, and return the digests of what each has read."""
+    """Read with two readers of a group at once, and return the digest of each reader's events."""
     scripts = [
         [("readGroup", {"scope": scope, "group": group, "reader": name, "events": READ})]
         for name in ("one", "two")

@@ -1,4 +1,4 @@
-"""What `helm test` runs."""
+"""The pod that `helm test` runs, with its account and rights."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def install() -> list[Manifest]:
 
 
 def test_nothing_has_drifted() -> None:
-    """The chart's CRDs and the manifests are what hack/genmanifests.py makes."""
+    """The chart's CRDs and the manifests equal the output of hack/genmanifests.py."""
     made = {**genmanifests.chart_crds(), **genmanifests.manifests()}
     assert not genmanifests.stale()
     assert not list(genmanifests.differing(made))

@@ -1,4 +1,4 @@
-"""docs/operations.md tells of what there is."""
+"""docs/operations.md names only existing metrics, alerts and values."""
 
 import re
 

@@ -46,7 +46,7 @@ class Shop:
 
     Attributes:
         scope: its name.
-        streams: what is in it.
+        streams: its streams.
         digests: digests of some streams' events, by the foreign reader.
     """
 
@@ -81,7 +81,7 @@ def renamed(name: str) -> str:
 
 
 def only(finished: Finished) -> dict[str, Any]:
-    """What a command's JSON says of the only copy of its file."""
+    """Return the entry of the file's only copy in a command's JSON."""
     (found,) = finished.json
     assert isinstance(found, dict)
     return found

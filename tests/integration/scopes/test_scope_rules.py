@@ -49,7 +49,7 @@ def copy(
 
 
 def only(finished: Finished) -> dict[str, Any]:
-    """What a command's JSON says of the only copy of its file."""
+    """Return the entry of the file's only copy in a command's JSON."""
     (found,) = finished.json
     assert isinstance(found, dict)
     return found

@@ -103,7 +103,7 @@ def ephemeral(copy: ScopeCopy, keeper: ForeignClient) -> Iterator[None]:
 
 
 def only(finished: Finished) -> dict[str, Any]:
-    """What a command's JSON says of the only copy of its file."""
+    """Return the entry of the file's only copy in a command's JSON."""
     assert finished.code == 0, finished.err
     (found,) = finished.json
     assert isinstance(found, dict)

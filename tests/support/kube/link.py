@@ -22,7 +22,7 @@ class Link:
         port: the server's port.
 
     Attributes:
-        changes: method and path of each call that changes something, if they are not encrypted.
+        changes: method and path of each call that may change an object, if not encrypted.
     """
 
     def __init__(self, host: str, port: int) -> None:

@@ -46,7 +46,7 @@ class TLSNames:
 
     @property
     def trust(self) -> Trust:
-        """The authority as what a client trusts."""
+        """The authority in the form that a client trusts."""
         return Trust(ca=self.bundle)
 
     def other(self, name: str = "other") -> Authority:

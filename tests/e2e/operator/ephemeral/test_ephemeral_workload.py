@@ -119,7 +119,7 @@ def example(tenant: Tenant) -> list[Object]:
 def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
     """Return the observations of the application's whole life."""
     screens, seconds = {}, {}
-    # On a busy machine the application may be faster than the claim, which counts what comes later.
+    # On a busy machine the application may be faster than the claim, which owns only later streams.
     *claim, deployment = example
     tenant.apply(*claim)
     _until_owned(tenant, streams=0)

@@ -61,7 +61,7 @@ def tenant(
 
 
 def clear(kube: Cluster) -> None:
-    """Delete what the tutorial makes, and the files of an archive with it."""
+    """Delete the objects of the tutorial, and the files of its archive."""
     gone = ("--ignore-not-found", PATIENTLY)
     kube.kubectl("delete", "namespace", NAMESPACE, *gone)
     kube.kubectl("delete", "pv", "tutorial", *gone)
